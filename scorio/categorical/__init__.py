@@ -6,21 +6,28 @@ paper's twelve (:func:`get_schema`) or a user's own; weights say what a category
 a schema cuts at, so that a run that adds attempts judges all of them alike.
 """
 
-from scorio.categorical.derive import (
+from scorio.categorical.evaluation import Evaluation, evaluate
+from scorio.categorical.grades import evaluate_all, evaluate_schema
+from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN, FileResult, load_records
+from scorio.categorical.schema import (
+    RUBRIC_VARIABLES,
+    THRESHOLD_RULES,
+    Category,
+    Schema,
+    ThresholdRule,
+    get_schema,
+    schema_names,
+)
+from scorio.categorical.signals import (
+    BASE_SIGNALS,
     TOKEN_RATIO_UNIT,
+    Signals,
     bits_per_token,
     repeated_pattern,
     token_ratio,
     verifier_probabilities,
 )
-from scorio.categorical.evaluation import Evaluation, ModelEvaluations, evaluate, evaluate_models
-from scorio.categorical.io import BINARY_SIGNALS, SIGNAL_TO_COLUMN, FileResult, load_records
-from scorio.categorical.medians import evaluate_all, evaluate_schema
-from scorio.categorical.schema import Category, Schema
-from scorio.categorical.schemas import get_schema, schema_names
-from scorio.categorical.signals import BASE_SIGNALS, Signals
-from scorio.categorical.thresholds import Threshold, ThresholdRule, Thresholds
-from scorio.categorical.variables import RUBRIC_VARIABLES, THRESHOLD_RULES
+from scorio.categorical.thresholds import Thresholds
 
 __all__ = [
     "BASE_SIGNALS",
@@ -32,16 +39,13 @@ __all__ = [
     "Category",
     "Evaluation",
     "FileResult",
-    "ModelEvaluations",
     "Schema",
     "Signals",
-    "Threshold",
     "ThresholdRule",
     "Thresholds",
     "bits_per_token",
     "evaluate",
     "evaluate_all",
-    "evaluate_models",
     "evaluate_schema",
     "get_schema",
     "load_records",

@@ -2,7 +2,8 @@
 
 A condition is one of
 
-- a name: a rubric variable such as ``"wrong"`` (:mod:`scorio.categorical.variables`, or a schema's own);
+- a name: a rubric variable such as ``"wrong"`` (:data:`scorio.categorical.RUBRIC_VARIABLES`, or a schema's
+  own);
 - ``"otherwise"`` (or ``True``): always holds;
 - a comparison, ``{"signal": NAME, OPERATOR: OPERAND}`` with one or more of the operators ``above``,
   ``at_least``, ``below``, ``at_most``, ``equals``. An operand is a number, the name of a threshold, or
@@ -22,20 +23,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
-Compare: TypeAlias = Callable[[FloatArray, FloatArray], BoolArray]
 
-OPERATORS: Mapping[str, tuple[str, Compare]] = {
+OPERATORS = {
     "above": (">", operator.gt),
     "at_least": (">=", operator.ge),
     "below": ("<", operator.lt),
@@ -44,259 +44,122 @@ OPERATORS: Mapping[str, tuple[str, Compare]] = {
 }
 
 OTHERWISE = "otherwise"
+Word: TypeAlias = Literal["always", "compare", "named", "and", "or", "not", "if known,"]
+
+_JOINED: Mapping[Any, Word] = {"all": "and", "any": "or"}
+_WRAPPED: Mapping[Any, Word] = {"not": "not", "if_known": "if known,"}
 
 
-class Scope(Protocol):
-    """The values that a condition reads."""
+class Recorded(Protocol):
+    """Values of signals by name."""
 
-    def signal(self, name: str) -> FloatArray:
+    def __contains__(self, name: object) -> bool:
+        """Return whether a signal was recorded."""
+
+    def __getitem__(self, name: str) -> FloatArray:
         """Return the values of a signal, NaN where it is missing."""
 
-    def threshold(self, name: str) -> float:
-        """Return the value of a threshold, NaN where it is not set."""
+
+class Scope(NamedTuple):
+    """The signals and the values of thresholds that a condition reads; those without are NaN."""
+
+    signals: Recorded
+    thresholds: Mapping[str, Any]
+
+    def read(self, operand: Operand) -> FloatArray:
+        """Return the values of an operand."""
+        if operand.kind == "signal" and operand.name in self.signals:
+            return self.signals[operand.name]
+        number = operand.number if operand.kind == "number" else self.thresholds.get(operand.name, math.nan)
+        return np.asarray(number, dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """The trials where a condition is known to hold and known not to hold; elsewhere it is unknown."""
+class Truth(NamedTuple):
+    """The trials in which a condition is known to hold and known not to hold; elsewhere it is unknown."""
 
     holds: BoolArray
     fails: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
-class SignalRef:
-    """The value of a signal."""
+class Operand:
+    """A signal, a threshold or a number."""
 
-    name: str
-
-    def value(self, scope: Scope) -> FloatArray:
-        """Return the signal's values."""
-        return scope.signal(self.name)
+    kind: Literal["signal", "threshold", "number"]
+    name: str = ""
+    number: float = math.nan
 
     def __str__(self) -> str:
-        return self.name
+        return self.name or f"{self.number:g}"
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdRef:
-    """The value of a named threshold."""
+class Condition:
+    """One condition; ``str()`` of it reads as a formula."""
 
-    name: str
-
-    def value(self, scope: Scope) -> FloatArray:
-        """Return the threshold as a 0-d array."""
-        return np.asarray(scope.threshold(self.name), dtype=np.float64)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A number."""
-
-    number: float
-
-    def value(self, scope: Scope) -> FloatArray:
-        """Return the number as a 0-d array."""
-        return np.asarray(self.number, dtype=np.float64)
-
-    def __str__(self) -> str:
-        return f"{self.number:g}"
-
-
-Operand: TypeAlias = SignalRef | ThresholdRef | Constant
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """``left OPERATOR right``; unknown where either side is NaN."""
-
-    left: SignalRef
-    operator: str
-    right: Operand
+    word: Word
+    parts: tuple[Condition, ...] = ()
+    name: str = ""
+    operands: tuple[Operand, ...] = ()
 
     def truth(self, scope: Scope) -> Truth:
         """Evaluate over every attempt in `scope`."""
-        left, right = self.left.value(scope), self.right.value(scope)
-        known = ~(np.isnan(left) | np.isnan(right))
-        result = OPERATORS[self.operator][1](left, right)
-        return Truth(result & known, ~result & known)
-
-    def __str__(self) -> str:
-        return f"{self.left} {OPERATORS[self.operator][0]} {self.right}"
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Every condition holds (``and``), or at least one (``or``)."""
-
-    conditions: tuple[Condition, ...]
-    word: Literal["and", "or"]
-
-    def truth(self, scope: Scope) -> Truth:
-        """Evaluate over every attempt in `scope`."""
-        truths = [condition.truth(scope) for condition in self.conditions]
-        both, either = operator.and_, operator.or_
+        if self.word == "always":
+            return Truth(np.asarray(True), np.asarray(False))
+        if self.word == "compare":
+            left, right = (scope.read(operand) for operand in self.operands)
+            known = ~(np.isnan(left) | np.isnan(right))
+            result = OPERATORS[self.name][1](left, right)
+            return Truth(result & known, ~result & known)
+        holds, fails = zip(*(part.truth(scope) for part in self.parts), strict=True)
+        if self.word == "and":
+            return Truth(reduce(operator.and_, holds), reduce(operator.or_, fails))
         if self.word == "or":
-            both, either = either, both
-        return Truth(
-            reduce(both, (one.holds for one in truths)), reduce(either, (one.fails for one in truths))
-        )
+            return Truth(reduce(operator.or_, holds), reduce(operator.and_, fails))
+        if self.word == "not":
+            return Truth(fails[0], holds[0])
+        return Truth(holds[0], ~holds[0] if self.word == "if known," else fails[0])
 
     def __str__(self) -> str:
-        return f" {self.word} ".join(_bracketed(condition) for condition in self.conditions)
+        if self.word == "compare":
+            left, right = self.operands
+            return f"{left} {OPERATORS[self.name][0]} {right}"
+        if self.word == "if known,":
+            return f"if known, {self.parts[0]}"
+        inner = []
+        for part in self.parts:
+            bare = part.word not in ("and", "or", "if known,")
+            inner.append(str(part) if bare else f"({part})")
+        if self.word == "not":
+            return f"not {inner[0]}"
+        return self.name or f" {self.word} ".join(inner)
+
+    def comparisons(self, optional: bool = False) -> Iterator[tuple[Condition, bool]]:
+        """Yield every comparison within, and whether it is under ``if_known``."""
+        if self.word == "compare":
+            yield self, optional
+        for part in self.parts:
+            yield from part.comparisons(optional or self.word == "if known,")
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
-    """The condition fails."""
-
-    condition: Condition
-
-    def truth(self, scope: Scope) -> Truth:
-        """Evaluate over every attempt in `scope`."""
-        inner = self.condition.truth(scope)
-        return Truth(inner.fails, inner.holds)
-
-    def __str__(self) -> str:
-        return f"not {_bracketed(self.condition)}"
-
-
-@dataclass(frozen=True, slots=True)
-class IfKnown:
-    """The condition is known to hold; unknown counts as failing."""
-
-    condition: Condition
-
-    def truth(self, scope: Scope) -> Truth:
-        """Evaluate over every attempt in `scope`."""
-        holds = self.condition.truth(scope).holds
-        return Truth(holds, ~holds)
-
-    def __str__(self) -> str:
-        return f"if known, {self.condition}"
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A rubric variable: a condition with a name."""
-
-    name: str
-    condition: Condition
-
-    def truth(self, scope: Scope) -> Truth:
-        """Evaluate over every attempt in `scope`."""
-        return self.condition.truth(scope)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Always:
-    """Holds for every attempt."""
-
-    def truth(self, scope: Scope) -> Truth:
-        """Return true and not false for whatever shape the others have."""
-        return Truth(np.asarray(True), np.asarray(False))
-
-    def __str__(self) -> str:
-        return OTHERWISE
-
-
-Condition: TypeAlias = Comparison | Joined | Not | IfKnown | Named | Always
-
-
-def parts(condition: Condition) -> tuple[Condition, ...]:
-    """Return the conditions that a condition is made of."""
-    if isinstance(condition, Joined):
-        return condition.conditions
-    return (condition.condition,) if isinstance(condition, (Not, IfKnown, Named)) else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """Names that conditions refer to.
-
-    Parameters
-    ----------
-    signals : frozenset of str
-        Signals without which a condition may stay unknown.
-    optional : frozenset of str
-        Signals used under ``if_known`` only.
-    thresholds : frozenset of str
-        Thresholds.
-    """
+class Used(NamedTuple):
+    """Names in conditions: signals, those under ``if_known`` only, and thresholds."""
 
     signals: frozenset[str]
     optional: frozenset[str]
     thresholds: frozenset[str]
 
 
-def comparisons(condition: Condition) -> Iterator[tuple[Comparison, bool]]:
-    """Yield every comparison within `condition`, and whether it is under ``if_known``."""
-    if isinstance(condition, Comparison):
-        yield condition, False
-    for part in parts(condition):
-        for comparison, optional in comparisons(part):
-            yield comparison, optional or isinstance(condition, IfKnown)
-
-
-def operands(conditions: Iterable[Condition]) -> Operands:
+def names_in(conditions: Iterable[Condition]) -> Used:
     """Return the names that `conditions` refer to."""
-    needed: set[str] = set()
-    optional: set[str] = set()
-    thresholds: set[str] = set()
+    found: dict[str, set[str]] = {"signal": set(), "optional": set(), "threshold": set(), "number": set()}
     for condition in conditions:
-        for comparison, may_lack in comparisons(condition):
-            names = optional if may_lack else needed
-            names.add(comparison.left.name)
-            if isinstance(comparison.right, SignalRef):
-                names.add(comparison.right.name)
-            elif isinstance(comparison.right, ThresholdRef):
-                thresholds.add(comparison.right.name)
-    return Operands(frozenset(needed), frozenset(optional - needed), frozenset(thresholds))
-
-
-def _bracketed(condition: Condition) -> str:
-    return f"({condition})" if isinstance(condition, (Joined, IfKnown)) else str(condition)
-
-
-def parse(
-    data: object, variables: Mapping[str, object], thresholds: Collection[str], where: str
-) -> Condition:
-    """Turn a condition written as plain data into one that can be evaluated.
-
-    Parameters
-    ----------
-    data : str, bool or mapping
-        The condition, in the language of this module.
-    variables : mapping
-        Rubric variables that may be named: name to condition as plain data.
-    thresholds : collection of str
-        Names of thresholds that may be used as operands.
-    where : str
-        Whose condition it is, for messages: ``"schema 'x', category 'y'"``.
-
-    Returns
-    -------
-    Condition
-        The parsed condition; ``str()`` of it reads as a formula.
-
-    Raises
-    ------
-    ValueError
-        If the condition is malformed; the message begins with `where` and shows the offending part.
-
-    Examples
-    --------
-    >>> condition = parse({"signal": "token_ratio", "above": "len_p33"}, {}, ["len_p33"], "example")
-    >>> print(condition)
-    token_ratio > len_p33
-    """
-    return _Parser(variables, frozenset(thresholds), where).condition(data, ())
+        for comparison, optional in condition.comparisons():
+            for operand in comparison.operands:
+                may_lack = optional and operand.kind == "signal"
+                found["optional" if may_lack else operand.kind].add(operand.name)
+    needed = frozenset(found["signal"])
+    return Used(needed, frozenset(found["optional"]) - needed, frozenset(found["threshold"]))
 
 
 def finite_number(value: object) -> float | None:
@@ -307,76 +170,76 @@ def finite_number(value: object) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parser:
+class Grammar:
+    """Turns plain data into conditions.
+
+    Parameters
+    ----------
+    variables : mapping
+        Rubric variables that may be named: name to condition as plain data.
+    thresholds : collection of str
+        Names of thresholds that may be used as operands.
+    where : str
+        Whose conditions they are, for messages: ``"schema 'x', category 'y'"``.
+
+    Examples
+    --------
+    >>> grammar = Grammar({}, ["len_p33"], "example")
+    >>> print(grammar.parse({"signal": "token_ratio", "above": "len_p33"}))
+    token_ratio > len_p33
+    """
+
     variables: Mapping[str, object]
-    thresholds: frozenset[str]
+    thresholds: Collection[str]
     where: str
 
-    def condition(self, data: object, open_names: tuple[str, ...]) -> Condition:
-        """Parse `data`; `open_names` are the variables being parsed around it."""
+    def parse(self, data: object, within: tuple[str, ...] = ()) -> Condition:
+        """Return the condition; `within` are the variables being parsed around it.
+
+        Raises
+        ------
+        ValueError
+            If the condition is malformed; the message begins with `where` and shows the offending part.
+        """
         if data is True or data == OTHERWISE:
-            return Always()
+            return Condition("always", name=OTHERWISE)
         if isinstance(data, str):
-            return self._named(data, open_names)
-        if isinstance(data, Mapping) and data:
-            if "signal" in data:
-                return self._comparison(data)
-            return self._combination(data, open_names)
-        raise self._error(data, "is not a condition: use a variable's name or a mapping")
+            if data not in self.variables or data in within:
+                known = ", ".join(sorted({*self.variables} - {*within}))
+                raise self._error(data, f"names no rubric variable, or itself; known: {known}, {OTHERWISE}")
+            return Condition("named", (self.parse(self.variables[data], (*within, data)),), data)
+        given = data if isinstance(data, Mapping) else {}
+        if "signal" in given:
+            return self._comparisons(given)
+        key, value = next(iter(given.items())) if len(given) == 1 else (None, None)
+        if key in _WRAPPED:
+            return Condition(_WRAPPED[key], (self.parse(value, within),))
+        if key in _JOINED and isinstance(value, (list, tuple)) and value:
+            return Condition(_JOINED[key], tuple(self.parse(item, within) for item in value))
+        forms = ", ".join(("signal", *_JOINED, *_WRAPPED))
+        raise self._error(data, f"must be a mapping with one of {forms}; all and any take a list")
 
-    def _named(self, name: str, open_names: tuple[str, ...]) -> Named:
-        if name not in self.variables:
-            known = ", ".join(sorted(self.variables))
-            raise self._error(name, f"is not a rubric variable; known: {known}, {OTHERWISE}")
-        if name in open_names:
-            raise self._error(name, f"is defined by itself ({' -> '.join([*open_names, name])})")
-        return Named(name, self.condition(self.variables[name], (*open_names, name)))
+    def _comparisons(self, data: Mapping[Any, object]) -> Condition:
+        name, others = data["signal"], {key: value for key, value in data.items() if key != "signal"}
+        if not (isinstance(name, str) and name and others and others.keys() <= OPERATORS.keys()):
+            raise self._error(data, f"needs a signal's name and one or more of {', '.join(OPERATORS)}")
+        left = Operand("signal", name)
+        found = []
+        for key, value in others.items():
+            found.append(Condition("compare", name=key, operands=(left, self._operand(data, value))))
+        return found[0] if len(found) == 1 else Condition("and", tuple(found))
 
-    def _combination(self, data: Mapping[Any, object], open_names: tuple[str, ...]) -> Condition:
-        if len(data) != 1:
-            raise self._error(data, "has several keys; write {all: [...]} to join conditions")
-        ((key, value),) = data.items()
-        if key in ("all", "any"):
-            if not isinstance(value, (list, tuple)) or not value:
-                raise self._error(data, f"needs a list of conditions under {key!r}")
-            inner = tuple(self.condition(item, open_names) for item in value)
-            return Joined(inner, "and" if key == "all" else "or")
-        if key == "not":
-            return Not(self.condition(value, open_names))
-        if key == "if_known":
-            return IfKnown(self.condition(value, open_names))
-        raise self._error(data, f"has unknown key {key!r}; known: signal, all, any, not, if_known")
-
-    def _comparison(self, data: Mapping[Any, object]) -> Condition:
-        name = data["signal"]
-        if not isinstance(name, str) or not name:
-            raise self._error(data, "needs the name of a signal under 'signal'")
-        unknown = [key for key in data if key != "signal" and key not in OPERATORS]
-        if unknown:
-            raise self._error(data, f"has unknown operator {unknown[0]!r}; known: {', '.join(OPERATORS)}")
-        left = SignalRef(name)
-        comparisons = tuple(
-            Comparison(left, str(key), self._operand(data, value))
-            for key, value in data.items()
-            if key != "signal"
-        )
-        if not comparisons:
-            raise self._error(data, f"compares nothing; add one of {', '.join(OPERATORS)}")
-        return comparisons[0] if len(comparisons) == 1 else Joined(comparisons, "and")
-
-    def _operand(self, data: Mapping[Any, object], value: object) -> Operand:
-        if isinstance(value, str):
-            if value not in self.thresholds:
-                known = ", ".join(sorted(self.thresholds)) or "none"
-                raise self._error(data, f"names unknown threshold {value!r}; known: {known}")
-            return ThresholdRef(value)
+    def _operand(self, data: object, value: object) -> Operand:
+        if isinstance(value, str) and value in self.thresholds:
+            return Operand("threshold", value)
         if isinstance(value, Mapping) and set(value) == {"signal"} and isinstance(value["signal"], str):
-            return SignalRef(value["signal"])
+            return Operand("signal", value["signal"])
         number = float(value) if isinstance(value, bool) else finite_number(value)
         if number is not None:
-            return Constant(number)
+            return Operand("number", number=number)
+        known = ", ".join(sorted(self.thresholds)) or "none"
         raise self._error(
-            data, f"compares with {value!r}; use a finite number, a threshold's name or {{signal: NAME}}"
+            data, f"compares with {value!r}; use a finite number, {{signal: NAME}} or a threshold: {known}"
         )
 
     def _error(self, data: object, problem: str) -> ValueError:

@@ -2,28 +2,99 @@
 
 The first category whose condition holds is the attempt's category. A schema is checked when it is made:
 every attempt there can be must fall into a category, and every category must be reachable.
+
+The paper's rubric variables and thresholds (Table 4) and its twelve schemas (Table 5) [1]_ are data, in
+``schemas.json``. The categories and their numbers are the paper's. If the table leaves a case open or decides
+it twice, the schema's `note` says how it is read here. Weights are this package's, unless the note says
+otherwise: 0 for the worst category and for invalid output, 1 for the best, in steps that follow the table's
+one-line description of the schema (appendix D.1); no category is worth less than invalid output, so that no
+model gains by degenerating. ``invalid`` is always category 0; it holds for truncated answers
+(``repeated_pattern``) and, if a verifier was run, for those it calls off-task. Table 5 grades correct answers
+by confidence in three levels; Table 4 gives their two cut points (``corr_p33``, ``corr_p66``) without naming
+the levels, which are ``corr_high_conf``, ``corr_mid_conf`` and ``corr_low_conf`` here.
+
+References
+----------
+.. [1] Hariri, Samandar, Hinczewski and Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
+   Language Model Evaluation. arXiv:2510.04265.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.categorical.conditions import Condition, Operands, finite_number, operands, parse
+from scorio.categorical.conditions import (
+    Condition,
+    FloatArray,
+    Grammar,
+    Operand,
+    Scope,
+    finite_number,
+    names_in,
+)
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
-from scorio.categorical.thresholds import SignalScope, ThresholdRule, parse_rule
-from scorio.categorical.variables import RUBRIC_VARIABLES, THRESHOLD_RULES
 
 IntArray: TypeAlias = NDArray[np.int64]
 
+_TABLES = json.loads(files("scorio.categorical").joinpath("schemas.json").read_text(encoding="utf-8"))
+RUBRIC_VARIABLES: Mapping[str, object] = _TABLES["variables"]
+"""Rubric variables of Table 4: name to condition."""
+THRESHOLD_RULES: Mapping[str, object] = _TABLES["thresholds"]
+"""Thresholds of Table 4: name to the signal and quantile they are, and among which attempts."""
+
 _KEYS = frozenset({"name", "title", "note", "variables", "thresholds", "categories", "weights"})
+_OTHER_NAMES = {"concise-high-conf": "concision-high-conf", "verifier-prob": "verifier-probe"}
+"""Names that the paper's text uses for schemas of Table 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRule:
+    """A threshold as a quantile of a signal.
+
+    Parameters
+    ----------
+    name : str
+        Name under which conditions use it.
+    signal : str
+        Signal whose values are taken.
+    quantile : float
+        In [0, 1]; linear interpolation between order statistics.
+    among : Condition, optional
+        Only attempts for which it holds count; default: all.
+    """
+
+    name: str
+    signal: str
+    quantile: float
+    among: Condition | None = None
+
+    def __str__(self) -> str:
+        among = "" if self.among is None else f" among {self.among}"
+        return f"{self.quantile:g} quantile of {self.signal}{among}"
+
+    def values(self, signals: Signals, fixed: Mapping[str, float]) -> FloatArray:
+        """Return the values that the quantile is taken of: 1-D, without missing ones.
+
+        `fixed` holds the thresholds of fixed value, which `among` may use.
+        """
+        scope = Scope(signals, fixed)
+        values = np.broadcast_to(scope.read(Operand("signal", self.signal)), signals.shape)
+        taken = signals.made & ~np.isnan(values)
+        if self.among is not None:
+            taken &= self.among.truth(scope).holds
+        return np.asarray(values[taken])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +175,40 @@ class Schema:
         ...     ],
         ...     "weights": [0, 0.5, 1],
         ... })
-        >>> signals = Signals(token_ratio=[0.1, 0.9, 0.1], extra={"faithfulness": [0.9, 0.9, 0.3]})
+        >>> signals = Signals(token_ratio=[0.1, 0.9, 0.1], faithfulness=[0.9, 0.9, 0.3])
         >>> schema.assign(signals, {"faithful": 0.8, "len_p66": 0.5})
         array([2, 1, 0])
         """
-        name = _text(data, "name", "schema")
-        where = f"schema {name!r}"
+        where = f"schema {data.get('name')!r}"
         unknown = sorted(str(key) for key in data if key not in _KEYS)
         if unknown:
             raise ValueError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+        name = _text(data, "name", "schema")
         variables = {**RUBRIC_VARIABLES, **_own(data, "variables", where)}
-        thresholds = {**THRESHOLD_RULES, **_own(data, "thresholds", where)}
-        categories = _categories(data, variables, thresholds, where)
-        used = operands(category.condition for category in categories)
-        rules, given = _thresholds(thresholds, used, variables, where)
-        among = operands(rule.among for rule in rules if rule.among is not None)
+        specs = {**THRESHOLD_RULES, **_own(data, "thresholds", where)}
+        categories = _categories(data, Grammar(variables, specs, where))
+        used = names_in(category.condition for category in categories)
+        fixed = {key: number for key, spec in specs.items() if (number := finite_number(spec)) is not None}
+        rules = tuple(
+            _rule(key, specs[key], Grammar(variables, fixed, f"{where}, threshold {key!r}"))
+            for key in specs
+            if key in used.thresholds and key not in fixed
+        )
+        among = names_in(rule.among for rule in rules if rule.among is not None)
         needed = used.signals | among.signals | {rule.signal for rule in rules}
+        weights = data.get("weights")
         schema = cls(
             name=name,
             title=str(data.get("title", name)),
             note=str(data.get("note", "")),
             categories=categories,
-            weights=None
-            if data.get("weights") is None
-            else check_weights(data["weights"], categories, where),
+            weights=None if weights is None else check_weights(weights, categories, where),
             threshold_rules=rules,
-            given_thresholds=given,
-            signals=frozenset(needed),
-            optional_signals=frozenset((used.optional | among.optional) - needed),
+            given_thresholds={
+                key: value for key, value in fixed.items() if key in used.thresholds | among.thresholds
+            },
+            signals=needed,
+            optional_signals=(used.optional | among.optional) - needed,
             _definition=copy.deepcopy(dict(data)),
         )
         check_partition(where, [(str(item), item.condition) for item in categories])
@@ -170,7 +247,7 @@ class Schema:
         array([3, 2, 0])
         """
         self.check_signals(signals)
-        scope = SignalScope(signals, {**self.given_thresholds, **thresholds})
+        scope = Scope(signals, {**self.given_thresholds, **thresholds})
         assigned = np.full(signals.shape, -1, dtype=np.int64)
         undecided = signals.made.copy()
         for index, category in enumerate(self.categories):
@@ -187,105 +264,76 @@ class Schema:
         for name in sorted(self.signals):
             if name not in signals:
                 kind = BASE_SIGNALS.get(name)
-                what = f" ({kind.meaning}); {kind.source}" if kind else "; pass it in Signals(extra=...)"
+                what = f" ({kind.meaning}); {kind.source}" if kind else f"; pass it in Signals({name}=...)"
                 raise ValueError(
                     f"schema {self.name!r} needs signal {name!r}, which was not recorded{what}, or choose "
                     "another schema"
                 )
 
-    def _missing(self, category: Category, scope: SignalScope, stuck: NDArray[np.bool_]) -> ValueError:
+    def _missing(self, category: Category, scope: Scope, stuck: NDArray[np.bool_]) -> ValueError:
         """Return the error for attempts whose category depends on something that is missing."""
-        used = operands([category.condition])
-        lacking = [f"signal {n!r}" for n in sorted(used.signals) if np.isnan(scope.signal(n)[stuck]).any()]
-        lacking += [f"threshold {n!r}" for n in sorted(used.thresholds) if math.isnan(scope.threshold(n))]
+        used, lacking = names_in([category.condition]), []
+        for name in sorted(used.signals):
+            values = np.broadcast_to(scope.read(Operand("signal", name)), stuck.shape)
+            if np.isnan(values[stuck]).any():
+                lacking.append(f"signal {name!r}")
+        open_ones = [name for name in used.thresholds if math.isnan(scope.thresholds.get(name, math.nan))]
+        lacking += [f"threshold {name!r}" for name in sorted(open_ones)]
         place = tuple(int(i) for i in np.argwhere(stuck)[0])
         return ValueError(
             f"schema {self.name!r}, {category}: {' and '.join(lacking)} missing for {int(stuck.sum())} "
-            f"attempt{'s' if stuck.sum() > 1 else ''}, first at {place}; record it, or mark attempts that "
+            f"attempt(s), first at {place}; record it, or mark attempts that "
             "were not made in Signals(observed=...)"
         )
 
 
 def check_weights(weights: object, categories: Sequence[Category], where: str) -> tuple[float, ...]:
-    """Return `weights` as floats, one a category.
-
-    Parameters
-    ----------
-    weights : object
-        What the caller gave.
-    categories : sequence of Category
-        Categories the weights belong to.
-    where : str
-        Whose weights they are, for messages.
-
-    Raises
-    ------
-    ValueError
-        If they are not finite numbers, or not as many as categories.
-    """
-    values = list(weights) if isinstance(weights, (Sequence, np.ndarray)) else None
-    if values is None or isinstance(weights, str):
-        raise ValueError(f"{where}: weights must be a list of numbers, got {weights!r}")
-    if len(values) != len(categories):
+    """Return `weights` as floats, one a category; ValueError, beginning with `where`, if they are not."""
+    given = list(weights) if isinstance(weights, (list, tuple, np.ndarray)) else []
+    numbers = [number for weight in given if (number := finite_number(weight)) is not None]
+    if len(given) != len(categories) or len(numbers) != len(given):
         names = ", ".join(category.name for category in categories)
         raise ValueError(
-            f"{where}: weights must be {len(categories)} numbers, one a category ({names}), got {len(values)}"
+            f"{where}: weights must be {len(categories)} finite numbers, one a category ({names}), "
+            f"got {weights!r}"
         )
-    numbers = []
-    for value, category in zip(values, categories, strict=True):
-        number = finite_number(value)
-        if number is None:
-            raise ValueError(
-                f"{where}: weight of category {category.name!r} must be a finite number, got {value!r}"
-            )
-        numbers.append(number)
     return tuple(numbers)
 
 
-def _categories(
-    data: Mapping[str, Any], variables: Mapping[str, object], thresholds: Mapping[str, object], where: str
-) -> tuple[Category, ...]:
-    entries = data.get("categories")
+def _categories(data: Mapping[str, Any], grammar: Grammar) -> tuple[Category, ...]:
+    entries, where = data.get("categories"), grammar.where
     if not isinstance(entries, Sequence) or isinstance(entries, str) or len(entries) < 2:
         raise ValueError(
             f"{where}: categories must be a list of at least two {{name, when}}, got {entries!r}"
         )
-    categories: list[Category] = []
+    categories: dict[str, Category] = {}
     for index, entry in enumerate(entries):
         place = f"{where}, category {index}"
         if not isinstance(entry, Mapping) or set(entry) != {"name", "when"}:
             raise ValueError(f"{place}: expected {{name, when}}, got {entry!r}")
         name = _text(entry, "name", place)
-        if any(category.name == name for category in categories):
+        if name in categories:
             raise ValueError(f"{place}: name {name!r} is used twice")
-        condition = parse(entry["when"], variables, thresholds, f"{where}, category {name!r}")
-        categories.append(Category(name, condition))
-    return tuple(categories)
+        rules = Grammar(grammar.variables, grammar.thresholds, f"{where}, category {name!r}")
+        categories[name] = Category(name, rules.parse(entry["when"]))
+    return tuple(categories.values())
 
 
-def _thresholds(
-    specs: Mapping[str, object], used: Operands, variables: Mapping[str, object], where: str
-) -> tuple[tuple[ThresholdRule, ...], dict[str, float]]:
-    """Return the used thresholds that are rules, and those of fixed value that categories or rules use."""
-    fixed = {name: number for name, spec in specs.items() if (number := finite_number(spec)) is not None}
-    rules: list[ThresholdRule] = []
-    for name, spec in specs.items():
-        if name in fixed or name not in used.thresholds:
-            continue
-        if not isinstance(spec, Mapping):
-            raise ValueError(
-                f"{where}, threshold {name!r}: expected a finite number or {{signal, quantile}}, got {spec!r}"
-            )
-        rules.append(parse_rule(name, spec, variables, fixed, where))
-    among = operands(rule.among for rule in rules if rule.among is not None)
-    given = {name: value for name, value in fixed.items() if name in used.thresholds | among.thresholds}
-    return tuple(rules), given
+def _rule(name: str, spec: object, grammar: Grammar) -> ThresholdRule:
+    """Return a rule written as ``{signal, quantile, among}``; `among` uses thresholds of fixed value only."""
+    given = dict(spec) if isinstance(spec, Mapping) else {}
+    signal, among = given.pop("signal", None), given.pop("among", None)
+    level = finite_number(given.pop("quantile", None))
+    if given or not isinstance(signal, str) or level is None or not 0 <= level <= 1:
+        raise ValueError(
+            f"{grammar.where}: expected a finite number or {{signal: NAME, quantile: number in [0, 1], "
+            f"among (optional): condition}}, got {spec!r}"
+        )
+    return ThresholdRule(name, signal, level, None if among is None else grammar.parse(among))
 
 
 def _own(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, object]:
-    own = data.get(key)
-    if own is None:
-        return {}
+    own = data.get(key) or {}
     if not isinstance(own, Mapping) or not all(isinstance(name, str) and name for name in own):
         raise ValueError(f"{where}: {key} must be a mapping from name to definition, got {own!r}")
     return own
@@ -296,3 +344,47 @@ def _text(data: Mapping[str, Any], key: str, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{where}: {key} must be a non-empty text, got {value!r}")
     return value
+
+
+def schema_names() -> tuple[str, ...]:
+    """Return the names of the paper's twelve schemas, in the order of Table 5.
+
+    Examples
+    --------
+    >>> schema_names()[:2]
+    ('exact-match', 'format-aware')
+    """
+    return tuple(definition["name"] for definition in _TABLES["schemas"])
+
+
+def get_schema(name: str) -> Schema:
+    """Return one of the paper's twelve schemas.
+
+    Parameters
+    ----------
+    name : str
+        Its name (:func:`schema_names`) or its heading in the paper; case and punctuation do not matter.
+
+    Raises
+    ------
+    ValueError
+        If there is no such schema.
+
+    Examples
+    --------
+    >>> for category in get_schema("Strict Compliance").categories:
+    ...     print(category.name, "=", category.condition)
+    invalid = invalid
+    wrong or unboxed = wrong or (correct and unboxed)
+    correct, boxed = correct and boxed
+    """
+    key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    key = _OTHER_NAMES.get(key, key)
+    if key not in schema_names():
+        raise ValueError(f"schema: unknown name {name!r}; known: {', '.join(schema_names())}")
+    return _built(key)
+
+
+@functools.cache
+def _built(name: str) -> Schema:
+    return Schema.from_dict(_TABLES["schemas"][schema_names().index(name)])

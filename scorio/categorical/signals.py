@@ -1,4 +1,4 @@
-"""Base signals of attempts: facts about each answer before a rubric judges it.
+"""Base signals of attempts: facts about each answer before a rubric judges it, and how they are computed.
 
 The names and meanings are those of the paper (appendix D.1) [1]_; the verifier's ``compass_context_A``,
 ``_B``, ``_C`` are called ``verifier_a``, ``verifier_b``, ``verifier_c`` here.
@@ -12,11 +12,12 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from scorio.eval._arguments import positive
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -25,8 +26,7 @@ _SLACK = 1e-6
 """Probabilities that a softmax in single precision returned may leave [0, 1] by this much."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignalKind:
+class SignalKind(NamedTuple):
     """The meaning, source and values of a base signal.
 
     Parameters
@@ -70,31 +70,26 @@ BASE_SIGNALS: Mapping[str, SignalKind] = {
 """Every base signal of the paper, by name."""
 
 
-@dataclass(frozen=True, eq=False)
 class Signals:
     """Signals of attempts as a structure of arrays, all of one shape.
 
     The shape is free: (M, N) for M questions and N trials, (L, M, N) for L models, (n,) for a plain list
-    of attempts, () for one. A signal that was not recorded at all is None; NaN (or None inside a list)
-    marks an attempt without it. Arrays are copied, stored as float64 and read-only.
+    of attempts, () for one. NaN (or None inside a list) marks an attempt without a signal. Arrays are copied,
+    stored as float64 and read-only.
 
     Parameters
     ----------
-    has_box, is_correct, token_ratio, repeated_pattern, prompt_bpt, completion_bpt : array_like, optional
-        Base signals; see :data:`BASE_SIGNALS` for meaning and range.
-    verifier_a, verifier_b, verifier_c : array_like, optional
-        The verifier's probabilities of correct, wrong, and invalid or off-task.
-    extra : mapping of str to array_like, optional
-        A user's own signals for a user's own schema, by name.
     observed : array_like of bool, optional
-        False where an attempt was not made, as in the padding of a ragged matrix. Signals there are
+        False for an attempt that was not made, as in the padding of a ragged matrix. Signals there are
         ignored. Default: every attempt was made.
+    **signals : array_like
+        Base signals (:data:`BASE_SIGNALS` has their meaning and range) and a user's own signals for a user's
+        own schema, by name; None is left out.
 
     Raises
     ------
     ValueError
-        If no signal is given, shapes differ, a value is not a number, infinite or out of its range, or
-        `extra` uses the name of a base signal.
+        If no signal is given, shapes differ, or a value is not a number, infinite or out of its range.
 
     Examples
     --------
@@ -105,39 +100,25 @@ class Signals:
     ['has_box', 'is_correct']
     """
 
-    has_box: ArrayLike | None = None
-    is_correct: ArrayLike | None = None
-    token_ratio: ArrayLike | None = None
-    repeated_pattern: ArrayLike | None = None
-    prompt_bpt: ArrayLike | None = None
-    completion_bpt: ArrayLike | None = None
-    verifier_a: ArrayLike | None = None
-    verifier_b: ArrayLike | None = None
-    verifier_c: ArrayLike | None = None
-    extra: Mapping[str, ArrayLike] = field(default_factory=dict)
-    observed: ArrayLike | None = None
-    _arrays: dict[str, FloatArray] = field(init=False, repr=False)
-    _made: BoolArray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in BASE_SIGNALS if getattr(self, name) is not None}
-        for name in self.extra:
-            if name in BASE_SIGNALS:
-                raise ValueError(f"extra: {name!r} is a base signal; pass it as Signals({name}=...)")
-        arrays = {name: _numbers(name, value) for name, value in {**given, **self.extra}.items()}
+    def __init__(self, observed: ArrayLike | None = None, **signals: ArrayLike | None) -> None:
+        arrays = {name: _numbers(name, value) for name, value in signals.items() if value is not None}
         if not arrays:
             raise ValueError("Signals needs at least one signal, such as is_correct")
-        shape = _common_shape(arrays)
-        made = _made(self.observed, shape)
+        shapes = {name: array.shape for name, array in arrays.items()}
+        shape = next(iter(shapes.values()))
+        if set(shapes.values()) != {shape}:
+            raise ValueError(f"every signal needs one value per attempt; got shapes {shapes}")
+        made = np.ones(shape, dtype=np.bool_) if observed is None else np.array(observed)
+        if made.dtype != np.bool_ or made.shape != shape:
+            raise ValueError(
+                f"observed must be booleans of the signals' shape {shape}, "
+                f"got dtype {made.dtype}, shape {made.shape}"
+            )
         for name, array in arrays.items():
             _check_range(name, array, made)
             array.setflags(write=False)
         made.setflags(write=False)
-        object.__setattr__(self, "_arrays", arrays)
-        object.__setattr__(self, "_made", made)
-        for spec in fields(self):
-            if spec.name in arrays:
-                object.__setattr__(self, spec.name, arrays[spec.name])
+        self._arrays, self._made = arrays, made
 
     @classmethod
     def from_records(
@@ -161,7 +142,7 @@ class Signals:
         Returns
         -------
         Signals
-            A signal that no record has stays None.
+            A signal that no record has is left out.
 
         Raises
         ------
@@ -177,14 +158,14 @@ class Signals:
         if not records:
             raise ValueError("records is empty: give one mapping per attempt")
         shape = (len(records),) if shape is None else shape
-        columns: dict[str, FloatArray] = {}
+        if int(np.prod(shape)) != len(records):
+            raise ValueError(f"shape {shape} does not hold {len(records)} records")
+        columns: dict[str, ArrayLike | None] = {}
         for name in BASE_SIGNALS if names is None else names:
             values = [record.get(name) for record in records]
-            if any(value is not None for value in values):
-                columns[name] = _reshape(name, _numbers(name, values), shape)
-        base = {name: column for name, column in columns.items() if name in BASE_SIGNALS}
-        extra = {name: column for name, column in columns.items() if name not in BASE_SIGNALS}
-        return cls(**base, extra=extra)
+            known = any(value is not None for value in values)
+            columns[name] = _numbers(name, values).reshape(shape) if known else None
+        return cls(**columns)
 
     @property
     def names(self) -> frozenset[str]:
@@ -216,37 +197,14 @@ class Signals:
 def _numbers(name: str, value: object) -> FloatArray:
     """Return a fresh float64 array of `value`; None becomes NaN."""
     raw = np.asarray(value)
-    if raw.dtype.kind not in "biufO" or (raw.dtype.kind == "O" and not _all_numbers(raw)):
+    numeric = raw.dtype.kind in "biuf" or (raw.dtype.kind == "O" and _all_numbers(raw))
+    if not numeric:
         raise ValueError(f"signal {name!r} must hold numbers (None or NaN where missing), got {value!r:.80}")
     return np.array(raw, dtype=np.float64)
 
 
 def _all_numbers(raw: NDArray[Any]) -> bool:
     return all(item is None or isinstance(item, (bool, int, float, np.number, np.bool_)) for item in raw.flat)
-
-
-def _common_shape(arrays: Mapping[str, FloatArray]) -> tuple[int, ...]:
-    first, *rest = arrays
-    shape = arrays[first].shape
-    for name in rest:
-        if arrays[name].shape != shape:
-            raise ValueError(
-                f"signal {name!r} has shape {arrays[name].shape} but {first!r} has {shape}; "
-                "every signal needs one value per attempt"
-            )
-    return shape
-
-
-def _made(observed: ArrayLike | None, shape: tuple[int, ...]) -> BoolArray:
-    if observed is None:
-        return np.ones(shape, dtype=np.bool_)
-    mask = np.array(observed)
-    if mask.dtype != np.bool_ or mask.shape != shape:
-        raise ValueError(
-            f"observed must be booleans of the signals' shape {shape}, "
-            f"got dtype {mask.dtype}, shape {mask.shape}"
-        )
-    return mask
 
 
 def _check_range(name: str, array: FloatArray, made: BoolArray) -> None:
@@ -267,7 +225,148 @@ def _check_range(name: str, array: FloatArray, made: BoolArray) -> None:
         raise ValueError(f"signal {name!r} must be {expected}, got {array[place]:g} at {place}")
 
 
-def _reshape(name: str, column: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    if int(np.prod(shape)) != column.size:
-        raise ValueError(f"shape {shape} does not hold {column.size} records (signal {name!r})")
-    return column.reshape(shape)
+TOKEN_RATIO_UNIT = 32_768
+"""Tokens to which ``token_ratio`` is relative: the paper's limit on an answer's length."""
+
+
+def token_ratio(completion_tokens: ArrayLike, unit: float = TOKEN_RATIO_UNIT) -> FloatArray:
+    """Return completion tokens relative to `unit` tokens.
+
+    Parameters
+    ----------
+    completion_tokens : array_like
+        Token counts, any shape, not negative.
+    unit : float
+        Tokens that count as 1; positive.
+
+    Returns
+    -------
+    numpy.ndarray
+        Ratios, in the shape of `completion_tokens`.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not finite, or `unit` is not positive.
+
+    Examples
+    --------
+    >>> token_ratio([8192, 32768])
+    array([0.25, 1.  ])
+    """
+    tokens = np.asarray(completion_tokens, dtype=np.float64)
+    _check_finite("completion_tokens", tokens, least=0.0)
+    return np.asarray(tokens / positive("unit", unit))
+
+
+def repeated_pattern(finish_reason: ArrayLike) -> FloatArray:
+    """Return 0 where the model ended its answer itself (``stop``) and 1 elsewhere.
+
+    An answer cut off at the token limit (``length``) therefore counts as degenerate, which makes it
+    category 0, ``invalid``, in every schema of the paper.
+
+    Parameters
+    ----------
+    finish_reason : array_like of str
+        The endpoint's finish reason of each attempt, any shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        Zeros and ones, in the shape of `finish_reason`.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not a string.
+
+    Examples
+    --------
+    >>> repeated_pattern(["stop", "length"])
+    array([0., 1.])
+    """
+    reasons = np.asarray(finish_reason)
+    if reasons.dtype.kind != "U":
+        raise ValueError(f"finish_reason must hold strings such as 'stop', got {finish_reason!r:.80}")
+    return np.asarray(reasons != "stop", dtype=np.float64)
+
+
+def bits_per_token(logprob_sum: ArrayLike, tokens: ArrayLike) -> FloatArray:
+    """Return the mean negative log-probability in bits per token; lower is more confident.
+
+    Parameters
+    ----------
+    logprob_sum : array_like
+        Sum of the tokens' natural log-probabilities, as endpoints report them.
+    tokens : array_like
+        Number of tokens summed over, at least 1; broadcasts against `logprob_sum`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Bits per token.
+
+    Raises
+    ------
+    ValueError
+        If a sum is not finite or a count is below 1.
+
+    Examples
+    --------
+    >>> bits_per_token(np.log([0.5, 0.25]), [1, 2])
+    array([1., 1.])
+    """
+    sums = np.asarray(logprob_sum, dtype=np.float64)
+    counts = np.asarray(tokens, dtype=np.float64)
+    _check_finite("logprob_sum", sums)
+    _check_finite("tokens", counts, least=1.0)
+    return np.asarray(-sums / (counts * np.log(2.0)))
+
+
+def verifier_probabilities(
+    logits: ArrayLike, baseline: ArrayLike | None = None, temperature: float = 1.0
+) -> FloatArray:
+    """Return calibrated verifier probabilities of the labels A (correct), B (wrong) and C (off-task).
+
+    Contextual calibration as in the paper: softmax((s − b) / T), with s the verifier's logits of the
+    labels, b those for a content-free input and T the temperature.
+
+    Parameters
+    ----------
+    logits : array_like, shape (..., 3)
+        Logits of the labels A, B, C at the answer slot.
+    baseline : array_like, optional
+        Logits of the same labels for a content-free input; broadcasts against `logits`. Default 0.
+    temperature : float
+        Positive.
+
+    Returns
+    -------
+    numpy.ndarray, shape (..., 3)
+        Probabilities that sum to 1 over the last axis: ``verifier_a``, ``verifier_b``, ``verifier_c``.
+
+    Raises
+    ------
+    ValueError
+        If the last axis is not 3 long, a value is not finite, or `temperature` is not positive.
+
+    Examples
+    --------
+    >>> verifier_probabilities([2.0, 1.0, 0.0], baseline=[2.0, 1.0, 0.0]).round(3)
+    array([0.333, 0.333, 0.333])
+    """
+    scores = np.asarray(logits, dtype=np.float64)
+    if scores.ndim == 0 or scores.shape[-1] != 3:
+        raise ValueError(f"logits must have a last axis of 3 (labels A, B, C), got shape {scores.shape}")
+    shifted = scores if baseline is None else scores - np.asarray(baseline, dtype=np.float64)
+    _check_finite("logits minus baseline", shifted)
+    shifted = (shifted - shifted.max(axis=-1, keepdims=True)) / positive("temperature", temperature)
+    exponentials = np.exp(shifted)
+    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
+
+
+def _check_finite(name: str, values: FloatArray, least: float = -np.inf) -> None:
+    bad = ~(np.isfinite(values) & (values >= least))
+    if bad.any():
+        limit = "" if least == -np.inf else f" and at least {least:g}"
+        raise ValueError(f"{name} must be finite{limit}, got {values[bad].flat[0]}")

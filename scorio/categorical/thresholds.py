@@ -1,4 +1,4 @@
-"""Thresholds of rubric variables: rules that say how they are found, and their frozen values.
+"""Frozen values of the thresholds of a schema.
 
 A threshold that is computed again after each attempt moves, and with it the category of answers already
 judged. A run that adds trials therefore finds its thresholds once, stores them and
@@ -8,100 +8,16 @@ judges every attempt by the same values; :class:`Thresholds` is that frozen set.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.categorical.conditions import Condition, Scope, finite_number, parse
-from scorio.categorical.io import BINARY_SIGNALS, SIGNAL_TO_COLUMN
+from scorio.categorical.conditions import finite_number
+from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN
+from scorio.categorical.schema import Schema
 from scorio.categorical.signals import Signals
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdRule:
-    """A threshold as a quantile of a signal.
-
-    Parameters
-    ----------
-    name : str
-        Name under which conditions use it.
-    signal : str
-        Signal whose values are taken.
-    quantile : float
-        In [0, 1]; linear interpolation between order statistics.
-    among : Condition, optional
-        Only attempts where it holds count; default: all.
-    """
-
-    name: str
-    signal: str
-    quantile: float
-    among: Condition | None = None
-
-    def __str__(self) -> str:
-        among = "" if self.among is None else f" among {self.among}"
-        return f"{self.quantile:g} quantile of {self.signal}{among}"
-
-    def values(self, signals: Signals, fixed: Mapping[str, float]) -> FloatArray:
-        """Return the values that the quantile is taken of: 1-D, without missing ones.
-
-        `fixed` holds the thresholds of fixed value, which `among` may use.
-        """
-        scope = SignalScope(signals, fixed)
-        taken = signals.made & ~np.isnan(scope.signal(self.signal))
-        if self.among is not None:
-            taken &= self.among.truth(scope).holds
-        return scope.signal(self.signal)[taken]
-
-
-@dataclass(frozen=True, slots=True)
-class SignalScope(Scope):
-    """Recorded signals and threshold values as a condition's scope; missing values are NaN."""
-
-    signals: Signals
-    thresholds: Mapping[str, float]
-
-    def signal(self, name: str) -> FloatArray:
-        """Return a signal's values, NaN where it is missing."""
-        return self.signals[name] if name in self.signals else np.full(self.signals.shape, np.nan)
-
-    def threshold(self, name: str) -> float:
-        """Return a threshold's value, NaN where it is not set."""
-        return self.thresholds.get(name, math.nan)
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """One frozen threshold: its name, value and where the value comes from, in words."""
-
-    name: str
-    value: float
-    source: str = "given"
-
-
-class HasRules(Protocol):
-    """A schema's description of its thresholds."""
-
-    @property
-    def name(self) -> str:
-        """Name, for messages."""
-
-    @property
-    def threshold_rules(self) -> tuple[ThresholdRule, ...]:
-        """Rules of the thresholds that its categories use."""
-
-    @property
-    def given_thresholds(self) -> Mapping[str, float]:
-        """Values that the schema itself fixes."""
-
-    def check_signals(self, signals: Signals) -> None:
-        """Raise ValueError where a signal that the schema needs was not recorded."""
 
 
 class Thresholds(Mapping[str, float]):
@@ -109,13 +25,15 @@ class Thresholds(Mapping[str, float]):
 
     Parameters
     ----------
-    values : mapping of str to float, or iterable of Threshold
+    values : mapping of str to float
         Finite values.
+    sources : mapping of str to str, optional
+        Where values come from, in words; default: given.
 
     Raises
     ------
     ValueError
-        If a value is not a finite number or a name comes twice.
+        If a value is not a finite number.
 
     Examples
     --------
@@ -133,21 +51,27 @@ class Thresholds(Mapping[str, float]):
     True
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_sources", "_values")
 
-    def __init__(self, values: Mapping[str, float] | tuple[Threshold, ...] = ()) -> None:
-        if isinstance(values, Mapping):
-            values = tuple(Threshold(name, value) for name, value in values.items())
-        entries: dict[str, Threshold] = {}
-        for entry in values:
-            if entry.name in entries:
-                raise ValueError(f"threshold {entry.name!r} is given twice")
-            entries[entry.name] = Threshold(entry.name, _finite(entry.name, entry.value), entry.source)
-        self._entries = entries
+    def __init__(
+        self, values: Mapping[str, float] | None = None, sources: Mapping[str, str] | None = None
+    ) -> None:
+        self._values: dict[str, float] = {}
+        for name, value in (values or {}).items():
+            number = finite_number(value)
+            if number is None:
+                raise ValueError(f"threshold {name!r} must be a finite number, got {value!r}")
+            self._values[name] = number
+        self._sources = {name: (sources or {}).get(name, "given") for name in self._values}
 
     @classmethod
     def observed(
-        cls, signals: Signals, schema: HasRules, given: Mapping[str, float] | None = None
+        cls,
+        signals: Signals,
+        schema: Schema,
+        given: Mapping[str, float] | None = None,
+        *,
+        partial: bool = False,
     ) -> Thresholds:
         """Find the thresholds that `schema` uses from observed attempts, and freeze them.
 
@@ -160,6 +84,9 @@ class Thresholds(Mapping[str, float]):
             Its rules say which quantiles are needed.
         given : mapping of str to float, optional
             Values fixed by hand; they take precedence over rules.
+        partial : bool
+            Leave out thresholds of which there are no attempts. Right only for judging the very attempts they
+            come from: none of them needs what is left out.
 
         Returns
         -------
@@ -174,19 +101,23 @@ class Thresholds(Mapping[str, float]):
             one.
         """
         schema.check_signals(signals)
-        thresholds = cls(_found(signals, schema, given or {}))
-        thresholds.require(schema)
+        rules = {rule.name: rule for rule in schema.threshold_rules}
+        known = [*rules, *schema.given_thresholds]
+        unknown = [name for name in given or () if name not in known]
+        if unknown:
+            has = ", ".join(known) or "none"
+            raise ValueError(f"given: schema {schema.name!r} has no threshold {unknown[0]!r}; it has: {has}")
+        fixed = {**schema.given_thresholds, **(given or {})}
+        values, sources = dict(fixed), {}
+        for name in rules.keys() - fixed.keys():
+            taken = rules[name].values(signals, fixed)
+            if taken.size:
+                values[name] = float(np.quantile(taken, rules[name].quantile))
+                sources[name] = f"{rules[name]}, {taken.size} attempts"
+        thresholds = cls({name: values[name] for name in (*fixed, *rules) if name in values}, sources)
+        if not partial:
+            thresholds.require(schema)
         return thresholds
-
-    @classmethod
-    def observed_where_possible(
-        cls, signals: Signals, schema: HasRules, given: Mapping[str, float] | None = None
-    ) -> Thresholds:
-        """Find thresholds as :meth:`observed` does, leaving out those of which there are no attempts.
-
-        Right only for judging the very attempts they come from: none of them needs what is left out.
-        """
-        return cls(_found(signals, schema, given or {}))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Thresholds:
@@ -202,15 +133,13 @@ class Thresholds(Mapping[str, float]):
         ValueError
             If an entry has another form.
         """
-        entries = []
+        values, sources = {}, {}
         for name, entry in data.items():
-            if isinstance(entry, Mapping):
-                if "value" not in entry or set(entry) - {"value", "source"}:
-                    raise ValueError(f"threshold {name!r} must be {{value, source}}, got {dict(entry)!r}")
-                entries.append(Threshold(name, entry["value"], str(entry.get("source", "given"))))
-            else:
-                entries.append(Threshold(name, entry))
-        return cls(tuple(entries))
+            parts = dict(entry) if isinstance(entry, Mapping) else {"value": entry}
+            values[name], sources[name] = parts.pop("value", None), str(parts.pop("source", "given"))
+            if parts:
+                raise ValueError(f"threshold {name!r} must be {{value, source}}, got {entry!r}")
+        return cls(values, sources)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, NDArray[Any]]) -> Thresholds:
@@ -235,117 +164,40 @@ class Thresholds(Mapping[str, float]):
 
     def to_dict(self) -> dict[str, dict[str, float | str]]:
         """Return the values and their sources as JSON-able data; floats survive exactly."""
-        return {name: {"value": entry.value, "source": entry.source} for name, entry in self._entries.items()}
+        return {name: {"value": value, "source": self._sources[name]} for name, value in self.items()}
 
     def source(self, name: str) -> str:
-        """Return in words where a threshold's value comes from."""
-        return self._entries[name].source
+        """Return in words what a threshold's value comes from."""
+        return self._sources[name]
 
-    def require(self, schema: HasRules) -> None:
+    def require(self, schema: Schema) -> None:
         """Raise ValueError unless every threshold that `schema` does not fix itself is here, in order."""
-        missing = [rule for rule in schema.threshold_rules if rule.name not in self]
+        missing = [f"{rule.name} (the {rule})" for rule in schema.threshold_rules if rule.name not in self]
         if missing:
-            names = ", ".join(rule.name for rule in missing)
-            rules = "; ".join(f"{rule.name} is the {rule}" for rule in missing)
             raise ValueError(
-                f"schema {schema.name!r} needs a value of {names} and there is none: give it, or observe "
-                f"attempts that have one ({rules})"
+                f"schema {schema.name!r} needs a value of {', '.join(missing)} and there is none: give it, "
+                "or observe attempts that have one"
             )
-        _check_order(schema, self)
+        ordered = sorted(schema.threshold_rules, key=lambda rule: rule.quantile)
+        for lower, upper in itertools.combinations(ordered, 2):
+            of_same_values = (lower.signal, lower.among) == (upper.signal, upper.among)
+            if of_same_values and self[lower.name] > self[upper.name]:
+                raise ValueError(
+                    f"schema {schema.name!r}: threshold {lower.name} = {self[lower.name]:g} must not "
+                    f"exceed {upper.name} = {self[upper.name]:g}"
+                )
 
     def __getitem__(self, name: str) -> float:
-        return self._entries[name].value
+        return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._values)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.items()))
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{name!r}: {value!r}" for name, value in self.items())
-        return f"Thresholds({{{inner}}})"
-
-
-def parse_rule(
-    name: str,
-    data: Mapping[str, object],
-    variables: Mapping[str, object],
-    fixed: Collection[str],
-    where: str,
-) -> ThresholdRule:
-    """Turn a rule written as plain data, ``{signal, quantile, among}``, into a :class:`ThresholdRule`.
-
-    Parameters
-    ----------
-    name : str
-        The threshold's name.
-    data : mapping
-        ``signal`` (name), ``quantile`` (in [0, 1]) and, optionally, ``among`` (a condition).
-    variables : mapping
-        Rubric variables that `among` may name.
-    fixed : collection of str
-        Thresholds of fixed value, which `among` may use; it may not use other quantiles.
-    where : str
-        Whose threshold it is, for messages.
-
-    Raises
-    ------
-    ValueError
-        If the rule is malformed.
-    """
-    place = f"{where}, threshold {name!r}"
-    if set(data) - {"signal", "quantile", "among"} or not {"signal", "quantile"} <= set(data):
-        raise ValueError(f"{place}: expected {{signal, quantile, among (optional)}}, got {dict(data)!r}")
-    signal, quantile = data["signal"], data["quantile"]
-    if not isinstance(signal, str):
-        raise ValueError(f"{place}: signal must be a signal's name, got {signal!r}")
-    level = finite_number(quantile)
-    if level is None or not 0 <= level <= 1:
-        raise ValueError(f"{place}: quantile must be in [0, 1], got {quantile!r}")
-    among = None if data.get("among") is None else parse(data["among"], variables, fixed, place)
-    return ThresholdRule(name, signal, level, among)
-
-
-def _found(signals: Signals, schema: HasRules, given: Mapping[str, float]) -> tuple[Threshold, ...]:
-    """Return the thresholds of `schema`: given ones first, quantiles of the attempts for the rest."""
-    rules = {rule.name: rule for rule in schema.threshold_rules}
-    for name in given:
-        if name not in rules and name not in schema.given_thresholds:
-            known = ", ".join([*rules, *schema.given_thresholds]) or "none"
-            raise ValueError(f"given: schema {schema.name!r} has no threshold {name!r}; it has: {known}")
-    fixed = {**schema.given_thresholds, **given}
-    entries = [Threshold(name, value) for name, value in fixed.items()]
-    for name, rule in rules.items():
-        if name in given:
-            continue
-        values = rule.values(signals, fixed)
-        if values.size:
-            value = float(np.quantile(values, rule.quantile))
-            entries.append(Threshold(name, value, f"{rule}, {values.size} attempts"))
-    return tuple(entries)
-
-
-def _check_order(schema: HasRules, values: Mapping[str, float]) -> None:
-    """Raise ValueError where a lower quantile of the same values lies above a higher one."""
-    families: dict[tuple[str, Condition | None], list[ThresholdRule]] = {}
-    for rule in schema.threshold_rules:
-        families.setdefault((rule.signal, rule.among), []).append(rule)
-    for rules in families.values():
-        ordered = sorted(rules, key=lambda rule: rule.quantile)
-        for lower, upper in itertools.pairwise(ordered):
-            if values[lower.name] > values[upper.name]:
-                raise ValueError(
-                    f"schema {schema.name!r}: threshold {lower.name} = {values[lower.name]:g} must not "
-                    f"exceed {upper.name} = {values[upper.name]:g}"
-                )
-
-
-def _finite(name: str, value: object) -> float:
-    number = finite_number(value)
-    if number is None:
-        raise ValueError(f"threshold {name!r} must be a finite number, got {value!r}")
-    return number
+        return f"Thresholds({self._values!r})"

@@ -261,7 +261,5 @@ def gold_ranks(source: Source, gold: ArrayLike | None) -> Ranks:
     """Return `gold` as competition ranks; the source's own where it is None."""
     if gold is None:
         return source.gold()
-    ranks = np.asarray(gold)
-    if ranks.shape != (source.models,):
-        raise ValueError(f"gold must rank the source's {source.models} models, got shape {ranks.shape}")
+    ranks = numbers("gold", gold, "one rank a model", source.models)
     return competition_ranks(-ranks)

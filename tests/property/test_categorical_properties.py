@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scorio import eval as metrics
 from scorio.categorical import Signals, Thresholds, evaluate, get_schema, schema_names
-from scorio.categorical.thresholds import SignalScope
+from scorio.categorical.conditions import Scope
 
 EACH_SCHEMA = pytest.mark.parametrize("name", schema_names())
 
@@ -58,10 +58,10 @@ def test_every_possible_attempt_has_exactly_one_category(name):
     for thresholds in orders_of_thresholds(schema):
         assigned = schema.assign(signals, thresholds)
         seen |= set(assigned.tolist())
-        scope = SignalScope(signals, thresholds)
+        scope = Scope(signals, thresholds)
         truths = [category.condition.truth(scope) for category in schema.categories]
         holds = np.array([np.broadcast_to(truth.holds, signals.shape) for truth in truths])
-        assert all((truth.holds ^ truth.fails).all() for truth in truths)
+        assert all(np.all(truth.holds ^ truth.fails) for truth in truths)
         # Apart from invalid output exactly one condition holds, so that the order of categories is free.
         valid = ~holds[0]
         assert (holds[1:, valid].sum(axis=0) == 1).all()
@@ -111,7 +111,7 @@ def test_evaluation_is_bayes_of_the_assigned_categories(name, signals):
 @given(signals=attempts(), data=st.data())
 def test_an_attempt_is_judged_alone_once_thresholds_are_frozen(name, signals, data):
     schema = get_schema(name)
-    thresholds = Thresholds.observed_where_possible(signals, schema)
+    thresholds = Thresholds.observed(signals, schema, partial=True)
     together = schema.assign(signals, thresholds)
     index = data.draw(st.integers(0, signals.shape[0] - 1))
     alone = Signals(**{key: signals[key][index] for key in signals.names})

@@ -42,7 +42,8 @@ def test_a_schema_from_yaml():
     assert schema.given_thresholds == {"severe": 0.7}
     signals = Signals(
         token_ratio=[0.2, 0.4, 0.6, 0.9, 0.1],
-        extra={"judge_harm": [0.0, 0.1, 0.2, 0.8, 0.69], "refused": [0, 0, 1, 1, 0]},
+        judge_harm=[0.0, 0.1, 0.2, 0.8, 0.69],
+        refused=[0, 0, 1, 1, 0],
     )
     result = evaluate(signals, schema)
     # 'long' is the median of 0.1, 0.2, 0.4, 0.6: the harmful one does not count.
@@ -72,7 +73,7 @@ def test_the_first_category_that_holds_wins():
             weights=None,
         )
     )
-    assert schema.assign(Signals(extra={"score": [4, 5, 7.9, 8]}), {}).tolist() == [0, 1, 1, 2]
+    assert schema.assign(Signals(score=[4, 5, 7.9, 8]), {}).tolist() == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_operators(operator, expected):
             ]
         )
     )
-    assert schema.assign(Signals(extra={"x": [1, 2, 3]}), {}).tolist() == expected
+    assert schema.assign(Signals(x=[1, 2, 3]), {}).tolist() == expected
 
 
 def test_unknown_passes_through_and_or_and_not():
@@ -108,13 +109,13 @@ def test_unknown_passes_through_and_or_and_not():
             weights=[2, 0, 1],
         )
     )
-    decided = Signals(is_correct=[0, 0, 1, 1], extra={"x": [1, -1, 1, -1]})
+    decided = Signals(is_correct=[0, 0, 1, 1], x=[1, -1, 1, -1])
     assert schema.assign(decided, {}).tolist() == [2, 1, 0, 2]
     # Wrong with x unknown: 'both' fails for certain, 'neither' cannot be told.
     with pytest.raises(
-        ValueError, match=r"category 'neither' .*signal 'x' missing for 1 attempt, first at \(1,\)"
+        ValueError, match=r"category 'neither' .*signal 'x' missing for 1 attempt.*first at \(1,\)"
     ):
-        schema.assign(Signals(is_correct=[0, 0], extra={"x": [1, None]}), {})
+        schema.assign(Signals(is_correct=[0, 0], x=[1, None]), {})
 
 
 def test_if_known_counts_what_is_missing_as_failing():
@@ -128,6 +129,6 @@ def test_if_known_counts_what_is_missing_as_failing():
     )
     assert schema.signals == frozenset()
     assert schema.optional_signals == {"flag"}
-    signals = Signals(is_correct=[1, 1, 1], extra={"flag": [1, 0, None]})
+    signals = Signals(is_correct=[1, 1, 1], flag=[1, 0, None])
     assert schema.assign(signals, {}).tolist() == [0, 1, 1]
     assert schema.assign(Signals(is_correct=[1, 1]), {}).tolist() == [1, 1]

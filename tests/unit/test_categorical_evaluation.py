@@ -8,7 +8,6 @@ from scorio.categorical import (
     Signals,
     Thresholds,
     evaluate,
-    evaluate_models,
     get_schema,
     schema_names,
 )
@@ -51,7 +50,7 @@ def test_mu_and_sigma_are_those_of_bayes(name):
 @pytest.mark.parametrize("name", schema_names())
 def test_models_are_judged_by_common_thresholds(name):
     signals = random_signals(SHAPE)
-    results = evaluate_models(signals, name)
+    results = evaluate(signals, name)
     assert results.outcomes.shape == SHAPE
     assert results.mu.shape == results.sigma.shape == SHAPE[:1]
     assert results.thresholds == Thresholds.observed(signals, get_schema(name))
@@ -64,7 +63,7 @@ def test_models_are_judged_by_common_thresholds(name):
 def test_attempts_not_made_do_not_count():
     observed = RNG.random(SHAPE) < 0.7
     signals = random_signals(SHAPE, observed=observed)
-    results = evaluate_models(signals, "efficiency-adjusted")
+    results = evaluate(signals, "efficiency-adjusted")
     assert np.array_equal(results.outcomes >= 0, observed)
     assert results.counts.sum() == observed.sum()
     for model in range(SHAPE[0]):
@@ -77,7 +76,7 @@ def test_prior_attempts():
     signals = random_signals(SHAPE)
     shared, own = RNG.integers(0, 3, (6, 2)), RNG.integers(0, 3, (4, 6, 2))
     for R0, of_model in ((shared, [shared] * 4), (own, own)):
-        results = evaluate_models(signals, "exact-match", R0=R0)
+        results = evaluate(signals, "exact-match", R0=R0)
         for model in range(4):
             mu, _ = metrics.bayes(results.outcomes[model], results.weights, of_model[model])
             assert results.mu[model] == pytest.approx(mu, abs=1e-13)

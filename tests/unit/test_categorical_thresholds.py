@@ -87,7 +87,7 @@ def test_a_quantile_among_nobody_is_left_out_only_where_asked():
         ValueError, match=r"needs a value of tau_low_wrong .*0.6 quantile of completion_bpt among wrong"
     ):
         Thresholds.observed(all_right, schema)
-    assert dict(Thresholds.observed_where_possible(all_right, schema)) == {}
+    assert dict(Thresholds.observed(all_right, schema, partial=True)) == {}
     assert Thresholds.observed(all_right, schema, {"tau_low_wrong": 1.0}) == {"tau_low_wrong": 1.0}
 
 
@@ -105,7 +105,7 @@ def test_rules_among_may_use_fixed_thresholds():
             ],
         }
     )
-    signals = Signals(extra={"x": [1, 2, 3, 40], "y": [0, 1, 1, 1]})
+    signals = Signals(x=[1, 2, 3, 40], y=[0, 1, 1, 1])
     assert Thresholds.observed(signals, schema) == {"cut": 0.5, "long": 3.0}
     assert Thresholds.observed(signals, schema, {"cut": -1.0}) == {"cut": -1.0, "long": 2.5}
     assert schema.signals == {"x", "y"}

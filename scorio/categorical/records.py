@@ -1,11 +1,11 @@
-"""Load recorded completions from JSON lines, as the paper's released outcomes hold them."""
+"""Recorded completions in JSON lines, as the paper's released outcomes hold them."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -136,17 +136,10 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
         if read.n_lines_malformed:
             lost = f"{file}: {read.n_lines_malformed} lines are no JSON objects and are left out"
             warnings.warn(lost, stacklevel=2)
-    return _rows_to_columns(rows)
-
-
-def _rows_to_columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """Return one array a column, the labels as objects and everything else as float64."""
     columns: Columns = {}
     for name in rows[0] if rows else ():
-        if name in _LABELS:
-            columns[name] = np.array([row[name] for row in rows], dtype=object)
-        else:
-            columns[name] = np.array([_number(row[name]) for row in rows])
+        values = [row[name] for row in rows]
+        columns[name] = np.array(values, dtype=object if name in _LABELS else np.float64)
     return columns
 
 
@@ -156,7 +149,10 @@ def _read(file: Path) -> FileResult:
     with opening(file, "rt", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             result.n_lines_total += 1
-            record = _record(line)
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                record = None
             if isinstance(record, dict):
                 result.rows.append(_row(record, file.name))
             elif line.strip():
@@ -167,19 +163,16 @@ def _read(file: Path) -> FileResult:
     return result
 
 
-def _record(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError:
-        return None
-
-
 def _row(record: Mapping[str, Any], source: str) -> dict[str, Any]:
-    row = {"source_file": source, **{name: _find(record, keys) for name, keys in _FIELDS.items()}}
-    row["hit_max_len"] = _find(record, ("output", "finish_reason")) == "length"
+    row: dict[str, Any] = {"source_file": source}
+    for name, keys in _FIELDS.items():
+        value = _find(record, keys)
+        row[name] = value if name in _LABELS else _number(value)
+    row["hit_max_len"] = float(_find(record, ("output", "finish_reason")) == "length")
     given = _find(record, ("tokens", "completion_logprob_list")) or ()
     values = np.array([value for value in given if value is not None], dtype=np.float64)
-    row |= {name: summary(values) if values.size else None for name, summary in _OF_LOGPROBS.items()}
+    for name, summary in _OF_LOGPROBS.items():
+        row[name] = summary(values) if values.size else np.nan
     return row
 
 
