@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import Cells
+from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
-from scorio.sequential.pairs import cluster_spread
 from scorio.sequential.trial_sequence import RunSequence
 
 Ints = NDArray[np.int64]

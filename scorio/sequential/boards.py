@@ -115,7 +115,8 @@ class Board:
         self._review_at = self._review_every
         self.courses = Courses(answers, contrasts, rule, levels, margin)
         self.fold = Fold(contrasts.measured, levels, self._needed)
-        self.intervals = Intervals(contrasts, self.courses.bets, levels.alpha, margin)
+        on_clusters = ~contrasts.single & any(names is not None for names in answers.clusters)
+        self.intervals = Intervals(contrasts, self.courses.bets | on_clusters, levels.alpha, margin)
         self.version = 0
         self.members = self._members()
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import PathBlock
+from scorio.sequential.clusters import Spread
 from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
 
 Target = Literal["benchmark", "population"]
@@ -106,6 +107,9 @@ class ContrastBlock:
         c, the questions both have answered.
     slack : ndarray of float
         How far lost answers, each anything from 0 to 1, could have moved D: no call that this could turn.
+    bets : ndarray of float, optional
+        Log winnings of bets on clusters (:mod:`scorio.sequential.clusters`); NaN where none are
+        placed.
     """
 
     difference: Floats
@@ -115,11 +119,18 @@ class ContrastBlock:
     avg_variance: Floats
     questions: NDArray[np.int64]
     slack: Floats
+    bets: Floats | None = None
 
     def _map(self, *others: ContrastBlock, to: Callable[..., NDArray[Any]]) -> ContrastBlock:
-        return ContrastBlock(
-            *(to(*(getattr(block, name) for block in (self, *others))) for name in self.__slots__)
-        )
+        blocks = (self, *others)
+        columns = [to(*(getattr(block, name) for block in blocks)) for name in self.__slots__[:-1]]
+        if all(block.bets is None for block in blocks):
+            return ContrastBlock(*columns)
+        bets = []
+        for block in blocks:
+            none = np.full(block.difference.shape, np.nan)
+            bets.append(none if block.bets is None else block.bets)
+        return replace(ContrastBlock(*columns), bets=to(*bets))
 
     def less(self, value: Floats, equivalence: float | None = None) -> ContrastBlock:
         """Return scores held against `value`, of shape (contrasts, 1).
@@ -255,7 +266,7 @@ def score_block(
     path: PathBlock,
     questions: int,
     target: Target = "benchmark",
-    spread: tuple[Floats, Floats] | None = None,
+    spread: Spread | None = None,
     repeat_weight: float = 1.0,
     asked: ArrayLike | None = None,
     guard: float = GUARD,
@@ -272,9 +283,8 @@ def score_block(
         M, the number of questions.
     target : {'benchmark', 'population'}
         Target of the estimate.
-    spread : tuple of ndarray, optional
-        Of clusters of questions: the squared sums of the centred means of each cluster's questions, and
-        the squared size of a cluster, see :class:`scorio.sequential.pairs.ClusterSums`.
+    spread : Spread, optional
+        Of the centred means over clusters of questions.
     repeat_weight : float
         As in :class:`scorio.sequential.cells.Cells`.
     asked : array_like of int, optional
@@ -290,7 +300,7 @@ def score_block(
     seen = np.maximum(path.seen, 1.0)
     centred, size = np.maximum(path.square - path.total**2 / seen, 0.0), np.ones(1)
     if spread is not None:
-        centred, size = spread
+        centred, size = spread.square, spread.size
     noise = (path.w, path.u, path.g, repeat_weight * path.r)
     variance = contrast_variance(centred, guard * size, seen, questions, noise, target)
     count = path.seen.astype(np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import Cells, PathBlock
+from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
 from scorio.sequential.evidence import GUARD
 
@@ -112,13 +113,13 @@ class PairReader:
         square = running(self._square[pairs], new * new - old * old)
         count = self._count[pairs, None] + gained.cumsum(axis=1)
         self._square[pairs], self._count[pairs] = square[:, -1], count[:, -1]
-        square, size = np.maximum(square, 0.0), np.ones(1)
+        spread = Spread(np.maximum(square, 0.0), np.ones(1))
         if self._clusters is not None:
             questions = self.cells.sequence.question(start, stop)
-            square, size = self._clusters.add(pairs, questions, new - old, gained)
+            spread = self._clusters.add(pairs, questions, new - old, gained)
         asked = self.cells.sequence.asked_by(start, stop)
         first = np.where(gained, new, 0.0)
-        return self._block(pairs, a, b, square, size, count, asked, first)
+        return self._block(pairs, a, b, spread, count, asked, first)
 
     def _read_rounds(self, pairs: Ints, start: int, a: PathBlock, b: PathBlock) -> ContrastBlock:
         """Read steps of one round, in which each model has its own questions and weights."""
@@ -127,21 +128,19 @@ class PairReader:
         begun = self.cells.rounds.begun(start)
         both = begun.known(first) & begun.known(second)
         gap = np.where(both, begun.estimate(first) - begun.estimate(second), 0.0)
-        square, size = (gap**2).sum(axis=1), np.ones(pairs.size)
+        spread = Spread((gap**2).sum(axis=1, keepdims=True), np.ones(1))
         if self._clusters is not None:
-            square, size = self._clusters.of(gap, both)
-        square, size = np.broadcast_to(square[:, None], a.w.shape), size[:, None]
+            spread = self._clusters.of(gap, both)
         count = np.broadcast_to(both.sum(axis=1)[:, None], a.w.shape)
         asked = np.full(a.w.shape[1], self.cells.sequence.questions)
-        return self._block(pairs, a, b, square, size, count, asked, np.zeros((pairs.size, 1)))
+        return self._block(pairs, a, b, spread, count, asked, np.zeros((pairs.size, 1)))
 
     def _block(
         self,
         pairs: Ints,
         a: PathBlock,
         b: PathBlock,
-        square: Floats,
-        size: Floats,
+        spread: Spread,
         count: NDArray[np.int64],
         asked: NDArray[np.int64],
         first: Floats,
@@ -151,7 +150,8 @@ class PairReader:
         total = self.cells.sequence.questions
         uniform = a.u + b.u
         noise = (a.w + b.w, uniform, np.minimum(a.g, b.g), self.cells.repeat_weight * np.minimum(a.r, b.r))
-        guarded = contrast_variance(square, self._guard * size, questions, total, noise, self.target)
+        square = np.broadcast_to(spread.square, count.shape)
+        guarded = contrast_variance(square, self._guard * spread.size, questions, total, noise, self.target)
         variance = guarded
         # Without repeats, right-or-wrong outcomes are iid in a first pass, for which κ = 0 is a theorem.
         single = (a.repeats + b.repeats) == 0.0
@@ -161,12 +161,13 @@ class PairReader:
         difference = a.mean - b.mean
         (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
         slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
-        block = ContrastBlock(difference, variance, guarded, guarded, uniform / questions, count, slack)
+        bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
+        block = ContrastBlock(difference, variance, guarded, guarded, uniform / questions, count, slack, bets)
         if self.equivalence is None:
             return block
         step = self._firsts.add(pairs, first)
-        spread = a.mean * (1.0 - a.mean) + b.mean * (1.0 - b.mean)
-        return block.for_ties(self.equivalence, self.target, np.minimum(a.trials, b.trials), spread, step)
+        largest = a.mean * (1.0 - a.mean) + b.mean * (1.0 - b.mean)
+        return block.for_ties(self.equivalence, self.target, np.minimum(a.trials, b.trials), largest, step)
 
 
 class FirstDifferences:
@@ -194,73 +195,6 @@ class FirstDifferences:
         fourth = running(self._sums[1, pairs], difference**4)
         self._sums[:, pairs] = square[:, -1], fourth[:, -1]
         return np.asarray(fourth / square)
-
-
-class ClusterSums:
-    """Sums of differences within clusters of questions, per pair.
-
-    Parameters
-    ----------
-    clusters : ndarray, shape (M,)
-        Cluster of each question.
-    questions : int
-        M.
-    pairs : int
-        Number of pairs.
-    centred : bool
-        Whether the mean over all questions is taken from each value first: of scores, not of differences.
-
-    Raises
-    ------
-    ValueError
-        If `clusters` does not have one entry a question.
-    """
-
-    def __init__(
-        self, clusters: NDArray[np.generic], questions: int, pairs: int, *, centred: bool = False
-    ) -> None:
-        if clusters.shape != (questions,):
-            raise ValueError(f"clusters must have one entry a question ({questions}), got {clusters.shape}")
-        names, self._cluster = np.unique(clusters, return_inverse=True)
-        self._sums = np.zeros((pairs, names.size))
-        self._sizes = np.zeros((pairs, names.size))
-        self._centred = centred
-
-    def add(
-        self, pairs: Ints, questions: Ints, change: Floats, gained: NDArray[np.bool_]
-    ) -> tuple[Floats, Floats]:
-        """Return Σ_g (Σ_{q∈g} d_q)² and the squared size of a cluster after each step."""
-        square, size = np.empty_like(change), np.empty_like(change)
-        for column, question in enumerate(questions.tolist()):
-            cluster = self._cluster[question]
-            self._sums[pairs, cluster] += change[:, column]
-            self._sizes[pairs, cluster] += gained[:, column]
-            square[:, column], size[:, column] = self._spread(self._sums[pairs], self._sizes[pairs])
-        return square, size
-
-    def of(self, gap: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Return the same of differences and the questions that count, (pairs, M)."""
-        inside = np.arange(self._sums.shape[1])[:, None] == self._cluster
-        return self._spread(gap @ inside.T, known.astype(np.float64) @ inside.T)
-
-    def _spread(self, sums: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-        if self._centred:
-            mean = sums.sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0)
-            sums = sums - mean[:, None] * sizes
-        # Σn²/Σn is what a cluster counts for: with κ of them, κ/G² is added to V, G = (Σn)²/Σn² clusters.
-        size = (sizes**2).sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0)
-        return (sums**2).sum(axis=1), size**2
-
-
-def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> tuple[Floats, Floats] | None:
-    """Return the spread of all models' present scores over clusters, for ``score_block``."""
-    if clusters is None:
-        return None
-    number = cells.counts.sum(axis=2)
-    means = cells.counts @ cells.scores / np.maximum(number, 1)
-    sums = ClusterSums(np.asarray(clusters), number.shape[1], len(number), centred=True)
-    square, size = sums.of(means, number > 0)
-    return square[:, None], size[:, None]
 
 
 def running(start: Floats, change: Floats) -> Floats:

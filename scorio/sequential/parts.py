@@ -7,6 +7,7 @@ A :class:`Board` reads :class:`Answers` along a :class:`RunSequence`, by a :clas
 from scorio.sequential.answers import FINISHED, Answers
 from scorio.sequential.boards import Board, Call
 from scorio.sequential.cells import Cells
+from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import SINGLE, TRUST, ContrastBlock, Contrasts, Target, score_block
 from scorio.sequential.drift import DriftEvidence, rank_among
 from scorio.sequential.evidence import (
@@ -22,6 +23,5 @@ from scorio.sequential.fixed import fixed_passes
 from scorio.sequential.fold import BETTER, OPEN, STEP_BITS, TIE, WORSE, Event, Levels
 from scorio.sequential.moments import DROPPED, KNOWN, MISSING, Prior, fit_prior, unit_scores
 from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
-from scorio.sequential.pairs import cluster_spread
 from scorio.sequential.rules import Anytime, Bools, Exact, Floats, Rule, ZScore
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import MISSING, Cells, PathBlock
+from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
 from scorio.sequential.evidence import FLOOR, GUARD
-from scorio.sequential.pairs import ClusterSums, FirstDifferences, running
+from scorio.sequential.pairs import FirstDifferences, running
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -198,11 +199,10 @@ class ReferenceReader:
         )
         count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
         if self._clusters is None:
-            block = self._block(contrasts, live, sums, count, sums[1], np.ones(1))
+            block = self._block(contrasts, live, sums, count, Spread(sums[1], np.ones(1)))
             block = self._with_extra_questions(contrasts, block, sums)
         else:
-            square, size = self._clusters.of(gap, both)
-            block = self._block(contrasts, live, sums, count, square[:, None] * steps, size[:, None])
+            block = self._block(contrasts, live, sums, count, self._clusters.of(gap, both))
         asked = np.full(steps.size, self.cells.sequence.questions)
         return self._with_lost(block, contrasts, live, asked, np.zeros((contrasts.size, 1)))
 
@@ -232,11 +232,11 @@ class ReferenceReader:
         self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
         first = np.where(gained, new, 0.0)
         if self._clusters is None:
-            block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
+            block = self._block(contrasts, live, sums, count, Spread(np.maximum(sums[1], 0.0), np.ones(1)))
             block = self._with_extra_questions(contrasts, block, sums)
         else:
-            square, size = self._clusters.add(contrasts, question, new - old, gained)
-            block = self._block(contrasts, live, sums, count, square, size)
+            spread = self._clusters.add(contrasts, question, new - old, gained)
+            block = self._block(contrasts, live, sums, count, spread)
         asked = self.cells.sequence.asked_by(start, stop)
         return self._with_lost(block, contrasts, live, asked, first)
 
@@ -263,8 +263,7 @@ class ReferenceReader:
         live: PathBlock,
         sums: Floats,
         count: Ints,
-        square: Floats,
-        size: Floats,
+        spread: Spread,
     ) -> ContrastBlock:
         """Return D and V over the common questions."""
         rows, c = self._row[contrasts, None], np.maximum(count, 1).astype(np.float64)
@@ -276,13 +275,15 @@ class ReferenceReader:
             np.minimum(live.r, repeats),
         )
         total = self.cells.sequence.questions
-        guarded = contrast_variance(square, self._guard * size, c, total, noise, self.target)
+        square = np.broadcast_to(spread.square, count.shape)
+        guarded = contrast_variance(square, self._guard * spread.size, c, total, noise, self.target)
         variance = guarded
         if self.cells.binary and self._clusters is None:
             exact = contrast_variance(square, 0.0, c, total, noise, self.target)
             variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
         slack = np.zeros_like(variance)  # set last
-        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count, slack)
+        bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
+        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count, slack, bets)
 
     def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""

@@ -8,7 +8,7 @@ a family (:mod:`scorio.sequential.families`) compares with its threshold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import log, log1p
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -19,6 +19,10 @@ from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evid
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+ON_CLUSTERS = 0.9
+"""Share of the stake that is bet on clusters of questions."""
 
 
 class Rule(Protocol):
@@ -109,9 +113,16 @@ class Anytime:
         return None
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Log e-value, from ten questions on; of the least D that lost answers allow."""
+        """Log e-value, from ten questions on; of the least D that lost answers allow.
+
+        With clusters most of the stake is bet on them, and given up while an answer is lost.
+        """
         least = np.maximum(np.abs(block.difference) - block.slack, 0.0)
         log_e = log_evidence(least, block.variance, self.equivalence)
+        if block.bets is not None:
+            won = np.where(block.slack > 0.0, -np.inf, block.bets)
+            both = np.logaddexp(log1p(-ON_CLUSTERS) + log_e, log(ON_CLUSTERS) + won)
+            log_e = np.where(np.isnan(block.bets), log_e, both)
         return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:

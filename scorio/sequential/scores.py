@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import Cells, PathBlock
+from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
-from scorio.sequential.pairs import ClusterSums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,9 +58,7 @@ class ScoreReader:
         block = score_block(path, sequence.questions, self._target, spread, weight, asked, self._guard)
         return block.less(self._values[rows, None], self._margin)
 
-    def _spread(
-        self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock
-    ) -> tuple[Floats, Floats]:
+    def _spread(self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock) -> Spread:
         """Return the spread over clusters after each step; within a round as the round began."""
         sequence, squares, sizes = self._cells.sequence, [], []
         for begin, end in self._cells.pieces(start, start + path.fresh.shape[1]):
@@ -68,12 +66,12 @@ class ScoreReader:
             if sequence.shared is None or end <= sequence.shared:
                 fresh = path.fresh[:, here]
                 change = path.after[:, here] - np.where(fresh, 0.0, path.before[:, here])
-                square, size = clusters.add(rows, sequence.question(begin, end), change, fresh)
+                spread = clusters.add(rows, sequence.question(begin, end), change, fresh)
             else:
                 assert self._cells.rounds is not None
                 begun, models = self._cells.rounds.begun(begin), self._models[rows]
                 spread = clusters.of(begun.estimate(models), begun.known(models))
-                square, size = (np.repeat(one[:, None], end - begin, axis=1) for one in spread)
-            squares.append(square)
-            sizes.append(size)
-        return np.concatenate(squares, axis=1), np.concatenate(sizes, axis=1)
+            shape = (rows.size, end - begin)
+            squares.append(np.broadcast_to(spread.square, shape))
+            sizes.append(np.broadcast_to(spread.size, shape))
+        return Spread(np.concatenate(squares, axis=1), np.concatenate(sizes, axis=1))

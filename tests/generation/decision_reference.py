@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from math import cosh, exp, log, log1p, sqrt
+from math import cosh, exp, log, log1p, pi, sin, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 GOLDEN, VECTORS = DATA / "decision_reference.json", DATA / "decision_vectors.json"
 MISSING = -1
 GUARD = log(20.0)  # κ at the 5 % level
+RATES = [sign * 0.99 * sin(pi * (k + 0.5) / 32) ** 2 for k in range(16) for sign in (1, -1)]
 
 
 def walk(questions: int, steps: int) -> list[int]:
@@ -149,8 +150,20 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         row = {"t": step, "c": c, "D": difference, "V": variance, "slack": slack, "log_E": None}
         if c >= 10:
             row["log_E"] = log_evidence(least, variance, case["epsilon"])
+        if c >= 10 and case["cluster_size"]:
+            sums = [sum(values) / min(case["cluster_size"], questions) for values in groups.values()]
+            bets = 0.0 if slack > 1e-12 else mean([product(rate, sums) for rate in RATES])
+            row["log_E"] = log(0.1 * exp(row["log_E"]) + 0.9 * bets)
         rows.append(row)
     return rows
+
+
+def product(rate: float, sums: list[float]) -> float:
+    """Return what a bet of so much on each cluster has won."""
+    won = 1.0
+    for one in sums:
+        won *= 1.0 + rate * one
+    return won
 
 
 def log_evidence(d: float, v: float, epsilon: float | None) -> float:

@@ -12,9 +12,11 @@ import pytest
 from many_pairs import most
 
 from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.clusters import ClusterSums
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
-from scorio.sequential.pairs import ClusterSums, PairReader
+from scorio.sequential.pairs import PairReader
+from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
 
 
@@ -57,7 +59,7 @@ def test_few_or_unequal_clusters_keep_the_level(sizes: list[int]) -> None:
     change = path.after - np.where(path.fresh, 0.0, path.before)
     score = score_block(path, steps, "population", sums.add(rows, asked, change, path.fresh))
     counted = score.questions >= MIN_QUESTIONS
-    called = counted & (log_evidence(pair.difference, pair.variance) >= bar)
+    called = Anytime(0.05).statistic(pair, cells.sequence.complete(0, steps)) >= bar
     missed = counted & (log_evidence(score.difference - 0.1, score.variance) >= bar)
     assert called.any(axis=1).sum() <= most(pairs, 0.05)
     assert missed.any(axis=1).sum() <= most(pairs, 0.05)

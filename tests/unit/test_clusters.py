@@ -46,7 +46,7 @@ def test_a_question_without_its_cluster_is_a_mistake(tmp_path):
 def test_any_number_of_groups_gives_an_interval_and_groups_of_one_the_plain_one(groups):
     def answer(request):
         question = int(request.question[1:])
-        chance = 0.5 + (0.3 if request.key.model == "m0" else 0.0) * (question % groups != 0)
+        chance = 0.5 + 0.1 * (request.key.model == "m0" and question % groups != 0)
         return int(
             np.random.default_rng([question, request.key.index, ord(request.key.model[1])]).random() < chance
         )
