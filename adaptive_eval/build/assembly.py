@@ -80,6 +80,7 @@ from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.registry import SCORERS, build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.together import TogetherScorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import FewShot, load_task
@@ -346,12 +347,17 @@ def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyTyp
             raise UsageError("executor: Inspect runs its tasks in this process; leave the executor out")
     elif any(IN_INSPECT in model.addresses for model in config.models):
         raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
-    scorers = {task.name: build_scorer(task.scorer.kind, task.scorer.options()) for task in config.tasks}
+    scorers = {task.name: _scorer_of(task) for task in config.tasks}
     tasks = tuple(load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)
     return Built(config, tasks, scorers, rubrics_of(config), functions=named, solvers=solvers_of(config))
+
+
+def _scorer_of(task: TaskConfig) -> Scorer:
+    scorer = build_scorer(task.scorer.kind, task.scorer.options())
+    return scorer if task.answers is None else TogetherScorer(scorer, task.answers.by)
 
 
 def load_task_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from adaptive_eval.endpoints.litellm_model import litellm_model
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.errors import UserCodeError
 from adaptive_eval.options.section import IN_LITELLM, PYTHON
+from adaptive_eval.scoring.together import asked_times
 from adaptive_eval.tasks.sources import modules_of
 
 
@@ -27,16 +29,16 @@ def functions_of(config: RunConfig) -> dict[str, Answerer]:
 
 def solvers_of(config: RunConfig) -> dict[str, Solver]:
     """Return the solver of every task that has one, by the name of the task."""
-    return {
-        task.name: Solver(
-            task.solver.function,
-            _function(task.solver.function.removeprefix(PYTHON), config.base_dir),
-            task.solver.calls,
-            task.solver.prompt_tokens,
-        )
-        for task in config.tasks
-        if task.solver is not None
-    }
+    found = {}
+    for task in config.tasks:
+        if task.solver is not None:
+            name = task.solver.function
+            function = _function(name.removeprefix(PYTHON), config.base_dir)
+            found[task.name] = Solver(name, function, task.solver.calls, task.solver.prompt_tokens)
+        elif task.answers is not None:
+            count = task.answers.k
+            found[task.name] = Solver(f"{count} answers", asked_times(count), count, sys.maxsize)
+    return found
 
 
 def _function(name: str, base: Path) -> Answerer:

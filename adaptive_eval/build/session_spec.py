@@ -38,7 +38,7 @@ def session_spec(
                     config.task(task.name), [task, *(asked[place] for asked in own.values())]
                 ),
                 prompt_varies=task.shuffles_options or config.task(task.name).solver is not None,
-                calls=solver.calls if (solver := config.task(task.name).solver) is not None else 1,
+                calls=_calls(config.task(task.name)),
                 budget=config.task(task.name).budget,
                 weight=config.task(task.name).weight,
             )
@@ -80,8 +80,18 @@ def _prompt_bounds(config: TaskConfig, variants: Sequence[Task]) -> tuple[int, .
     """Return the most prompt tokens of a trial of each question, over a task as models are asked it."""
     if config.solver is not None:
         return (config.solver.prompt_tokens,) * len(variants[0].questions)
-    by_variant = [[prompt_bound(task.render(question)) for question in task.questions] for task in variants]
+    calls = _calls(config)
+    by_variant = [
+        [calls * prompt_bound(task.render(question)) for question in task.questions] for task in variants
+    ]
     return tuple(map(max, zip(*by_variant, strict=True)))
+
+
+def _calls(config: TaskConfig) -> int:
+    """Return the most requests of one trial."""
+    if config.solver is not None:
+        return config.solver.calls
+    return 1 if config.answers is None else config.answers.k
 
 
 def deadlines_of(config: RunConfig) -> Deadlines:

@@ -29,7 +29,8 @@ from adaptive_eval.options.mistakes import (
     unknown_name,
     unusable_prompt,
 )
-from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
+from adaptive_eval.options.rubric import BINARY
+from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON, by_kind
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 Found: TypeAlias = Iterator[tuple[Place, str]]
@@ -229,8 +230,8 @@ def _samples(config: Mapping[str, Any]) -> Found:
         wanted, here = model.get("samples_per_request", 1), ("models", place, "samples_per_request")
         if wanted == 1:
             continue
-        if any("solver" in task for task in tasks):
-            yield here, "a solver makes its own requests, with one answer each; leave it out"
+        if any("solver" in task or "answers" in task for task in tasks):
+            yield here, "a task with solver or answers makes requests of one answer each; leave it out"
         sampling, concurrency = _mapping(model.get("sampling")), model.get("concurrency")
         api = model.get("api")
         if api in _LACKS:
@@ -241,6 +242,25 @@ def _samples(config: Mapping[str, Any]) -> Found:
             yield here, f"{wanted} is more than concurrency allows in flight ({concurrency})"
         if tasks and all(task.get("shuffle_options") is True for task in tasks):
             yield here, "saves nothing where options are shuffled: every trial has its own prompt"
+
+
+_ALONE = ("judge", "verifier", "inspect", "lm-eval")
+"""Scorers that cannot score several answers of a trial together."""
+
+
+def _answers(config: Mapping[str, Any]) -> Found:
+    """Yield what does not go with several answers a trial."""
+    for place, task in _items(config, "tasks"):
+        if "answers" not in task:
+            continue
+        here = ("tasks", place, "answers")
+        kind = _mapping(by_kind(task.get("scorer"))).get("kind")
+        if "solver" in task:
+            yield here, "a solver makes the calls of a trial itself; leave one of the two out"
+        if kind in _ALONE:
+            yield here, f"the scorer {kind} scores one answer at a time; leave answers out, or use another"
+        if rubric_name(task.get("rubric")) != BINARY or task.get("track"):
+            yield here, "several answers are right or wrong together; leave rubric and track out"
 
 
 def _limits(config: Mapping[str, Any]) -> Found:
@@ -377,6 +397,7 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
     _endpoints,
     _requests,
     _samples,
+    _answers,
     _limits,
     _budget,
     _references,

@@ -120,6 +120,17 @@ class SolverConfig(Section):
     )
 
 
+class AnswersConfig(Section):
+    """Several answers to a question as one trial."""
+
+    k: int = Field(ge=2, le=64, description="How many answers one trial asks for.")
+    by: Literal["all", "any", "majority"] = Field(
+        default="all",
+        description="When a trial is right: all answers are (pass^k), any is (pass@k), or the most frequent "
+        "one is (maj@k).",
+    )
+
+
 def _solver(value: Any) -> Any:
     return {"function": value} if isinstance(value, str) else value
 
@@ -221,6 +232,9 @@ class TaskConfig(Section):
     solver: Annotated[
         SolverConfig | None, BeforeValidator(_solver, json_schema_input_type=str | SolverConfig | None)
     ] = Field(default=None, description="A function that answers with several calls; default: one request.")
+    answers: AnswersConfig | None = Field(
+        default=None, description="Several answers to a question, scored together as one trial."
+    )
     few_shot: FewShotConfig | None = Field(
         default=None, description="Worked examples shown before every question."
     )
@@ -266,7 +280,8 @@ class TaskConfig(Section):
         >>> TaskConfig(name="t", dataset="t.jsonl", scorer="exact").scoring_identity()["rubric"]["schema"]
         'binary'
         """
-        return {"scorer": self.scorer.identity(), "rubric": self.rubric.identity()}
+        several = {} if self.answers is None else {"answers": self.answers.model_dump()}
+        return {"scorer": self.scorer.identity(), "rubric": self.rubric.identity(), **several}
 
     def shuffle_seed(self, run_seed: int) -> int | None:
         """Return the seed to shuffle the questions with, or None to leave them in the file's order.

@@ -38,6 +38,7 @@ from adaptive_eval.run.rescoring_requests import RescoringSpec, tracked
 from adaptive_eval.scoring.registry import IN_WORKERS, Answers, build_scorer, score_here, score_spread
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.together import TogetherScorer
 from adaptive_eval.store.codec import dump_json, load_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
@@ -301,6 +302,11 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     if scorer.kind == "python":
         make_importable(built.config.base_dir)
     made = build_scorer(scorer.kind, scorer.options())
+    several = {None if (one := built.config.task(name).answers) is None else one.by for name in tasks}
+    if len(several) > 1:
+        raise UsageError(f"tasks {', '.join(tasks)} differ in answers.by; score one at a time with --task")
+    for by in several:
+        made = made if by is None else TogetherScorer(made, by)
     for task in built.tasks:
         if task.name not in tasks:
             continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import Any
 
 from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import Results
@@ -39,6 +41,12 @@ class Details:
     rankings: tuple[tuple[str, Results], ...] = ()
     examples: Examples | None = None  # a few answers; None if none were wanted
     course: tuple[Moment, ...] = ()  # the run at a few moments, oldest first
+
+    @property
+    def together(self) -> dict[str, dict[str, Any]]:
+        """The tasks whose trials are several answers: how many (`k`), and when a trial is right (`by`)."""
+        scoring = json.loads(self.meta.get("scoring", "{}"))
+        return {task: one["answers"] for task, one in scoring.items() if "answers" in one}
 
 
 def read_details(

@@ -133,7 +133,7 @@ def shared_context(summary: Summary) -> dict[str, Any]:
         "results": results,
         "details": details,
         "lines": list(zip(results.models, details.models, strict=True)),
-        "promises": promises(results, details.target),
+        "promises": promises(results, details.target, details.together),
         "ties": tied_groups(results),
         "title": phrases.pairs_title(results),
         "pairs": shown_pairs(results),

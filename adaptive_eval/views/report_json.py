@@ -121,7 +121,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
     timed = list(zip(summary.times, summary.decisions, strict=True))
     questions = summary.known.questions
     pairs = shown_pairs(results, MOST_PAIRS).shown
-    promised = promises(results, summary.known.target)
+    promised = promises(results, summary.known.target, summary.known.together)
     return {
         "schema": SCHEMA,
         "version": VERSION,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -119,7 +120,11 @@ class Promises:
     limits: tuple[str, ...]  # what it does not, and what is only for reference
 
 
-def promises(results: Results, target: str | None = None) -> Promises:
+def promises(
+    results: Results,
+    target: str | None = None,
+    together: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Promises:
     """Return the promises that belong to a run's rule, family, margin and confidence.
 
     Examples
@@ -134,6 +139,7 @@ def promises(results: Results, target: str | None = None) -> Promises:
         "promises.txt",
         results=results,
         target=target,
+        together=together,
         at=f"{numbers.trimmed(results.confidence * 100)} %",
         error=f"{numbers.trimmed((1 - results.confidence) * 100)} %",
         in_family=plugin is None or plugin.in_family,

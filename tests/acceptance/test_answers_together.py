@@ -1,0 +1,96 @@
+"""Several answers of a trial, scored together: pass^k, pass@k, maj@k."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering_server import answering, number_in, said, two_models
+from command_line import in_process, report, trials, write_config
+
+K = 3
+NAMES = {"all": "pass^", "any": "pass@", "majority": "maj@"}
+
+
+def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+    """Answer right four times in five (good), or once in seven (bad)."""
+    right = number % 5 if model == "good" else number % 7 == 0
+    usage = {"prompt_tokens": 20, "completion_tokens": 5}
+    return {"message": said(f"It is {number_in(prompt) if right else 90 + number % 2}"), "usage": usage}
+
+
+def counted(texts: list[str], target: str, by: str) -> bool:
+    """Return whether a trial with these answers is right, by the definitions."""
+    found = [text.removeprefix("It is ") for text in texts]
+    if by == "majority":
+        most = max(Counter(found).values())
+        return next(one for one in found if found.count(one) == most) == target
+    return (all if by == "all" else any)(one == target for one in found)
+
+
+@pytest.mark.parametrize("by", ["all", "any", "majority"])
+def test_a_trial_is_right_as_its_answers_are_together(tmp_path: Path, by: str) -> None:
+    asked: list[Any] = []
+    with answering(answer, asked) as url:
+        data = two_models(
+            tmp_path, url, goal="budget", budget={"trials": 24, "completion_tokens": 24 * K * 64}
+        )
+        data["tasks"][0]["answers"] = {"k": K, "by": by}
+        config = write_config(tmp_path, data)
+        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 3, done.said
+    records = trials(tmp_path / "run")
+    assert len(records) == 24
+    assert len(asked) == 24 * K == len({body["seed"] for body in asked})
+    right = set()
+    for record in records:
+        assert record.completion is not None
+        texts = [call["text"] for call in record.completion.calls]
+        assert (len(texts), record.usage.total_tokens) == (K, 25 * K)
+        expected = counted(texts, record.request.question, by)
+        assert (record.score.category, bool(record.score.signals["is_correct"])) == (expected, expected)
+        right.add(expected)
+    assert right == {True, False}
+    line = in_process("samples", "run", "--json", cwd=tmp_path).out
+    assert f"of {K} answers right" in line
+    found = report(tmp_path / "run")
+    assert sum(model["trials"] for model in found["models"]) == 24
+    assert f"({NAMES[by]}{K})" in (tmp_path / "run" / "report.md").read_text("utf-8")
+    again = in_process("rescore", "run", "--scorer", "contains", cwd=tmp_path)
+    assert again.code == 0, again.said
+
+
+def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path: Path) -> None:
+    def mute(model: str, prompt: str, number: int) -> dict[str, Any]:
+        silent = model == "bad" and int(number_in(prompt)) % 2
+        return {"message": said("" if silent else f"It is {number_in(prompt)}")}
+
+    with answering(mute) as url:
+        data = two_models(tmp_path, url, goal="budget", budget={"trials": 24}, on={"empty": "missing"})
+        data["tasks"][0]["answers"] = {"k": 2}
+        done = in_process(
+            "run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path
+        )
+    assert done.code in (3, 4, 6), done.said
+    for record in trials(tmp_path / "run"):
+        silent = record.request.key.model == "bad" and int(record.request.question) % 2
+        assert (record.score.category if record.score else None) == (None if silent else 1)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"solver": "python:agent.py:solve"},
+        {"rubric": "format-aware"},
+        {"scorer": {"kind": "judge", "endpoint": "http://judge/v1", "model": "wise"}},
+    ],
+)
+def test_what_does_not_go_with_several_answers_is_refused(tmp_path: Path, task: dict[str, Any]) -> None:
+    data = two_models(tmp_path, "http://127.0.0.1:1/v1")
+    data["tasks"][0] |= {"answers": {"k": 2}, **task}
+    done = in_process("validate", write_config(tmp_path, data), "--offline", "--json", cwd=tmp_path)
+    assert done.code == 2
+    assert "config/conflict" in done.out + done.err
+    assert "tasks[0].answers" in done.out + done.err
