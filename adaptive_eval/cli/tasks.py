@@ -13,7 +13,7 @@ def command(name: str | None) -> None:
     A config uses one by its name (tasks: [gsm8k]), or with further keys: tasks: [{benchmark: gsm8k,
     limit: 100}].
     """
-    from adaptive_eval.config.benchmarks import benchmarks
+    from adaptive_eval.config.short_forms import benchmarks
     from adaptive_eval.options.mistakes import did_you_mean
 
     known = benchmarks()

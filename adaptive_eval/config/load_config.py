@@ -9,15 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from adaptive_eval.config.benchmarks import written_out
 from adaptive_eval.config.checks import check_all, check_decisions
-from adaptive_eval.config.document import Document, read_document, write_document
-from adaptive_eval.config.overrides import Override, apply_overrides, override_text, read_overrides
+from adaptive_eval.config.document import Document, as_read, read_document, write_document
+from adaptive_eval.config.overrides import Override, apply_overrides, read_overrides
 from adaptive_eval.config.problems import misspelt_keys, plain_problems
-from adaptive_eval.config.providers import with_providers
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.secret_checks import find_secrets
-from adaptive_eval.config.variants import with_variants
+from adaptive_eval.config.short_forms import written_out
 from adaptive_eval.errors import ConfigError, Problem
 from adaptive_eval.options.decisions import Decisions, conflicts
 from adaptive_eval.options.mistakes import (
@@ -86,18 +84,21 @@ def parse_config(
     if document.data is None:
         empty = Problem("", "is empty; configs/quickstart.yaml shows what it holds")
         raise ConfigError([_without_secrets(problem) for problem in document.problems] or [empty], source)
-    named, unknown = written_out(document.data)
-    provided, unheard = with_providers(document.data)
-    named += provided
+    return _checked(document, text, source, base_dir, overrides)
+
+
+def _checked(
+    document: Document, text: str, source: str, base_dir: str | Path | None, overrides: Sequence[str] = ()
+) -> RunConfig:
+    """Return the config of a document; its text is kept where nothing is changed in it."""
     base = Path(base_dir).absolute() if base_dir is not None else None
-    varied, unvaried = with_variants(apply_overrides(document.data, named), base)
-    named += varied
-    data = apply_overrides(document.data, named)
+    unknown: list[tuple[Place, str]] = []
+    data = written_out(document.data, base, unknown)
     given, unreadable = read_overrides(overrides, data)
     collected = _Collected(document, given)
     data = apply_overrides(data, given)
     collected.secrets(find_secrets(Document(data, marks=document.marks), text))
-    collected.add(unknown + unheard + unvaried)
+    collected.add(unknown)
     config: RunConfig | None = None
     try:
         config = RunConfig.model_validate(data)
@@ -110,7 +111,8 @@ def parse_config(
     problems = collected.in_file_order(unreadable)
     if config is None or problems:
         raise ConfigError(problems, source)
-    config._text, config._source, config._base_dir = override_text(text, [*named, *given]), source, base
+    config._text = text if text and data == document.data else write_document(data)
+    config._source, config._base_dir = source, base
     return config
 
 
@@ -124,8 +126,7 @@ def config_from_data(data: Any, base_dir: str | Path | None = None) -> RunConfig
     >>> config_from_data({"name": "demo", "models": models, "tasks": [task]}).stopping.rule
     'anytime'
     """
-    # Through its text: one way in, and something for the run file to keep.
-    return parse_config(write_document(data), "config", base_dir)
+    return _checked(Document(as_read(data)), "", "config", base_dir)
 
 
 def decisions_from_data(
@@ -169,7 +170,7 @@ class _Collected:
 
     def __init__(self, document: Document, overrides: Sequence[Override]) -> None:
         self.document = document
-        self.overridden = [override.path for override in overrides]
+        self.overridden = [path for path, _ in overrides]
         problems = map(_without_secrets, document.problems)
         self.in_file = [((problem.line or 0, 0), problem) for problem in problems]
         self.outside: list[Problem] = []

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from ruamel.yaml import YAML
-
-from adaptive_eval.config.document import read_document, write_document
+from adaptive_eval.config.document import read_document
 from adaptive_eval.errors import Problem
 from adaptive_eval.options.mistakes import Place, shown
 
@@ -19,13 +15,8 @@ _PART = re.compile(r"\.?([^.\[\]=]+)|\[([^\[\]=]+)\]")
 _CODE = "config/override"
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
-    """One setting given outside the file."""
-
-    path: Place  # where it goes; an item of a list by its position
-    value: Any  # the value as plain data
-    source: str  # the value as written, to be put into the stored text
+Override: TypeAlias = tuple[Place, Any]
+"""Where a setting goes (an item of a list by its position), and its value as plain data."""
 
 
 def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override], list[Problem]]:
@@ -34,8 +25,8 @@ def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override
     Examples
     --------
     >>> overrides, _ = read_overrides(["models[b].concurrency=4"], {"models": ({"name": "a"}, {"name": "b"})})
-    >>> overrides[0].path, overrides[0].value
-    (('models', 1, 'concurrency'), 4)
+    >>> overrides
+    [(('models', 1, 'concurrency'), 4)]
     """
     found, problems = [], []
     for assignment in assignments:
@@ -51,7 +42,7 @@ def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override
         elif parsed.problems:
             problems.append(Problem(place, f"the value is {parsed.problems[0].message}", code=_CODE))
         else:
-            found.append(Override(path, parsed.data, source))
+            found.append((path, parsed.data))
     return found, problems
 
 
@@ -96,11 +87,11 @@ def apply_overrides(data: Any, overrides: Sequence[Override]) -> Any:
 
     Examples
     --------
-    >>> apply_overrides({"name": "x"}, [Override(("budget", "trials"), 5, "5")])
+    >>> apply_overrides({"name": "x"}, [(("budget", "trials"), 5)])
     {'name': 'x', 'budget': {'trials': 5}}
     """
-    for override in overrides:
-        data = _with(data, override.path, override.value)
+    for path, value in overrides:
+        data = _with(data, path, value)
     return data
 
 
@@ -112,38 +103,3 @@ def _with(data: Any, path: Place, value: Any) -> Any:
         return (*data[:first], _with(data[first], rest, value), *data[first + 1 :])
     old = data if isinstance(data, dict) else {}
     return {**old, first: _with(old.get(first), rest, value)}
-
-
-def override_text(text: str, overrides: Sequence[Override]) -> str:
-    r"""Return the text of a readable config with `overrides` put in and its comments kept.
-
-    Examples
-    --------
-    >>> print(override_text("a: 1  # one\n", [Override(("b", "c"), 2, "2")]), end="")
-    a: 1  # one
-    b:
-      c: 2
-    """
-    if not overrides:
-        return text
-    wanted = apply_overrides(read_document(text).data, overrides)
-    with_comments = _edited(text, overrides)
-    # A section that several places share through an alias cannot be changed in one of them alone.
-    return with_comments if read_document(with_comments).data == wanted else write_document(wanted)
-
-
-def _edited(text: str, overrides: Sequence[Override]) -> str:
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 10_000
-    root = yaml.load(text) or {}
-    for override in overrides:
-        target = root
-        for here, following in zip(override.path, override.path[1:], strict=False):
-            if isinstance(here, str) and not isinstance(target.get(here), dict | list):
-                target[here] = [] if isinstance(following, int) else {}
-            target = target[here]
-        target[override.path[-1]] = yaml.load(override.source)
-    written = io.StringIO()
-    yaml.dump(root, written)
-    return written.getvalue()

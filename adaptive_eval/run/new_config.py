@@ -15,9 +15,9 @@ import numpy as np
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.benchmarks import benchmarks
 from adaptive_eval.config.document import write_document
 from adaptive_eval.config.load_config import json_schema
+from adaptive_eval.config.short_forms import benchmarks
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.openai_apis import OpenAIChat
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, UsageError

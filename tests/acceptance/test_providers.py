@@ -21,7 +21,7 @@ from command_line import ROOT, in_process, trials, write_config
 from ruamel.yaml import YAML
 
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.config.providers import PROVIDERS
+from adaptive_eval.config.short_forms import PROVIDERS
 from adaptive_eval.engine.clock import SystemClock
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN

@@ -15,8 +15,8 @@ from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.cli.validate import unpinned
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.benchmarks import benchmarks
 from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.config.short_forms import benchmarks
 from adaptive_eval.errors import ConfigError, DatasetError, UsageError
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.sandbox import require_sandbox
@@ -103,9 +103,8 @@ def test_a_row_is_asked_and_scored(name, tmp_path):
 
 def test_the_run_file_keeps_the_task_written_out():
     """A later version of the product resumes the task that the run began with."""
-    text = "name: x  # mine\nmodels: [{name: a, endpoints: ['http://a/v1']}, {name: b, endpoints: ['http://b/v1']}]\n"
+    text = "name: x\nmodels: [{name: a, endpoints: ['http://a/v1']}, {name: b, endpoints: ['http://b/v1']}]\n"
     made = parse_config(f"{text}tasks:\n  - gsm8k\n", overrides=["tasks[gsm8k].limit=5"])
-    assert "# mine" in made.text
     assert "openai/gsm8k" in made.text
     assert parse_config(made.text).tasks == made.tasks
     assert made.tasks[0].limit == 5

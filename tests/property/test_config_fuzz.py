@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.document import read_document, write_document
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.config.overrides import Override, apply_overrides, override_text
 from adaptive_eval.errors import ConfigError
 
 GOOD = {
@@ -186,21 +185,6 @@ def test_what_is_written_is_read_back(data):
     document = read_document(write_document(data))
     assert document.problems == ()
     assert document.data == data
-
-
-@given(DATA)
-def test_overrides_in_the_text_and_in_the_data_agree(value):
-    text = "a: &x {b: [1, 2], c: d}\ne: *x\nf: {<<: *x, g: 1}\n"
-    source = (
-        write_document({"v": value}).removeprefix("v:").strip()
-        if not isinstance(value, dict | tuple)
-        else None
-    )
-    if source is None or "\n" in source:
-        return
-    overrides = [Override(("e", "b", 1), value, source), Override(("h", "i"), value, source)]
-    applied = apply_overrides(read_document(text).data, overrides)
-    assert read_document(override_text(text, overrides)).data == applied
 
 
 @given(st.integers(0, 6))

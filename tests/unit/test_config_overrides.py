@@ -48,10 +48,6 @@ def test_the_stored_text_is_the_files_own_without_overrides():
     assert parse_config(TEXT).text == TEXT
 
 
-def test_comments_are_kept_where_no_shared_section_is_changed():
-    assert "name: demo      # its name" in parse_config(TEXT, overrides=["models[b].concurrency=4"]).text
-
-
 def test_later_overrides_win_and_several_apply():
     config = parse_config(TEXT, overrides=["seed=1", "budget.trials=5", "seed=2", "budget.trials=6"])
     assert (config.seed, config.budget.trials) == (2, 6)

@@ -89,7 +89,9 @@ def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_fo
 
 
 def test_twice_as_many_passes_where_nothing_is_foreseen(view, config):
-    assert more_passes(view.results, config) == f"stopping.max_passes={2 * config.stopping.max_passes}"
+    assert (
+        more_passes(view.results, config) == f"stopping.max_passes={2 * (config.stopping.max_passes or 80)}"
+    )
 
 
 def test_the_raised_limit_is_one_that_will_probably_do(view, config):
