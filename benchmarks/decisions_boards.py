@@ -19,7 +19,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, RecordedOutcomes, simulate
-from adaptive_eval.simulate.fixed import simulate_fixed
+from adaptive_eval.simulate.many_runs import simulate_fixed
 from scorio.rank import kendall_tau_b
 from scorio.study import PAPER_MEANS
 

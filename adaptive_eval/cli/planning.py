@@ -19,7 +19,7 @@ from adaptive_eval.mimic.mimic_spec import ModelOptions
 from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import means_for, sole_kind
-from adaptive_eval.simulate.budget_limits import Workload
+from adaptive_eval.simulate.plan_forecast import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes

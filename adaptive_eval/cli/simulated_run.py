@@ -85,7 +85,7 @@ def _simulated(
     """Return the simulated runs, and what other ways to run the session come to."""
     from adaptive_eval.core.spec import AllocationSpec
     from adaptive_eval.simulate import Latency, simulate
-    from adaptive_eval.simulate.fixed import simulate_fixed
+    from adaptive_eval.simulate.many_runs import simulate_fixed
 
     latency = None
     if options["latency"] is not None:

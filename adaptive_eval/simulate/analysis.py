@@ -13,7 +13,7 @@ from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
-from adaptive_eval.simulate.lockstep import run_lockstep
+from adaptive_eval.simulate.lockstep import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
@@ -92,7 +92,8 @@ def analyze(
     answers = RecordedAnswers(recorded, shuffled=False)
     scores = answers.truth(spec)
     board = Board(spec)
-    replay = run_lockstep(spec, board, answers.begin(spec, board.run_sequence, np.random.SeedSequence(seed)))
+    stream = answers.begin(spec, board.run_sequence, np.random.SeedSequence(seed))
+    (replay,) = run_together([spec], board, stream)
     replay = replace(replay, trials=_needed(spec, recorded, replay.verdict, replay.trials))
     if replay.verdict.size:
         shuffled = simulate(spec, RecordedAnswers(recorded), replicates, seed, 1, None, workers, progress)

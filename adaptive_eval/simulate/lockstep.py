@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
@@ -22,6 +24,9 @@ from scorio.sequential.parts import STEP_BITS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+ONE_LOOK = 1.645
+"""The paper's z for a ranking confidence of 95 %."""
 
 SHORTEST, LONGEST, LARGEST = 128, 512, 40_000
 """Steps of a block; contrasts times steps of one that is longer. Blocks grow with the trial sequence: a block
@@ -121,13 +126,22 @@ class _Run:
 
     def outcome(self, *, scored: bool) -> RunOutcome:
         """Return what came of the run."""
-        self.comparison.note()
-        return _outcome(self.spec, self.board, self.comparison, self.stream, self.exhausted, scored=scored)
-
-
-def run_lockstep(spec: SessionSpec, board: Board, stream: Stream) -> RunOutcome:
-    """Simulate one run."""
-    return run_together([spec], board, stream)[0]
+        comparison = self.comparison
+        comparison.note()
+        needed = comparison.needed_until
+        steps, trials = int(needed.max()), needed.copy()
+        if self.spec.allocation.models == "uniform":
+            trials = np.minimum(np.full_like(trials, steps), self.stream.limit)
+        return RunOutcome(
+            comparison.fold.verdict.astype(np.int8),
+            comparison.fold.decided_at.copy(),
+            trials,
+            scores_until(self.spec, self.board, needed) if scored else np.full(trials.size, np.nan),
+            steps,
+            float(steps),
+            _reason(comparison),
+            self.exhausted,
+        )
 
 
 def run_together(
@@ -149,9 +163,30 @@ def run_together(
     return [run.outcome(scored=scored) for run in runs]
 
 
-def answers_can_be_shared(spec: SessionSpec) -> bool:
-    """Return whether what is asked and read does not depend on the margin."""
-    return spec.stopping.rule != "exact"
+def run_fixed(spec: SessionSpec, board: Board, stream: Stream, passes: int) -> RunOutcome:
+    """Simulate one run of so many plain passes with one look at the end: z of Bayes@N."""
+    models, steps, goal = len(spec.models), passes * spec.questions, make_goal(spec)
+    if stream.limit.min() < steps:
+        raise UsageError(f"there are fewer than {passes} recorded trials for some model and question")
+    rows = np.arange(models)
+    for start in range(0, steps, LONGEST):
+        stop = min(start + LONGEST, steps)
+        _absorb(board, rows, start, stream.take(rows, start, stop))
+        board.forget(stop)
+    mu, sigma = board.posterior()
+    difference = mu[goal.first] - np.where(goal.single, goal.value, mu[goal.second])
+    spread = np.hypot(sigma[goal.first], np.where(goal.single, 0.0, sigma[goal.second]))
+    called = (np.abs(difference) >= ONE_LOOK * spread) & ~goal.measured
+    return RunOutcome(
+        np.where(called, np.where(difference > 0, BETTER, WORSE), OPEN).astype(np.int8),
+        np.where(called, steps, -1),
+        np.full(models, steps),
+        mu[:models],
+        steps,
+        float(steps),
+        "max_passes",
+        np.zeros(models, dtype=bool),
+    )
 
 
 def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
@@ -171,31 +206,6 @@ def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
     for index, cells in enumerate(board.cells):
         cells.absorb(rows, block[:, task == index])
     board.progress[rows] = stop
-
-
-def _outcome(
-    spec: SessionSpec,
-    board: Board,
-    comparison: _Watched,
-    stream: Stream,
-    exhausted: NDArray[np.bool_],
-    *,
-    scored: bool,
-) -> RunOutcome:
-    steps = int(comparison.needed_until.max())
-    trials = comparison.needed_until.copy()
-    if spec.allocation.models == "uniform":
-        trials = np.minimum(np.full_like(trials, steps), stream.limit)
-    return RunOutcome(
-        comparison.fold.verdict.astype(np.int8),
-        comparison.fold.decided_at.copy(),
-        trials,
-        scores_until(spec, board, comparison.needed_until) if scored else np.full(trials.size, np.nan),
-        steps,
-        float(steps),
-        _reason(comparison),
-        exhausted,
-    )
 
 
 def _reason(comparison: Comparison) -> StopReason:

@@ -12,21 +12,14 @@ import numpy as np
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import make_goal, sides
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec import AllocationSpec, BudgetSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.processes import available_cores, process_pool
-from adaptive_eval.simulate.budget_limits import without_budgets
 from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, drawn_from, to_score_units
-from adaptive_eval.simulate.lockstep import (
-    answers_can_be_shared,
-    run_lockstep,
-    run_together,
-    sequences_in_lockstep,
-)
+from adaptive_eval.simulate.lockstep import run_fixed, run_together, sequences_in_lockstep
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from adaptive_eval.simulate.virtual_time import Latency, run_events
-from scorio.sequential.parts import RunSequence, unit_scores
 
 Progress = Callable[[int, int], None]
 """Called with the replicates done and their number."""
@@ -114,10 +107,10 @@ def simulate(
         raise UsageError(f"the goal ({spec.goal.text}) compares models and there is one; give two or more")
     truth = answers.truth(spec)
     fast = in_flight == 1 and latency is None and sequences_in_lockstep(spec)
-    job = _Job(spec, answers, in_flight, latency, fast)
-    _check_ends(job, seed)
+    job = _Job((spec,), answers, in_flight, latency, fast)
+    _check_ends(spec, answers, seed)
     runs = map_replicates(job, replicates, seed, workers, progress)
-    return collected(spec, truth, runs, fast)
+    return collected(spec, truth, [run for (run,) in runs], fast)
 
 
 def simulate_margins(
@@ -131,87 +124,110 @@ def simulate_margins(
 ) -> list[SimulationResult]:
     """Run a session many times with each of several equivalence margins, as :func:`simulate` does with one.
 
-    Every replicate takes the same answers with all margins, so they are drawn and read once. One trial is in
-    flight, and nothing but passes bounds a run. Scores are left out.
+    Every replicate takes the same answers with all margins, so they are drawn and read once, if the rule does
+    not ask for answers by the margin. One trial is in flight, and nothing but passes bounds a run. Scores are
+    left out.
     """
     specs = [replace(spec, stopping=replace(spec.stopping, equivalence=margin)) for margin in margins]
-    if not (sequences_in_lockstep(spec) and answers_can_be_shared(spec)):
-        parts = len(specs)
-
-        def of(number: int) -> Progress | None:
-            if progress is None:
-                return None
-            return lambda done, total: progress((number * total + done) // parts, total)
-
-        return [
-            simulate(one, answers, replicates, seed, 1, None, workers, of(number))
-            for number, one in enumerate(specs)
-        ]
+    if not sequences_in_lockstep(spec) or spec.stopping.rule == "exact":
+        return [simulate(one, answers, replicates, seed, 1, None, workers, progress) for one in specs]
     for one in specs:
         check_spec(one)
     truth = answers.truth(spec)
-    _check_ends(_Job(spec, answers, 1, None, fast=True), seed)
-    runs = map_replicates(_Together(tuple(specs), answers), replicates, seed, workers, progress)
-    return [
-        collected(one, truth, list(of_one), True)
-        for one, of_one in zip(specs, zip(*runs, strict=True), strict=True)
-    ]
+    _check_ends(spec, answers, seed)
+    runs = map_replicates(_Job(tuple(specs), answers), replicates, seed, workers, progress)
+    pairs = zip(specs, zip(*runs, strict=True), strict=True)
+    return [collected(one, truth, list(of_one), True) for one, of_one in pairs]
 
 
-@dataclass(frozen=True)
-class _Together:
-    """One replicate with several margins, as a function of its seed."""
+def simulate_fixed(
+    spec: SessionSpec,
+    answers: Answers,
+    passes: int,
+    replicates: int,
+    seed: int,
+    workers: Workers = None,
+    progress: Progress | None = None,
+) -> SimulationResult:
+    """Simulate runs in which everyone answers every question `passes` times, with one look at the end.
 
-    specs: tuple[SessionSpec, ...]
-    answers: Answers
+    A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
+    [1]_, for the one look it is meant for.
 
-    def __call__(self, seed: np.random.SeedSequence) -> list[RunOutcome]:
-        of_sequence, of_answers, _ = seed.spawn(3)
-        specs = [_replicated(spec, of_sequence) for spec in self.specs]
-        answers, truth = drawn_from(self.answers, specs[0], of_answers)
-        board = Board(specs[0])
-        stream = answers.begin(specs[0], board.run_sequence, of_answers)
-        return [replace(run, truth=truth) for run in run_together(specs, board, stream, scored=False)]
+    References
+    ----------
+    .. [1] Hariri, Samandar, Hinczewski, Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
+       Language Model Evaluation. arXiv:2510.04265.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+    >>> from adaptive_eval.simulate import BiasedCoins
+    >>> questions = tuple(f"q{number}" for number in range(30))
+    >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), (TaskSpec("t", questions),))
+    >>> result = simulate_fixed(spec, BiasedCoins((0.9, 0.3)), 10, replicates=5, seed=1, workers=1)
+    >>> result.total.tolist(), result.share("decided")
+    ([600, 600, 600, 600, 600], 1.0)
+    """
+    if passes < 1 or replicates < 1:
+        raise UsageError(f"passes and replicates must be at least 1, got {passes} and {replicates}")
+    truth = answers.truth(spec)
+    plain = replace(spec, allocation=AllocationSpec(questions="schedule"), early_repeats=False)
+    job = _Job((plain,), answers, fixed=passes)
+    runs = map_replicates(job, replicates, seed, workers, progress)
+    return collected(spec, truth, [run for (run,) in runs], one_by_one=False)
 
 
-def _replicated(spec: SessionSpec, seed: np.random.SeedSequence) -> SessionSpec:
-    """Return the spec of one replicate."""
-    return replace(spec, seed=int(seed.generate_state(1, np.uint64)[0] >> 1))
+def without_budgets(spec: SessionSpec, *, but_trials: bool = False) -> SessionSpec:
+    """Return a spec without its budgets, those of models and tasks too, or with those of trials alone."""
+
+    def kept(budget: BudgetSpec) -> BudgetSpec:
+        return BudgetSpec(trials=budget.trials if but_trials else None)
+
+    return replace(
+        spec,
+        models=tuple(replace(model, budget=kept(model.budget)) for model in spec.models),
+        tasks=tuple(replace(task, budget=kept(task.budget)) for task in spec.tasks),
+        budget=kept(spec.budget),
+    )
 
 
 @dataclass(frozen=True)
 class _Job:
-    """One replicate, as a function of its seed."""
+    """One replicate of specs that differ in their margin only, as a function of its seed."""
 
-    spec: SessionSpec
+    specs: tuple[SessionSpec, ...]
     answers: Answers
-    in_flight: int
-    latency: Latency | None
-    fast: bool
+    in_flight: int = 1
+    latency: Latency | None = None
+    fast: bool = True
+    fixed: int | None = None  # passes of a run of fixed length
 
-    def __call__(self, seed: np.random.SeedSequence) -> RunOutcome:
+    def __call__(self, seed: np.random.SeedSequence) -> list[RunOutcome]:
         of_sequence, of_answers, of_latency = seed.spawn(3)
-        spec = _replicated(self.spec, of_sequence)
-        answers, truth = drawn_from(self.answers, spec, of_answers)
+        drawn_seed = int(of_sequence.generate_state(1, np.uint64)[0] >> 1)
+        specs = [replace(spec, seed=drawn_seed) for spec in self.specs]
+        answers, truth = drawn_from(self.answers, specs[0], of_answers)
         if self.fast:
-            board = Board(spec)
-            run = run_lockstep(spec, board, answers.begin(spec, board.run_sequence, of_answers))
+            board = Board(specs[0])
+            stream = answers.begin(specs[0], board.run_sequence, of_answers)
+            if self.fixed is not None:
+                runs = [run_fixed(specs[0], board, stream, self.fixed)]
+            else:
+                runs = run_together(specs, board, stream, scored=len(specs) == 1)
         else:
-            session = Session(spec)
-            stream = answers.begin(spec, session.board.run_sequence, of_answers)
+            session = Session(specs[0])
+            stream = answers.begin(specs[0], session.board.run_sequence, of_answers)
             rng = np.random.default_rng(of_latency)
-            run = run_events(session, stream, self.in_flight, self.latency, rng)
-        return replace(run, truth=truth)
+            runs = [run_events(session, stream, self.in_flight, self.latency, rng)]
+        return [replace(run, truth=truth) for run in runs]
 
 
-def _check_ends(job: _Job, seed: int) -> None:
+def _check_ends(spec: SessionSpec, answers: Answers, seed: int) -> None:
     """Refuse a spec of which a run may never stop."""
-    spec, budget = job.spec, job.spec.budget
-    if budget.trials is not None or spec.stopping.max_passes is not None:
+    if spec.budget.trials is not None or spec.stopping.max_passes is not None:
         return
-    sizes = [len(task.questions) for task in spec.tasks]
-    run_sequence = RunSequence(sizes, spec.seed, spec.samples_per_prompt)
-    stream = job.answers.begin(spec, run_sequence, np.random.SeedSequence(seed))
+    stream = answers.begin(spec, Board(spec).run_sequence, np.random.SeedSequence(seed))
     if stream.limit.max() == ENDLESS:
         raise UsageError(
             "nothing bounds a run: tied models would never stop; give max_passes or budget.trials"
@@ -277,7 +293,7 @@ def _run_piece(job: Callable[[np.random.SeedSequence], T], seeds: list[np.random
 def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_one: bool) -> SimulationResult:
     """Return the result of several runs of one spec."""
     goal, (origin, unit) = make_goal(spec), spec.scale
-    references = _reference_scores(spec)
+    references = to_score_units(spec, Board(spec).scores().difference[truth.size :, 0])
 
     def gap_of(truth: Floats) -> Floats:
         everyone = np.concatenate([truth, references])
@@ -285,32 +301,16 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
         return np.where(goal.measured, np.nan, everyone[goal.first] - other)
 
     gap, drawn = gap_of(truth), [gap_of(run.truth) for run in runs if run.truth is not None]
+    stacked = ("verdict", "decided_at", "trials", "steps", "time", "exhausted")
     return SimulationResult(
         models=spec.names[: truth.size],
         pairs=tuple(sides(spec, goal, row) for row in range(gap.size)),
         truth=truth,
         gap=gap,
         margin=spec.stopping.equivalence,
-        verdict=np.stack([run.verdict for run in runs]),
-        decided_at=np.stack([run.decided_at for run in runs]),
-        trials=np.stack([run.trials for run in runs]),
         score=to_score_units(spec, np.stack([run.score for run in runs])),
-        steps=np.array([run.steps for run in runs]),
-        time=np.array([run.time for run in runs]),
         reason=tuple(run.reason for run in runs),
-        exhausted=np.stack([run.exhausted for run in runs]),
         one_by_one=one_by_one,
         drawn_gap=np.stack(drawn) if drawn else None,
+        **{name: np.stack([getattr(run, name) for run in runs]) for name in stacked},
     )
-
-
-def _reference_scores(spec: SessionSpec) -> Floats:
-    """Return the scores of the references: the means of the trials they have."""
-    scores = np.zeros(len(spec.references))
-    for row, reference in enumerate(spec.references):
-        for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
-            counts = reference.counts[task.name]
-            asked = counts.sum(axis=1)
-            means = counts[asked > 0] @ unit_scores(task.weights) / asked[asked > 0]
-            scores[row] += weight * means.mean()
-    return to_score_units(spec, scores)

@@ -11,14 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.frames import columns_of, frame_of
-from adaptive_eval.core.goals import make_goal
+from adaptive_eval.core.goals import OPEN, make_goal
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within, without_budgets
 from adaptive_eval.simulate.coins import Answers, BiasedCoins
-from adaptive_eval.simulate.fixed import ONE_LOOK, simulate_fixed
-from adaptive_eval.simulate.many_runs import Workers, simulate, simulate_margins
+from adaptive_eval.simulate.many_runs import (
+    Workers,
+    simulate,
+    simulate_fixed,
+    simulate_margins,
+    without_budgets,
+)
 from adaptive_eval.simulate.result import Rate, SimulationResult
+from adaptive_eval.stops import StopReason
+
+Floats = NDArray[np.float64]
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets of the budget table, as shares of the median number of trials without one."""
@@ -30,6 +37,36 @@ _BATCH_PRICE = 0.5
 
 Report = Callable[[str, int, int], None]
 """Called with what is simulated, the replicates done and their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Tokens, dollars and time of one trial of a model.
+
+    Examples
+    --------
+    >>> Workload(prompt_tokens=200.0, completion_tokens=800.0).tokens
+    1000.0
+    """
+
+    # expected tokens; None where unknown
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    usd: float | None = None  # expected price of a trial
+    # expected time from one trial's start to the next one's, all those in flight taken together: mean
+    # latency over concurrency, or more under a rate limit
+    seconds: float | None = None
+    disk_bytes: float | None = None  # expected bytes of a stored trial
+    # price of a trial asked live, and requests of a batch; None where that is unknown or unavailable
+    live_usd: float | None = None
+    batch_size: int | None = None
+
+    @property
+    def tokens(self) -> float | None:
+        """Prompt and completion tokens; None where either is unknown."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +242,6 @@ class _Work:
             passes,
             self.replicates,
             self.seed,
-            ONE_LOOK,
             self.workers,
             self._progress(f"fixed N={passes}"),
         )
@@ -315,3 +351,66 @@ def _budget_table(result: SimulationResult) -> tuple[tuple[float, Rate, float], 
 def _round_number(value: float) -> float:
     """Return `value` with two significant digits."""
     return float(f"{max(value, 1.0):.1e}")
+
+
+def cut_at(result: SimulationResult, step: Floats, reason: StopReason = "budget") -> SimulationResult:
+    """Return the runs cut at a step each; verdicts that fell later are open again."""
+    late = result.decided_at > step[:, None]
+    cut = step < result.steps
+    return replace(
+        result,
+        verdict=np.where(late, OPEN, result.verdict).astype(np.int8),
+        decided_at=np.where(late, -1, result.decided_at),
+        trials=np.minimum(result.trials, np.floor(step)[:, None]).astype(np.int64),
+        steps=np.minimum(result.steps, np.floor(step)).astype(np.int64),
+        reason=tuple(reason if ended else earlier for ended, earlier in zip(cut, result.reason, strict=True)),
+    )
+
+
+def steps_within(
+    trials: NDArray[np.int64], per_trial: Sequence[float], limit: float, *, parallel: bool = False
+) -> Floats:
+    """Return up to which step each run can go within a limit.
+
+    Examples
+    --------
+    >>> steps_within(np.array([[10, 4]]), [1.0, 1.0], 11).tolist()
+    [7.0]
+    >>> steps_within(np.array([[10, 4]]), [1.0, 3.0], 15, parallel=True).tolist()
+    [7.0]
+    """
+    cost = np.asarray(per_trial, dtype=np.float64)
+    runs, models = trials.shape
+    order = np.argsort(trials, axis=1, kind="stable")
+    ends = np.take_along_axis(trials, order, axis=1).astype(np.float64)
+    left, step = np.full(runs, float(limit)), np.zeros(runs)
+    reached = np.full(runs, np.inf)
+    for place in range(models):
+        active = cost[order[:, place:]]
+        rate = active.max(axis=1) if parallel else active.sum(axis=1)
+        needed = (ends[:, place] - step) * rate
+        ended = np.isinf(reached) & (needed > left)
+        reached[ended] = step[ended] + left[ended] / rate[ended]
+        left -= np.where(np.isinf(reached), needed, 0.0)
+        step = np.maximum(step, ends[:, place])
+    return reached
+
+
+def cost_of(trials: NDArray[np.int64], per_trial: Sequence[float], *, parallel: bool = False) -> Floats:
+    """Return what each run costs in all, shape (R,); see :func:`steps_within`.
+
+    Examples
+    --------
+    >>> cost_of(np.array([[10, 4]]), [1.0, 3.0]).tolist()
+    [22.0]
+    >>> cost_of(np.array([[10, 4]]), [1.0, 3.0], parallel=True).tolist()
+    [18.0]
+    """
+    cost = np.asarray(per_trial, dtype=np.float64)
+    if not parallel:
+        return np.asarray(trials @ cost)
+    order = np.argsort(trials, axis=1, kind="stable")
+    ends = np.take_along_axis(trials, order, axis=1)
+    lengths = np.diff(ends, axis=1, prepend=0)
+    dearest = np.maximum.accumulate(cost[order][:, ::-1], axis=1)[:, ::-1]
+    return np.asarray((lengths * dearest).sum(axis=1), dtype=np.float64)

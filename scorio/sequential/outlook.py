@@ -1,324 +1,448 @@
-"""Forecasts of open contrasts: posterior-predictive simulation of their evidence.
+"""Forecasts of a board: simulations of its models' scores, and of the calls that follow.
 
-A single number would mislead (a plug-in estimate is off by a factor of about two), so paths are drawn: the
-true difference d from its posterior given (D, V), then the estimate as a Brownian motion with drift d in the
-information I = 1/V, stopped where a winner or a tie would be called.
+A single number would mislead (a plug-in estimate is off by a factor of about two), so paths are drawn. True
+scores come from their posterior given the present ones, with the covariance that the questions in common give
+them. A score's error is that of the questions asked, which ends with the first pass, and the noise of the
+answers, which falls with the trials. All contrasts of a model share its path, and are called where the rule
+would call them, at thresholds that fall with the calls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import log
-from typing import Any
+from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST
 from scorio.sequential.evidence import (
-    GUARD,
+    FLOOR,
     MIN_QUESTIONS,
     MIXTURE,
     confidence_radius,
-    log_bayes_factor,
-    log_evidence,
-    log_tie_evidence,
+    tie_boundary,
     tie_variance,
 )
+from scorio.sequential.fold import Levels
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
-HALF = 0.5
-"""Squared differences beyond those seen, in the mean that future ones are expected to have."""
-GRID = 96
+MOMENTS = 48
 """Moments of a path that are looked at, spaced geometrically."""
+OVERSHOOT = 0.583
+"""−ζ(1/2)/√(2π): by how many standard deviations of a move a boundary lies nearer if it is looked at between
+moments too (Siegmund, Sequential Analysis, 1985)."""
+POINTS = 96
+"""Variances at which the radius of a call is computed; between them it is interpolated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """The state of some open contrasts; every array has shape (P,).
+class BoardScores:
+    """The models of a board, L of them; every array has shape (L,) but `between`.
 
     Parameters
     ----------
-    difference, variance : ndarray of float
-        D and V now.
-    steps : ndarray of int
-        Equal progress at which they were read.
-    one_trial : ndarray of float
-        σ_d², variance of the difference of one trial of each model on a random question.
+    score : ndarray of float
+        Present scores, in [0, 1].
+    steps : ndarray of float
+        Trials of each; infinite for stored results, which stay as they are.
+    between : ndarray of float, shape (L, L)
+        Covariance over questions of the models' chances.
     within : ndarray of float
-        W, the part of it within questions.
+        Variance of one answer to a question; 0 for stored results.
+    held : ndarray of float
+        Variance of stored results by the noise of their answers; 0 for others.
+    share : ndarray of float
+        Variance of a score by a round over that by passes of as many trials, from step `rounds` on.
     questions : int
         M, the number of questions.
-    rounds : tuple of (int, ndarray of float), optional
-        The step from which models follow rounds of their own, and the variance of a contrast by a round over
-        that by passes of as many trials (:meth:`scorio.sequential.cells.Cells.variance_by_rounds`).
+    rounds : float
+        The step from which models follow rounds of their own.
     population : bool
-        Whether the questions are a sample, whose spread stays in V when all are asked.
-    known : ndarray of float, optional
-        The smaller G of the models, by default as if both had half of W.
-    kappa : ndarray of float, shape (2, P), optional
-        Continuity terms of V before the first repeats and since; of right-or-wrong answers by default.
+        Whether the questions are a sample, whose spread stays when all are asked.
     """
 
-    difference: Floats
-    variance: Floats
-    steps: NDArray[np.int64]
-    one_trial: Floats
+    score: Floats
+    steps: Floats
+    between: Floats
     within: Floats
+    held: Floats
+    share: Floats
     questions: int
-    rounds: tuple[int, Floats] | None = None
+    rounds: float = np.inf
     population: bool = False
-    known: Floats | None = None
-    kappa: Floats | None = None
-
-    @classmethod
-    def of(
-        cls,
-        difference: Floats,
-        variance: Floats,
-        steps: NDArray[np.int64],
-        square: Floats,
-        within: Floats,
-        questions: int,
-        **others: Any,
-    ) -> Outlook:
-        """Return the outlook of contrasts whose squared values on single questions have the mean `square`.
-
-        What that mean holds of W became smaller by the trials that a question has.
-        """
-        asked = np.maximum(np.minimum(steps, questions), 1)
-        between = np.maximum(square + HALF / asked - within * asked / np.maximum(steps, 1), 0.0)
-        return cls(difference, variance, steps, between + within, within, questions, **others)
-
-    def future_variance(
-        self, steps: Floats, growth: Floats | float = 1.0, known: Floats | None = None
-    ) -> Floats:
-        """Return V at future `steps` (shape (P, K)), scaled to agree with the present V.
-
-        With `growth` (which may broadcast to (P, paths, K)) answers differ so many times as often; `known` is
-        G at these steps.
-        """
-        return self._ratio(steps) * self._variance(steps, growth, known)
-
-    def known_noise(self, steps: Floats, more: Floats | float = 1.0) -> Floats:
-        """Return G at future `steps`, if what comes is so many times what is expected."""
-        start = np.maximum(self.steps, 1).astype(np.float64)
-        known = 0.5 * self.within * start if self.known is None else self.known
-        # Of two models that little is known of, the one with less noise may have it by chance.
-        trust = known / (known + ENOUGH_NOISE)
-        trust = np.where(np.isinf(known), 1.0, trust)
-        a_trial = trust * known / start + (1.0 - trust) * 0.5 * self.within
-        return _wide(known, steps) + _wide(a_trial, steps) * more * (steps - _wide(start, steps))
-
-    def true_variance(self, steps: Floats, growth: Floats | float = 1.0) -> Floats:
-        """Return the same without what V has for safety: the variance that D has."""
-        asked = self.asked(steps)
-        all_asked = 0.0 if self.population else 1.0 / self.questions
-        between = _wide(np.maximum(self.one_trial - self.within, 0.0), steps) * (1.0 / asked - all_asked)
-        return self._ratio(steps) * growth * (between + self._within(steps))
 
     def repeats(self, steps: Floats) -> Floats:
-        """Return the repeated answers of each model by some steps."""
+        """Return the repeated answers of a model by some steps."""
         first = REPEAT_EVERY * max(-(-self.questions // (8 * REPEAT_EVERY)), 1)
         calibration = np.clip((steps - first + REPEAT_EVERY) // (REPEAT_EVERY + 1), 0.0, MAX_REPEATS)
         return np.maximum(calibration, steps - self.questions)
 
     def asked(self, steps: Floats) -> Floats:
         """Return the questions asked by some steps."""
-        return np.asarray(np.minimum(np.maximum(steps - self.repeats(steps), 1.0), self.questions))
+        return np.asarray(np.clip(steps - self.repeats(steps), 1.0, self.questions))
 
-    def _ratio(self, steps: Floats) -> Floats:
-        now = self._variance(np.maximum(self.steps, 1)[:, None].astype(np.float64), 1.0)[:, 0]
-        return _wide(self.variance / np.maximum(now, 1e-15), steps)
+    def unasked(self, asked: Floats) -> Floats:
+        """Return the share of the spread between questions that is left when so many are asked."""
+        return np.asarray(np.ones_like(asked) if self.population else 1.0 - asked / self.questions)
 
-    def _within(self, steps: Floats) -> Floats:
-        worth = steps
-        if self.rounds is not None:
-            first, share = self.rounds
-            worth = np.minimum(steps, first) + np.maximum(steps - first, 0.0) / _wide(share, steps)
-        return _wide(self.within, steps) / worth
-
-    def _parts(
-        self, steps: Floats, kappa: Floats | float, growth: Floats | float
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return the variances by the spread between questions and within them, and the share asked."""
-        asked, within = self.asked(steps), growth * self._within(steps)
-        spread = growth * _wide(np.maximum(self.one_trial - self.within, 0.0), steps) + within * asked
-        fraction = np.zeros(1) if self.population else asked / self.questions
-        return (spread * asked + kappa) / asked**2, within, np.asarray(fraction)
-
-    def _variance(self, steps: Floats, growth: Floats | float, known: Floats | None = None) -> Floats:
-        """Return :func:`scorio.sequential.contrasts.contrast_variance` of what is expected at `steps`."""
-        asked, repeats = self.asked(steps), self.repeats(steps)
-        early, late = (0.0, GUARD) if self.kappa is None else (_wide(one, steps) for one in self.kappa)
-        kappa = np.where(repeats > 0.0, late, early)
-        between, within, fraction = self._parts(steps, kappa, growth)
-        n, noise = steps / asked, growth * _wide(self.within, steps)
-        # Little noise has been seen: the larger of it and of that of uniform priors, as for two models.
-        uniform = (n * (n - 1.0) * noise + 2.0 * (n + 1.0)) / (n * n * (n + 3.0)) / asked
-        known = self.known_noise(steps) if known is None else known
-        trust = np.where(noise > 0.0, 1.0 - (TRUST / (TRUST + repeats)) ** 2, 1.0)
-        seen = (1.0 - trust) * between + trust * (within + kappa / steps**2)
-        guarded = np.minimum(between, np.maximum(within, uniform))
-        within = np.where((known >= ENOUGH_NOISE) | (noise <= 0.0), seen, guarded)
-        return np.asarray((1.0 - fraction) * between + fraction * within)
+    def worth(self, steps: Floats, share: Floats) -> Floats:
+        """Return the trials of passes that are worth as much as `steps`."""
+        return np.asarray(np.minimum(steps, self.rounds) + np.maximum(steps - self.rounds, 0.0) / share)
 
 
-def _wide(values: Floats, steps: Floats) -> Floats:
-    """Return values of contrasts, shape (P,), with the dimensions of `steps`."""
-    return values.reshape(values.shape + (1,) * (steps.ndim - 1))
-
-
-def closing_steps(
-    outlook: Outlook,
-    *,
-    threshold: float,
-    horizon: int,
-    rng: np.random.Generator,
-    paths: int = 200,
-    equivalence: float | None = None,
-    alpha: float = 0.05,
-    moments: int = GRID,
-) -> Floats:
-    """Draw the steps at which open contrasts will be called.
+@dataclass(frozen=True, slots=True)
+class OpenContrasts:
+    """The open contrasts of a board; every array has shape (P,).
 
     Parameters
     ----------
-    outlook : Outlook
-        The contrasts.
-    threshold : float
-        Log e-value of a call.
-    horizon : int
+    first, second : ndarray of int
+        Their models; `second` is negative for one model alone.
+    value, width : ndarray of float
+        The number that a single model is held against, and the width to which its score is to be measured;
+        NaN for others.
+    variance, steps : ndarray of float
+        V now, which future ones are made to agree with, and the equal progress at which it was read.
+    early, late : ndarray of float
+        Continuity terms of V before the first repeats and since.
+    """
+
+    first: Ints
+    second: Ints
+    value: Floats
+    width: Floats
+    variance: Floats
+    steps: Floats
+    early: Floats
+    late: Floats
+
+    @classmethod
+    def of_pairs(
+        cls, first: ArrayLike, second: ArrayLike, variance: Floats, steps: Floats, early: Floats, late: Floats
+    ) -> OpenContrasts:
+        """Return contrasts of two models each."""
+        models = (np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64))
+        return cls(*models, 0.0 * late, np.nan * late, variance, steps, early, late)
+
+    def of(self, values: Floats) -> Floats:
+        """Return the differences of values of the models, shape (…, L)."""
+        other = np.where(self.second < 0, self.value, values[..., self.second])
+        return np.asarray(values[..., self.first] - other)
+
+    def sum(self, values: Floats) -> Floats:
+        """Return the sums of values of the models, shape (L,)."""
+        return np.asarray(values[self.first] + np.where(self.second < 0, 0.0, values[self.second]))
+
+    def future_variance(self, scores: BoardScores, steps: Floats) -> Floats:
+        """Return V at future `steps`, shape (K,), scaled to agree with the present V."""
+        held = self.sum(scores.held)
+        now = self._variance(scores, np.maximum(self.steps, 1.0)[:, None])[:, 0]
+        ratio = np.maximum(self.variance - held, 0.1 * self.variance) / now
+        return held[:, None] + ratio[:, None] * self._variance(scores, steps[None, :])
+
+    def steps_between(self, scores: BoardScores, steps: Floats) -> Floats:
+        """Return the standard deviations of the differences' moves to each of `steps`, shape (P, K)."""
+        spread, within = self._noise(scores, np.concatenate([[self.steps.min()], steps])[None, :])
+        error = spread + within
+        return np.sqrt(np.maximum(error[:, :-1] - error[:, 1:], 0.0))
+
+    def _noise(self, scores: BoardScores, steps: Floats) -> tuple[Floats, Floats]:
+        """Return the variances of the differences by the questions asked and by the noise of answers."""
+        single, asked = self.second < 0, scores.asked(steps)
+        spread = self.sum(scores.between.diagonal())
+        spread -= np.where(single, 0.0, 2.0 * scores.between[self.first, self.second])
+        one = self.sum(scores.within)
+        share = np.maximum(self.sum(scores.within * scores.share) / np.maximum(one, FLOOR), FLOOR)
+        within = one[:, None] / scores.worth(steps, share[:, None])
+        return np.maximum(spread, 0.0)[:, None] * scores.unasked(asked) / asked, within
+
+    def _variance(self, scores: BoardScores, steps: Floats) -> Floats:
+        """Return :func:`scorio.sequential.contrasts.contrast_variance` of what is expected, shape (P, K)."""
+        single = self.second < 0
+        one = self.sum(scores.within)
+        spread = self.sum(scores.between.diagonal())
+        together = 2.0 * scores.between[self.first, self.second] - self.of(scores.score) ** 2
+        spread = np.maximum(spread - np.where(single, 0.0, together), 0.0)[:, None]
+        least = np.where(scores.steps < np.inf, scores.within, np.inf)
+        least = np.minimum(least[self.first], np.where(single, np.inf, least[self.second]))[:, None]
+        _, within = self._noise(scores, steps)
+        one = one[:, None]
+        asked, repeats = scores.asked(steps), scores.repeats(steps)
+        kappa = np.where(repeats > 0.0, self.late[:, None], self.early[:, None])
+        between = spread / asked + within + kappa / asked**2
+        n = steps / asked
+        uniform = (n * (n - 1.0) * one + 2.0 * (n + 1.0)) / (n * n * (n + 3.0)) / asked
+        trust = np.where(one > 0.0, 1.0 - (TRUST / (TRUST + repeats)) ** 2, 1.0)
+        seen = (1.0 - trust) * between + trust * (within + kappa / steps**2)
+        # Little noise has been seen: the larger of it and of that of uniform priors, as for two models.
+        guarded = np.minimum(between, np.maximum(within, uniform))
+        within = np.where((least * steps >= ENOUGH_NOISE) | (one <= 0.0), seen, guarded)
+        unasked = scores.unasked(asked)
+        return np.asarray(np.maximum(unasked * between + (1.0 - unasked) * within, FLOOR))
+
+
+def noise_of(cells: Cells) -> tuple[Floats, Floats]:
+    """Return the variance of one answer of each model to a question, and that of its score by this noise."""
+    latest = cells.latest()
+    trials = latest.seen[:, 0] + latest.r[:, 0]
+    known = np.isfinite(trials) & (trials > 0.0)
+    noise = np.where(known, latest.g[:, 0] / np.where(known, trials, 1.0), 0.0)
+    return noise, np.asarray(latest.w[:, 0] / np.maximum(latest.seen[:, 0], 1.0))
+
+
+def covariance_of(cells: Cells, noise: Floats) -> Floats:
+    """Return the covariance of the models' chances over the questions that each two have answered."""
+    n = cells.counts.sum(axis=2)
+    seen, many = (n > 0).astype(np.float64), np.maximum(n, 1)
+    means = cells.counts @ cells.scores / many
+    asked = np.maximum(seen.sum(axis=1), 1.0)
+    centred = seen * (means - (means.sum(axis=1) / asked)[:, None])
+    covariance = centred @ centred.T / np.maximum(seen @ seen.T - 1.0, 1.0)
+    own = np.arange(len(noise))
+    covariance[own, own] -= noise * (seen / many).sum(axis=1) / asked
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+class _Paths:
+    """Simulated scores of all models, shape (paths, L), which advance together."""
+
+    def __init__(self, scores: BoardScores, paths: int, rng: np.random.Generator) -> None:
+        self._scores, self._rng = scores, rng
+        self._stored = np.isinf(scores.steps)
+        self.steps = np.where(self._stored, 1.0, np.maximum(scores.steps, 1.0))
+        self._root = _root(scores.between)
+        asked = np.where(self._stored, scores.questions, scores.asked(self.steps))
+        most = np.maximum(asked[:, None], asked)
+        by_questions = scores.between * scores.unasked(most) / most
+        noise = scores.within / scores.worth(self.steps, scores.share) + scores.held
+        self._draw(by_questions, np.diag(noise + FLOOR), paths)
+
+    def _draw(self, by_questions: Floats, by_noise: Floats, paths: int) -> None:
+        """Draw true scores and the parts of the present errors that add up to the present scores."""
+        score = self._scores.score
+        models, weights, drawn = score.size, [], []
+        for weight, tau in MIXTURE:
+            prior = np.ones((models, models)) + 0.5 * tau**2 * np.eye(models)
+            parts = (prior, by_questions, by_noise)
+            whole = prior + by_questions + by_noise
+            free = [self._rng.standard_normal((paths, models)) @ _root(part).T for part in parts]
+            gain = np.linalg.solve(whole, (score - sum(free)).T).T
+            drawn.append([one + gain @ part for one, part in zip(free, parts, strict=True)])
+            fit = score @ np.linalg.solve(whole, score) + np.linalg.slogdet(whole)[1]
+            weights.append(weight * exp(-0.5 * max(min(fit, 1e3), -1e3)))
+        second = self._rng.random(paths) * sum(weights) > weights[0]
+        self.truth, self._of_questions, self._of_noise = (
+            np.where(second[:, None], b, a) for a, b in zip(*drawn, strict=True)
+        )
+
+    def advance(self, step: float) -> Floats:
+        """Return the scores once every model has made so many steps."""
+        scores, shape = self._scores, self.truth.shape
+        later = np.where(self._stored, self.steps, np.maximum(self.steps, step))
+        worth, more = scores.worth(self.steps, scores.share), scores.worth(later, scores.share)
+        moved = np.sqrt(scores.within * (more - worth)) * self._rng.standard_normal(shape)
+        self._of_noise = np.where(self._stored, self._of_noise, (self._of_noise * worth + moved) / more)
+        asked, then = scores.asked(self.steps), scores.asked(later)
+        if (then > asked).any():
+            # Of the questions that are left, those not asked yet have what those asked lack.
+            before, after = scores.unasked(asked), scores.unasked(then)
+            kept = np.divide(after, before, out=np.zeros_like(after), where=before > 0.0)
+            moved = np.sqrt((then - asked) * kept) / then * (self._rng.standard_normal(shape) @ self._root.T)
+            self._of_questions = np.where(
+                self._stored, self._of_questions, self._of_questions * kept * asked / then + moved
+            )
+        self.steps = later
+        return np.asarray(self.truth + self._of_questions + self._of_noise)
+
+
+def _root(covariance: Floats) -> Floats:
+    """Return R with R Rᵀ = covariance, negative eigenvalues left out."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+class _Boundaries:
+    """What the rule asks of a difference at every moment, for the contrasts of a board."""
+
+    def __init__(
+        self,
+        scores: BoardScores,
+        contrasts: OpenContrasts,
+        levels: Levels,
+        grid: Floats,
+        equivalence: float | None,
+        called: tuple[int, int],
+    ) -> None:
+        won, tied = called
+        left = np.arange(contrasts.first.size + 1)
+        self.threshold = np.array([levels.winner(won + more) for more in left.tolist()])
+        high = self.threshold[0]
+        self._low = min(self.threshold[-1], high - 1.0)
+        variance = contrasts.future_variance(scores, grid)
+        self._square, upper = (_radius(variance, level, equivalence) ** 2 for level in (self._low, high))
+        self._slope = (high - self._low) / (upper - self._square)
+        # Between two moments a path may cross a boundary and come back: Siegmund's correction.
+        self._beyond = OVERSHOOT * contrasts.steps_between(scores, grid)
+        early = scores.asked(grid) < MIN_QUESTIONS
+        self._square[:, early] = np.inf
+        self._tie = np.full(variance.shape, -np.inf)
+        if equivalence is not None:
+            n = scores.asked(grid) if scores.population else grid
+            at_margin = tie_variance(0.5 * equivalence, variance, variance, n, equivalence)
+            self._tie = tie_boundary(at_margin, equivalence, exp(-levels.tie(tied)))
+            self._tie[:, early] = -np.inf
+        self.measured = ~np.isnan(contrasts.width)
+        self._tie[self.measured] = -np.inf
+        self._square[self.measured] = np.inf
+        self._relative = np.full(variance.shape, np.inf)
+        if self.measured.any():
+            radius = _radius(variance[self.measured], -np.log(levels.alpha), None)
+            self._relative[self.measured] = 2.0 * radius / contrasts.width[self.measured, None]
+            self._relative[:, early] = np.inf
+
+    def level(self, place: int, difference: Floats) -> Floats:
+        """Return about the log evidence of a winner: its square root is nearly linear in the difference."""
+        size = np.abs(difference) + self._beyond[:, place]
+        return np.asarray(self._low + (size**2 - self._square[:, place]) * self._slope[:, place])
+
+    def ended(self, place: int, difference: Floats, spread: Floats) -> Bools:
+        """Return which contrasts are tied, or measured given their standard deviations over the present."""
+        tied = np.abs(difference) - self._beyond[:, place] <= self._tie[:, place]
+        return np.asarray(tied | (self._relative[:, place] * spread <= 1.0))
+
+
+def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats:
+    """Return the difference at which the log evidence reaches a level, interpolated."""
+    least, most = np.log(variance.min()), np.log(variance.max())
+    points = np.linspace(least, most + 1e-9, POINTS)
+    radius = confidence_radius(np.exp(points), exp(-level), equivalence)
+    return np.exp(np.interp(np.log(variance), points, np.log(radius)))
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The simulated rest of a board.
+
+    Parameters
+    ----------
+    steps : ndarray of float, shape (paths, P)
+        Step at which each contrast is called; infinite if it is not within the horizon.
+    until : ndarray of float, shape (paths, L)
+        Step up to which each model is needed.
+    done : ndarray of bool, shape (paths,)
+        Whether nothing is needed any more.
+    """
+
+    steps: Floats
+    until: Floats
+    done: Bools
+
+
+def simulate_calls(
+    scores: BoardScores,
+    contrasts: OpenContrasts,
+    levels: Levels,
+    needed: Callable[[Bools, Floats], Bools],
+    *,
+    horizon: float,
+    rng: np.random.Generator,
+    paths: int = 100,
+    equivalence: float | None = None,
+    called: tuple[int, int] = (0, 0),
+) -> Calls:
+    """Simulate the calls of a board's open contrasts.
+
+    Parameters
+    ----------
+    scores, contrasts : BoardScores, OpenContrasts
+        The board.
+    levels : Levels
+        Thresholds of winners and ties.
+    needed : callable
+        From open contrasts, shape (paths, P), and scores, shape (paths, L), to those that are needed.
+    horizon : float
         Steps up to which paths are drawn.
     rng : numpy.random.Generator
         Source of randomness.
     paths : int
-        Paths per contrast.
+        Number of paths.
     equivalence : float, optional
         Equivalence margin ε.
-    alpha : float
-        Error level of a tie.
-    moments : int
-        Moments of a path that are looked at, spaced geometrically.
+    called : tuple of int
+        Winners and ties that are called already.
 
     Returns
     -------
-    ndarray of float, shape (P, paths)
-        Step of the call; inf where it lies beyond the horizon.
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> outlook = Outlook(0.3 * one, 0.01 * one, np.array([40]), 0.4 * one, 0.3 * one, questions=200)
-    >>> drawn = closing_steps(outlook, threshold=3.0, horizon=5000, rng=np.random.default_rng(1))
-    >>> bool(np.median(drawn) < 200)
-    True
+    Calls
     """
-    pairs = outlook.difference.size
-    start = np.maximum(outlook.steps, 1).astype(np.float64)
-    ratio = np.maximum(horizon / start, 1.0 + 1e-9)
-    grid = np.ceil(start[:, None] * ratio[:, None] ** (np.arange(1, moments + 1) / moments))
-    steps = grid[:, None, :]
-    # How often answers will differ is known from those that did; what is estimated of it follows.
-    differed = np.maximum(outlook.one_trial * start, HALF)[:, None]
-    growth = (rng.gamma(differed, size=(pairs, paths)) / differed)[:, :, None]
-    seen = growth + (1.0 - growth) * (start[:, None] / grid)[:, None, :]
-    information = np.maximum.accumulate(1.0 / np.maximum(outlook.true_variance(steps, growth), 1e-15), axis=2)
-    begin = start[:, None, None]
-    variance = np.maximum(outlook.true_variance(begin), 1e-15)[:, 0, 0]
-    now = 1.0 / np.maximum(outlook.true_variance(begin, growth), 1e-15)
-    gain = np.maximum(np.diff(np.concatenate([now, information], axis=2), axis=2), 0.0)
-    drift = _posterior_draws(outlook.difference, variance, paths, rng)[:, :, None]
-    noise = rng.standard_normal((pairs, paths, moments))
-    moves = drift * gain + np.sqrt(gain) * noise
-    estimate = (outlook.difference[:, None, None] * now + np.cumsum(moves, axis=2)) / information
-    seen_noise = np.clip(outlook.known_noise(begin)[:, :, 0], HALF, 1e6)
-    more = (rng.gamma(seen_noise, size=(pairs, paths)) / seen_noise)[:, :, None]
-    v = np.maximum(outlook.future_variance(steps, seen, outlook.known_noise(steps, more)), 1e-15)
-    called = log_evidence(estimate, v, equivalence) >= threshold
-    if equivalence is not None:
-        n = outlook.asked(steps) if outlook.population else steps
-        at_margin = tie_variance(estimate, v, v, n, equivalence)
-        called |= log_tie_evidence(estimate, at_margin, equivalence) >= log(1.0 / alpha)
-    called &= (np.minimum(grid, outlook.questions) >= MIN_QUESTIONS)[:, None, :]
-    first = called.argmax(axis=2)
-    return np.where(called.any(axis=2), np.take_along_axis(grid, first, axis=1), np.inf)
+    start = max(float(contrasts.steps.min()), 1.0)
+    pace = _pace(scores, contrasts, paths, rng)
+    furthest = max(horizon / float(pace.min()), start)
+    grid = np.unique(np.ceil(start * (furthest / start) ** (np.arange(1, MOMENTS + 1) / MOMENTS)))
+    ahead = _Boundaries(scores, contrasts, levels, grid, equivalence, called)
+    drawn = _Paths(scores, paths, rng)
+    members = np.zeros((contrasts.first.size, scores.score.size))
+    rows, pairs = np.arange(contrasts.first.size), contrasts.second >= 0
+    members[rows, contrasts.first] = members[rows[pairs], contrasts.second[pairs]] = 1.0
+    open_ = np.ones((paths, rows.size), dtype=bool)
+    won, peak = np.zeros(paths, dtype=np.int64), np.full(open_.shape, -np.inf)
+    spread = _spread(scores, contrasts, drawn.truth, rng)
+    steps, until = np.full(open_.shape, np.inf), np.zeros(drawn.truth.shape)
+    before, wanted = start, needed(open_, drawn.advance(start))
+    for place, step in enumerate(grid.tolist()):
+        values, middle = drawn.advance(step), np.sqrt(before * step)
+        difference = contrasts.of(values)
+        np.maximum(peak, ahead.level(place, difference), out=peak)
+        ended = ahead.ended(place, difference, spread)
+        asked = wanted @ members > 0.0
+        wanted = needed(open_, values)
+        while True:
+            winner = peak >= ahead.threshold[won][:, None]
+            new = wanted & (winner | ended)
+            if not new.any():
+                break
+            steps[new] = middle
+            won += (new & winner).sum(axis=1)
+            open_ &= ~new
+            wanted = needed(open_, values)
+        still = wanted @ members > 0.0
+        until[asked] = middle
+        until[still] = step
+        before = step
+        if not wanted.any():
+            break
+    pace = pace[:, None]
+    called_at = np.maximum(pace * steps, start)
+    until = np.where(until > 0.0, np.maximum(pace * until, start), 0.0)
+    done = np.asarray(~wanted.any(axis=1) & (until <= horizon).all(axis=1))
+    return Calls(np.where(called_at <= horizon, called_at, np.inf), np.minimum(until, horizon), done)
 
 
-def measured_steps(
-    outlook: Outlook,
-    score: Floats,
-    width: Floats,
-    *,
-    alpha: float,
-    horizon: int,
-    rng: np.random.Generator,
-    paths: int = 200,
-) -> Floats:
-    """Draw the steps at which scores will be measured to a width.
+def _pace(scores: BoardScores, contrasts: OpenContrasts, paths: int, rng: np.random.Generator) -> Floats:
+    """Draw how much more noise there is than was seen: twice as much noise takes twice the trials.
 
-    What is uncertain is how large the variance is: it is drawn from its posterior, and with the score, from
-    which it follows for right-or-wrong answers.
-
-    Parameters
-    ----------
-    outlook : Outlook
-        The scores' variances; `difference` is not used.
-    score, width : ndarray of float, shape (P,)
-        Scores in [0, 1], and the widths that their intervals shall have.
-    alpha : float
-        Error level of an interval.
-    horizon, rng, paths
-        As in :func:`closing_steps`.
-
-    Returns
-    -------
-    ndarray of float, shape (P, paths)
-        Step at which each is measured; inf where it lies beyond the horizon.
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> outlook = Outlook(0.6 * one, 0.006 * one, np.array([40]), 0.24 * one, 0.2 * one, questions=200)
-    >>> rng = np.random.default_rng(1)
-    >>> steps = measured_steps(outlook, 0.6 * one, 0.2 * one, alpha=0.05, horizon=5000, rng=rng)
-    >>> bool(100 < np.median(steps) < 400)
-    True
+    As many answers differ as are rarer than the others to their question, and these are what tells of it.
     """
-    start = np.maximum(outlook.steps, 1).astype(np.float64)
-    ratio = np.maximum(horizon / start, 1.0 + 1e-9)
-    grid = np.ceil(start[:, None] * ratio[:, None] ** (np.arange(1, GRID + 1) / GRID))
-    future = np.maximum(outlook.future_variance(grid), 1e-15)
-    drawn = rng.normal(score[:, None], np.sqrt(outlook.variance)[:, None], (score.size, paths))
-    drawn = np.clip(drawn, 0.0, 1.0)
-    least = 1.0 / (start + 2.0)[:, None]
+    rare = max(float(np.median(contrasts.sum(scores.within) * contrasts.steps)), 4.0)
+    return np.asarray(rng.gamma(rare, size=paths) / rare)
+
+
+def _spread(scores: BoardScores, contrasts: OpenContrasts, truth: Floats, rng: np.random.Generator) -> Floats:
+    """Draw the standard deviations that scores to be measured will have over the present ones."""
+    shape = (len(truth), contrasts.first.size)
+    if np.isnan(contrasts.width).all():
+        return np.ones(shape)
+    least = 1.0 / (contrasts.steps + 2.0)
+    score, then = scores.score[contrasts.first], np.clip(truth[:, contrasts.first], 0.0, 1.0)
+    now = np.maximum(score * (1.0 - score), least)
     # A variance estimated from m questions has about m degrees of freedom.
-    freedom = np.minimum(start, outlook.questions)[:, None]
-    share = freedom / rng.chisquare(freedom, drawn.shape)
-    share *= (
-        np.maximum(drawn * (1.0 - drawn), least) / np.maximum(score * (1.0 - score), least[:, 0])[:, None]
-    )
-    future = np.minimum.accumulate(future, axis=1)
-    enough = np.minimum(grid, outlook.questions) >= MIN_QUESTIONS
-    # Intervals only become narrower, so the first moment at which one is narrow enough is found by halving.
-    low, high = np.zeros(drawn.shape, dtype=np.int64), np.full(drawn.shape, GRID)
-    while (low < high).any():
-        at = np.minimum((low + high) // 2, GRID - 1)
-        radius = confidence_radius(np.take_along_axis(future, at, axis=1) * share, alpha)
-        done = (2.0 * radius <= width[:, None]) & np.take_along_axis(enough, at, axis=1)
-        low, high = np.where((low < high) & ~done, at + 1, low), np.where((low < high) & done, at, high)
-    steps = np.take_along_axis(grid, np.minimum(low, GRID - 1), axis=1)
-    return np.where(low < GRID, steps, np.inf)
-
-
-def _posterior_draws(difference: Floats, variance: Floats, paths: int, rng: np.random.Generator) -> Floats:
-    """Draw true differences given estimates, under the mixture that the evidence is built on."""
-    log_weight = np.stack([np.log(w) + log_bayes_factor(difference, variance, tau) for w, tau in MIXTURE])
-    share = np.exp(log_weight - np.logaddexp.reduce(log_weight, axis=0))
-    component = (rng.random((difference.size, paths)) > share[0][:, None]).astype(np.int64)
-    tau2 = np.array([tau * tau for _, tau in MIXTURE])[component]
-    d, v = difference[:, None], variance[:, None]
-    shrink = tau2 / (tau2 + v)
-    return np.asarray(d * shrink + np.sqrt(shrink * v) * rng.standard_normal(component.shape))
+    freedom = np.minimum(np.maximum(contrasts.steps, 1.0), scores.questions)
+    return np.sqrt(np.maximum(then * (1.0 - then), least) / now * freedom / rng.chisquare(freedom, shape))

@@ -22,6 +22,13 @@ from scorio.sequential.families import TopSet, family, rank_intervals
 from scorio.sequential.fixed import fixed_passes
 from scorio.sequential.fold import BETTER, OPEN, STEP_BITS, TIE, WORSE, Event, Levels
 from scorio.sequential.moments import DROPPED, KNOWN, MISSING, Prior, fit_prior, unit_scores
-from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
+from scorio.sequential.outlook import (
+    BoardScores,
+    Calls,
+    OpenContrasts,
+    covariance_of,
+    noise_of,
+    simulate_calls,
+)
 from scorio.sequential.rules import Anytime, Bools, Exact, Floats, Rule, ZScore
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence

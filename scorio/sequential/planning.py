@@ -14,7 +14,9 @@ from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights
 from scorio.sequential.cells import Cells
-from scorio.sequential.outlook import Outlook, closing_steps
+from scorio.sequential.families import family
+from scorio.sequential.fold import Levels
+from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
@@ -151,28 +153,24 @@ def forecast(
     if block.questions[0, -1] < 10:
         raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")
     latest = cells.latest()
-    within = (latest.g[:, 0] / np.maximum(latest.seen[:, 0] + latest.r[:, 0], 1.0)).sum(keepdims=True)
-    asked = cells.counts.any(axis=2).all(axis=0)
-    means = cells.counts[:, asked] @ cells.scores / cells.counts[:, asked].sum(axis=2)
-    horizon = max(questions * whole("passes", passes), steps)
-    drawn = closing_steps(
-        Outlook.of(
-            block.difference[:, -1],
-            block.variance[:, -1],
-            np.array([steps]),
-            np.array([(np.diff(means, axis=0) ** 2).mean()]),
-            within,
-            questions,
-            known=latest.g.min(axis=0),
-            kappa=np.array([[0.0 if cells.binary else guard], [guard]]),
-        ),
-        threshold=guard,
+    noise, _ = noise_of(cells)
+    horizon, none = max(questions * whole("passes", passes), steps), np.zeros(2)
+    late, start = np.full(1, guard), np.full(1, float(steps))
+    models = BoardScores(
+        latest.mean[:, 0], start.repeat(2), covariance_of(cells, noise), noise, none, none + 1.0, questions
+    )
+    early = 0.0 * late if cells.binary else late
+    pair = OpenContrasts.of_pairs([0], [1], block.variance[:, -1], start, early, late)
+    drawn = simulate_calls(
+        models,
+        pair,
+        Levels(family("pair"), family("pair"), 1, alpha, alpha),
+        lambda open_, scores: open_,
         horizon=horizon,
         rng=np.random.default_rng(seed),
         paths=whole("paths", paths),
         equivalence=margin,
-        alpha=alpha,
-    )[0]
+    ).steps[:, 0]
     low, median, high = np.quantile(drawn, _QUANTILES, method="higher").tolist()
     return Forecast(steps, low, median, high, float(np.isfinite(drawn).mean()), horizon)
 

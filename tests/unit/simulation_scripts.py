@@ -9,7 +9,7 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.session import Session
-from adaptive_eval.simulate.lockstep import run_lockstep
+from adaptive_eval.simulate.lockstep import run_together
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.simulate.virtual_time import run_events
 
@@ -24,7 +24,7 @@ def both_ways(spec, answers, seed, in_flight=1, latency=None):
     of_schedule, of_answers = np.random.SeedSequence(seed).spawn(2)
     spec = replace(spec, seed=int(of_schedule.generate_state(1)[0]))
     board = Board(spec)
-    fast = run_lockstep(spec, board, answers.begin(spec, board.run_sequence, again(of_answers)))
+    (fast,) = run_together([spec], board, answers.begin(spec, board.run_sequence, again(of_answers)))
     session = Session(spec)
     stream = answers.begin(spec, session.board.run_sequence, again(of_answers))
     slow = run_events(session, stream, in_flight, latency, np.random.default_rng(seed))

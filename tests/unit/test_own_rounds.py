@@ -13,7 +13,7 @@ from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.outlook import Outlook
+from scorio.sequential.outlook import BoardScores, OpenContrasts
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rounds import round_questions, round_times
 from scorio.sequential.trial_sequence import TrialSequence
@@ -132,10 +132,12 @@ def test_a_forecast_knows_that_rounds_take_the_noise_away_faster():
         found[stop], step = reader.read(np.arange(12), stop).variance[:, -1], stop
         if stop == 60:
             share = cells.variance_by_rounds()
-    one, then, gain = np.ones(12), np.full((12, 1), 960.0), (share[::2] + share[1::2]) / 2
-    for rounds, low, high in (((60, gain), 0.9, 1.45), (None, 1.45, 2.2)):
-        outlook = Outlook(0 * one, found[60], np.full(12, 60), one, one, 30, rounds)
-        assert low < np.median(outlook.future_variance(then)[:, 0] / found[960]) < high
+    none, one = np.zeros(24), np.ones(24)
+    pairs = OpenContrasts.of_pairs(models[::2], models[1::2], found[60], 60 * one[:12], none[:12], none[:12])
+    for rounds, low, high in ((60.0, 0.9, 1.45), (np.inf, 1.45, 2.2)):
+        scores = BoardScores(none, 60 * one, np.zeros((24, 24)), 0.5 * one, none, share, 30, rounds)
+        then = pairs.future_variance(scores, np.array([960.0]))[:, 0]
+        assert low < np.median(then / found[960]) < high
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from adaptive_eval.simulate import (
     simulate,
 )
 from adaptive_eval.simulate.assumptions import assumed_answers
-from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within
-from adaptive_eval.simulate.plan_forecast import plan
+from adaptive_eval.simulate.plan_forecast import Workload, cost_of, cut_at, plan, steps_within
 
 TRIALS = st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=5)
 COSTS = st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3)

@@ -8,7 +8,7 @@ from simulation_scripts import bounded_spec, recorded_coins
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, RecordedAnswers, simulate
-from adaptive_eval.simulate.fixed import simulate_fixed
+from adaptive_eval.simulate.many_runs import simulate_fixed
 
 COINS = BiasedCoins((0.85, 0.55, 0.3))
 
