@@ -420,8 +420,8 @@ def simulate_calls(
         if not wanted.any():
             break
     pace = pace[:, None]
-    called_at = np.maximum(pace * steps, start)
-    until = np.where(until > 0.0, np.maximum(pace * until, start), 0.0)
+    called_at = np.maximum(pace * steps, start + 1.0)
+    until = np.where(until > 0.0, np.maximum(pace * until, start + 1.0), 0.0)
     done = np.asarray(~wanted.any(axis=1) & (until <= horizon).all(axis=1))
     return Calls(np.where(called_at <= horizon, called_at, np.inf), np.minimum(until, horizon), done)
 
