@@ -13,7 +13,7 @@ from decisions_options import Options, below, heading, mark, percent, pooled, ro
 from decisions_pairs import WEIGHTS, Pairs, Verdicts, against_stored, paths, verdicts
 from numpy.typing import NDArray
 
-from adaptive_eval.core.spec import QuestionPolicy
+from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import Rate
 
 Floats = NDArray[np.float64]

@@ -16,12 +16,12 @@ from adaptive_eval.core.spec import (
     AllocationSpec,
     GoalSpec,
     ModelSpec,
-    QuestionPolicy,
     ReferenceSpec,
     SessionSpec,
     StoppingSpec,
     TaskSpec,
 )
+from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.simulate.coins import Floats, Stream, to_score_units
 from scorio.sequential.cells import Cells, unit_scores

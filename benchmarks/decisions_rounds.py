@@ -14,12 +14,12 @@ from adaptive_eval.core.spec import (
     ROUNDS_AT_MOST,
     AllocationSpec,
     ModelSpec,
-    QuestionPolicy,
     SessionSpec,
     StoppingSpec,
     TaskSpec,
 )
 from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate, simulate
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
 from scorio.sequential.rounds import Rounds

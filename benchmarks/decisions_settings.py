@@ -18,11 +18,11 @@ from adaptive_eval.core.spec import (
     AllocationSpec,
     GoalSpec,
     ModelSpec,
-    QuestionPolicy,
     SessionSpec,
     StoppingSpec,
     TaskSpec,
 )
+from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate
 from scorio.sequential.cells import MISSING
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, log_evidence
