@@ -12,7 +12,8 @@ import pytest
 from many_pairs import PairSetting, least, most
 from numpy.typing import NDArray
 
-from adaptive_eval.core.spec import GoalKind, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.options.decisions import GoalKind
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
