@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
+from adaptive_eval.config.run_config import PriorConfig, ReferenceConfig
 from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, SessionSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.scoring.rubric import Rubric

@@ -12,12 +12,12 @@ from typing import Self
 from adaptive_eval.build.model_clients import endpoint_at, limits_of
 from adaptive_eval.build.server_sources import command_source, file_source
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.discovery_config import (
+from adaptive_eval.config.model import (
     CommandDiscovery,
     DiscoveryConfig,
     FileDiscovery,
+    ModelConfig,
 )
-from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.engine.discovery import Discovery, Source

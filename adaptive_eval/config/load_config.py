@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from adaptive_eval.config.checks import check_all, check_decisions
+from adaptive_eval.config.checks import check_all
 from adaptive_eval.config.document import Document, as_read, read_document, write_document
 from adaptive_eval.config.overrides import Override, apply_overrides, read_overrides
 from adaptive_eval.config.problems import misspelt_keys, plain_problems
@@ -104,9 +104,8 @@ def _checked(
         config = RunConfig.model_validate(data)
     except ValidationError as error:
         collected.add(plain_problems(error, RunConfig), meant=misspelt_keys(error, RunConfig))
-    collected.add(check_all(data))
     if config is not None:
-        collected.add(check_decisions(config))
+        collected.add(check_all(config))
     collected.add(_missing_datasets(data, base))
     problems = collected.in_file_order(unreadable)
     if config is None or problems:

@@ -2,17 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from adaptive_eval.config.discovery_config import DiscoveryConfig, Endpoints
-from adaptive_eval.options.limits import BudgetSpec, Concurrency, Price, RateLimitConfig, auto_or_up_to
+from adaptive_eval.options.limits import (
+    BudgetSpec,
+    Concurrency,
+    Price,
+    RateLimitConfig,
+    SharedLimits,
+    auto_or_up_to,
+)
 from adaptive_eval.options.requests import Batch, Header, SamplingConfig, TimeoutConfig
-from adaptive_eval.options.section import IN_LITELLM, MIMIC, PYTHON, EnvName, Label, Section
+from adaptive_eval.options.section import (
+    IN_LITELLM,
+    MIMIC,
+    PYTHON,
+    Endpoint,
+    EnvName,
+    Label,
+    Seconds,
+    Section,
+)
 
 AUTO_CONCURRENCY = 16
 """Requests in flight to begin with where `concurrency` is ``auto``."""
+
+
+class DiscoveryConfig(Section):
+    """Servers that come and go, and where it is said which are there."""
+
+    discover: str
+    every: Seconds = Field(default=10.0, gt=0, le=86_400, description="Seconds from one reading to the next.")
+    patience: Seconds = Field(
+        default=600.0,
+        ge=0,
+        le=8_640_000,
+        description="Seconds without any server, the first one included, after which the model is stopped.",
+    )
+    each: SharedLimits = Field(
+        default_factory=SharedLimits,
+        description="Limits of each server that is found, unless servers has its address.",
+    )
+
+    @property
+    def source(self) -> str:
+        """The source to read and how; models with equal sections share one source."""
+        return json.dumps(self.model_dump(mode="json", exclude={"patience", "each"}), sort_keys=True)
+
+
+class FileDiscovery(DiscoveryConfig):
+    """A file, or all that a pattern matches, with host:port or a URL on each line."""
+
+    discover: Literal["file"] = Field(description="They are written into files.")
+    path: str = Field(
+        min_length=1,
+        max_length=1000,
+        description="The file, or a pattern such as servers/*.txt; from the config's folder.",
+    )
+
+
+class CommandDiscovery(DiscoveryConfig):
+    """A command that writes host:port or a URL on each line of its output."""
+
+    discover: Literal["command"] = Field(description="A command names them.")
+    run: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        min_length=1, description="Program and arguments; it runs in the config's folder, without a shell."
+    )
+    every: Seconds = Field(default=30.0, gt=0, le=86_400, description="Seconds from one run to the next.")
+    timeout: Seconds = Field(
+        default=10.0, gt=0, le=3600, description="Seconds after which it is killed and counts as failed."
+    )
+
+
+def _how(value: Any) -> str:
+    return "found" if isinstance(value, dict | Section) else "listed"
+
+
+Endpoints: TypeAlias = Annotated[
+    Annotated[tuple[Endpoint, ...], Field(min_length=1), Tag("listed")]
+    | Annotated[FileDiscovery | CommandDiscovery, Field(discriminator="discover"), Tag("found")],
+    Discriminator(_how),
+]
 
 
 def _provided(schema: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.mimic.mimic_spec import (
     LatencySpec,
@@ -143,6 +142,34 @@ class NotifyConfig(Section):
         if not any((self.webhook_env, self.command, self.wandb, self.mlflow, self.otel)):
             raise ValueError("there is no recipient: give webhook_env, command, wandb, mlflow or otel")
         return self
+
+
+class ReferenceConfig(Section):
+    """Models whose results are all in: they are asked nothing, and the models are compared with them."""
+
+    run: str | None = Field(default=None, min_length=1, description="The earlier run's directory.")
+    file: str | None = Field(
+        default=None, min_length=1, description="A file of recorded outcomes, instead of a run."
+    )
+    models: tuple[Label, ...] = Field(min_length=1, description="Names of its models to compare with.")
+
+
+class PriorConfig(Section):
+    """Earlier results that enter the estimates, never a stopping decision."""
+
+    from_: str = Field(
+        alias="from", min_length=1, description="The earlier run's directory, or a file of recorded outcomes."
+    )
+    depth: int = Field(
+        default=1,
+        ge=1,
+        le=10**6,
+        description="How many earlier trials per question Bayes@N starts from; 1 to 4 help.",
+    )
+    transfer: bool = Field(
+        default=False,
+        description="Give an early ranking too, from all earlier trials, through a model-level effect.",
+    )
 
 
 class RunConfig(Section):
