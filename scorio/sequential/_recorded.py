@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
 from scorio.eval._inputs import Missing, read_trials
+from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.moments import unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
@@ -27,7 +28,7 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
         raise ValueError(
             f"questions must be at least {MIN_QUESTIONS}, or no verdict and no interval is possible; got "
             f"{questions}. Trials that repeat no question have a question each: pass a stream of N outcomes "
-            "with shape (N, 1), and target='population'"
+            "as a vector"
         )
     if order is None:
         return TrialSequence(np.arange(questions))
@@ -37,6 +38,37 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
     if permutation.shape != (questions,) or not np.array_equal(np.sort(permutation), np.arange(questions)):
         raise ValueError(f"order must be None, a seed or a permutation of 0..{questions - 1}; got {order!r}")
     return TrialSequence(permutation)
+
+
+Reading: TypeAlias = tuple[list[Any], Order, Target, ArrayLike | None, Missing]
+
+
+def read_streams(
+    outcomes: Sequence[Any], order: Order, target: Target, weights: ArrayLike | None, missing: Missing
+) -> Reading:
+    """Return outcomes as matrices of categories, with what else they say of how they are read.
+
+    Vectors are streams of trials that repeat no question: a sample, read in its order as far as all go.
+    Numbers between 0 and 1 are scores, to a thousandth, unless there are `weights`.
+    """
+    given = list(outcomes)
+    if all(np.ndim(one) == 1 for one in given):
+        steps = min(len(one) for one in given)
+        given, order, target = [np.asarray(one)[:steps, None] for one in given], None, "population"
+    if weights is not None or not all(np.asarray(one).dtype.kind == "f" for one in given):
+        return given, order, target, weights, missing
+    scores = [np.asarray(one, dtype=np.float64) for one in given]
+    absent = [np.isnan(one) for one in scores]
+    if missing is not None and np.ndim(missing) == 0:
+        absent = [none | (one == missing) for one, none in zip(scores, absent, strict=True)]
+    known = np.concatenate([one[~none] for one, none in zip(scores, absent, strict=True)])
+    unit = known.size > 0 and known.min() >= 0.0 and known.max() <= 1.0
+    if not unit or np.ndim(missing or 0) > 0 or (known == known.round()).all():
+        return given, order, target, weights, missing
+    values = np.unique(np.append(known.round(3), [0.0, 1.0]))
+    found = [np.searchsorted(values, one.round(3)) for one in scores]
+    coded = [np.where(none, -1, one) for one, none in zip(found, absent, strict=True)]
+    return coded, order, target, values, -1
 
 
 def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> Integers:

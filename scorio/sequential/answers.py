@@ -16,14 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
+from scorio.sequential.moments import NOT_YET
 from scorio.sequential.trial_sequence import RunSequence
 
 Ints = NDArray[np.int64]
 
 FINISHED = 2**62
 """Trials of a model with stored results: more than any model can have."""
-NOT_YET = -3
-"""Category of a trial that is not completed."""
 
 
 class Answers:

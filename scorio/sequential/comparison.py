@@ -14,7 +14,7 @@ from scorio._labels import Outcomes, name_of, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility, finite
 from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_streams, read_weights
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evidence
@@ -188,7 +188,9 @@ def compare(
     ----------
     A, B : array_like of int, shape (M, N)
         Outcomes 0 and 1 (or categories, with `weights`) of two models on the same M questions in N trials.
-        Without `B`, `A` has both: a mapping of names to matrices, or an array of shape (2, M, N).
+        Without `B`, `A` has both: a mapping of names to matrices, or an array of shape (2, M, N). Numbers
+        between 0 and 1 are scores, to a thousandth. Vectors are streams of trials that repeat no question,
+        read in their order as far as both go, with target 'population'.
     equivalence : float, optional
         Differences below this are practical ties, on the scale of the weights; by default there are none.
     confidence : float
@@ -238,9 +240,16 @@ def compare(
     >>> print(result)
     new is better than old (after 105 trials of each model; largest e-value 3.345e+10)
     new - old: +0.2325 [+0.1330, +0.3320] at 95 %, valid at every look
+
+    Two streams of scores, the second longer:
+
+    >>> compare(rng.beta(8, 2, 300), rng.beta(4, 4, 500)).verdict
+    'first'
     """
-    scores, _, scale = read_weights(weights)
     labels = names or (name_of(A) or "first", name_of(B) or "second")
+    if B is not None:
+        (A, B), order, target, weights, missing = read_streams((A, B), order, target, weights, missing)
+    scores, _, scale = read_weights(weights)
     if B is None:
         found, pair = read_labels(A)
         trials, labels = read_trials("A", pair, scores.size, missing, models=True), names or found or labels
@@ -288,7 +297,7 @@ def score(
     Parameters
     ----------
     A : array_like of int, shape (M, N)
-        Outcomes 0 and 1, or categories with `weights`.
+        Outcomes 0 and 1, categories with `weights`, or scores; or a stream, as in :func:`compare`.
     against : float, optional
         A number on the scale of the weights, between the lowest and the highest; the verdict says on which
         side of it the score is.
@@ -324,6 +333,8 @@ def score(
     >>> print(score(rng.random((400, 1)) < 0.7, against=0.5))
     0.7050 [0.6329, 0.7771] at 95 %, valid at every look; above 0.5 (after 114 trials)
     """
+    label = name or name_of(A)
+    (A,), order, target, weights, missing = read_streams((A,), order, target, weights, missing)
     scores, lowest, scale = read_weights(weights)
     alpha, level = 1.0 - credibility(confidence), 0.0
     if against is not None:
@@ -350,7 +361,7 @@ def score(
         verdict=None if against is None else {BETTER: "above", WORSE: "below"}.get(read.verdict, "open"),
         trials=read.trials,
         e_value=None if against is None else read.e_value,
-        name=name or name_of(A),
+        name=label,
         p_value=None if against is None else read.p_value,
         course_score=lowest + scale * found,
         course_low=lowest + scale * low,

@@ -26,9 +26,6 @@ MIXTURE: Final = ((0.75, 0.05), (0.25, 0.2))
 """(weight, standard deviation τ) of the mixture over true differences."""
 MIN_QUESTIONS: Final = 10
 """No call before both models have answered this many questions (in every task)."""
-MOST_STEPS: Final = 60
-PRECISION: Final = 1e-13
-"""Most steps and relative precision of the search for a radius; about five steps are taken."""
 GUARD: Final = log(20.0)
 """Continuity term κ of a variance at the 5 % level: as if so many more differences had been as large as they
 can be. A run takes ln(1/level) for the strictest level that it reads evidence at: an e-value cannot depend on
@@ -36,8 +33,6 @@ the level, and what rare large differences need grows with ln(1/level) (docs/mea
 TIE_FACTOR: Final = 1.05
 """Factor of the variance of every tie, chosen once between 1.03 and 1.06: an estimated variance may be too
 small, and the bound of a tie has no slack. It was fitted on no cell (docs/measurements.md)."""
-LARGEST: Final = 1e12
-"""Variances of intervals are cut to it: that of what is not known yet is infinite."""
 FLOOR: Final = 1e-15
 """Smallest variance, so that no division by zero can follow from identical answers."""
 
@@ -251,7 +246,9 @@ def tie_variance(
     return np.asarray(TIE_FACTOR * np.maximum(at_margin, guarded))
 
 
-def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | None = None) -> Floats:
+def confidence_radius(
+    variance: ArrayLike, alpha: float, equivalence: float | None = None, *, precision: float = 1e-13
+) -> Floats:
     """Half-width of the confidence sequence: the D at which the e-value reaches 1/α.
 
     Parameters
@@ -262,6 +259,8 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
         Error probability of the whole sequence, in (0, 1).
     equivalence : float, optional
         Equivalence margin ε of the evidence, see :func:`log_evidence`.
+    precision : float
+        Relative precision of the search; about five steps are taken.
 
     Returns
     -------
@@ -281,7 +280,7 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
-    v = np.minimum(np.asarray(variance, dtype=np.float64), LARGEST)
+    v = np.minimum(np.asarray(variance, dtype=np.float64), 1e12)  # it is infinite where nothing is known
     target = log(1.0 / alpha)
     share = 1.0 if equivalence is None else 0.5
     low, high = np.zeros_like(v), np.full_like(v, np.inf)
@@ -293,14 +292,14 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
     # Newton's method, kept within the bracket: the evidence rises with the difference.
     # Each value stays as it was found, so that it does not depend on which others are sought with it.
     radius, found = high, np.zeros(v.shape, dtype=bool)
-    for _ in range(MOST_STEPS):
+    for _ in range(60):
         value, slope = _evidence_and_slope(radius, v, equivalence)
         below = value < target
         low, high = np.where(below, radius, low), np.where(below, high, radius)
         step = radius - (value - target) / slope
-        within = (step >= low) & (step <= high * (1.0 + PRECISION))  # at the root, rounding may overstep
+        within = (step >= low) & (step <= high * (1.0 + precision))  # at the root, rounding may overstep
         following = np.where(within, step, 0.5 * (low + high))
-        near = np.abs(following - radius) <= PRECISION * radius
+        near = np.abs(following - radius) <= precision * radius
         radius = np.where(found, radius, following)
         found |= near
         if found.all():

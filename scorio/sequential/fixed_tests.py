@@ -22,9 +22,6 @@ Floats: TypeAlias = NDArray[np.float64]
 _DRAWS = 1 << 21
 """Random numbers drawn at once."""
 
-_ROUNDING = 1e-12
-"""A standard error up to this share of the estimate is rounding."""
-
 
 @dataclass(frozen=True, slots=True)
 class FixedTest(Named):
@@ -141,7 +138,7 @@ def paired_difference(
     effective = d.size**2 / float(sizes @ sizes)
     estimate = float(d.mean())
     error = sqrt(float(sums @ sums) * effective / (effective - 1.0)) / d.size
-    if error <= _ROUNDING * abs(estimate):
+    if error <= 1e-12 * abs(estimate):  # rounding
         p = 1.0 if estimate == 0.0 else 2.0 ** (1 - sums.size)
         return FixedTest(name, estimate, None, None, p, 0.0, level, sums.size)
     reach = float(stdtrit(effective - 1.0, 0.5 + level / 2.0)) * error

@@ -22,7 +22,6 @@ SHARES = {0.0: 0.5, 0.2: 0.125, 0.4: 0.125, 0.6: 0.125, 0.8: 0.125}
 
 TRUSTED = 1e3
 """Σ n v of a noise that needs no more trials to be trusted."""
-_HALVINGS = 40
 
 
 @lru_cache(maxsize=100_000)
@@ -46,7 +45,7 @@ def flip_limit(repeats: int, differing: int, level: float) -> float:
     (0.0324, 1.0)
     """
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(40):
         middle = (low + high) / 2.0
         if _log_evidence(middle, repeats, differing) < -log(level):
             low = middle

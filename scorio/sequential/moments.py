@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,12 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
 
-MISSING = -1
-"""Category of a trial that got no answer."""
-KNOWN = -2
-"""Category of a step that needs no trial: the model repeats its answers, and has answered the question."""
-DROPPED = -4
-"""Category of a repeat that does not count, as if it had not been asked."""
+
+class Mark(IntEnum):
+    """What stands in the place of a category."""
+
+    MISSING = -1  # the trial got no answer
+    KNOWN = -2  # the step needs no trial: the model repeats its answers, and has answered the question
+    NOT_YET = -3  # the trial is not completed
+    DROPPED = -4  # a repeat that does not count, as if it had not been asked
+
+
+MISSING, KNOWN, NOT_YET, DROPPED = (int(mark) for mark in Mark)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from scorio.eval._arguments import credibility, whole
 from scorio.sequential._recorded import Order, read_margin, read_weights, sequence_of
-from scorio.sequential.answers import NOT_YET
 from scorio.sequential.boards import Board
-from scorio.sequential.cells import MISSING
 from scorio.sequential.contrasts import Target
+from scorio.sequential.moments import MISSING, NOT_YET
 from scorio.sequential.rules import Anytime
 from scorio.sequential.standings import Standings, standings
 

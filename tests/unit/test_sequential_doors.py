@@ -117,6 +117,24 @@ def test_a_score_against_a_number():
     assert score(np.zeros((40, 2), dtype=int)).low == 0.0
 
 
+def test_streams_are_read_as_far_as_both_go_and_scores_as_they_are():
+    rng = np.random.default_rng(8)
+    long, short = rng.random(400) < 0.8, rng.random(250) < 0.5
+    found = compare(long, short)
+    same = compare(long[:250, None], short[:, None], order=None, target="population")
+    assert found.verdict == "first"
+    assert np.array_equal(found.course_log_e, same.course_log_e)
+    graded = np.where(rng.random((2, 300)) < 0.5, 0.25, 1.0)
+    by_weights = compare(*((graded == 1.0).astype(int) + 1), weights=[0.0, 0.25, 1.0])
+    assert np.array_equal(compare(*graded).course_low, by_weights.course_low)
+    lost = np.where(rng.random(graded.shape) < 0.1, np.nan, graded)
+    assert compare(*lost).low < compare(*graded).low
+    single = score(graded[0], against=0.5)
+    assert (single.verdict, single.course_score[-1]) == ("above", pytest.approx(graded[0].mean()))
+    assert single.p_value == pytest.approx(1.0 / single.e_value)
+    assert np.all(single.course_low <= single.course_score)
+
+
 def test_p_values_are_one_over_the_largest_evidence():
     pair, all_pairs = compare(R[0], R[3]), board(R, family="pair")
     assert pair.p_value == pytest.approx(1.0 / pair.e_value)
