@@ -25,7 +25,10 @@ from adaptive_eval.stops import STOPS
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec
-    from adaptive_eval.simulate.analysis import Analysis
+    from adaptive_eval.simulate.analysis import Analysis, FixedPair
+
+_PAIRS_SHOWN = 45
+"""Pairs up to which a table shows each."""
 
 
 @click.command(
@@ -42,6 +45,11 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     help="Write the results as a run in the directory RUN, which must not exist, and report that.",
 )  # fmt: skip
 @click.option("--preview", is_flag=True, help="Show how the first trials are read, and do nothing else.")
+@click.option(
+    "--fixed", is_flag=True,
+    help="The number of trials was fixed before anybody looked: the verdict is that of one look (McNemar or "
+    "paired t, with Holm).",
+)  # fmt: skip
 @log_options
 @click.option("--right-from", type=Number(0.0, 1.0), metavar="X", help="Lowest score that counts as right.")
 @decision_options
@@ -68,7 +76,7 @@ def command(**options: Any) -> None:
         preview(options)
         return
     if options["write"] is not None:
-        _refuse(("only", "replicates", "workers", "ray"), "does nothing to a run that is written")
+        _refuse(("only", "fixed", "replicates", "workers", "ray"), "does nothing to a run that is written")
         from adaptive_eval.cli.written_run import write_run
 
         write_run(options)
@@ -84,7 +92,7 @@ def _refuse(names: Sequence[str], words: str) -> None:
 
 def _analyze(options: Mapping[str, Any]) -> None:
     from adaptive_eval.cli.decision_options import replayed
-    from adaptive_eval.simulate.analysis import analyze
+    from adaptive_eval.simulate.analysis import analyze, fixed_pairs
 
     spec, answers = replayed(options)
     with workers_of(options) as workers, progress_bar() as report:
@@ -96,10 +104,32 @@ def _analyze(options: Mapping[str, Any]) -> None:
             workers,
             partial(report, "shuffled replays"),
         )
+    pairs = fixed_pairs(answers.recorded, spec) if options["fixed"] else None
     if options["as_json"]:
-        print_json(_as_data(analysis))
-    else:
-        _show(spec, analysis)
+        fixed = None if pairs is None else [asdict(pair) for pair in pairs]
+        print_json({**_as_data(analysis), "verdict": "anytime" if fixed is None else "fixed", "fixed": fixed})
+        return
+    _show(spec, analysis)
+    if pairs is not None:
+        _show_fixed(pairs, spec.stopping.confidence)
+    elif analysis.replay.verdict.size:
+        winners = _verdicts(analysis)[0]
+        click.echo(f"verdict: {winners} of {analysis.replay.verdict.size} pairs have a winner, at any look")
+
+
+def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:
+    if len(pairs) <= _PAIRS_SHOWN:
+        rows = [
+            (pair.first, pair.second, f"{pair.difference:+.4f}", f"{pair.p_value:.3g}", pair.winner or "open")
+            for pair in pairs
+        ]
+        print_table(("<pair", "<and", "difference", "p", "<winner"), rows)
+    won = sum(pair.winner is not None for pair in pairs)
+    tests = ", ".join(sorted({pair.test for pair in pairs}))
+    click.echo(
+        f"verdict: {won} of {len(pairs)} pairs have a winner ({tests} with Holm at confidence "
+        f"{confidence:g}); it holds if the number of trials was fixed before anybody looked"
+    )
 
 
 def _show(spec: SessionSpec, analysis: Analysis) -> None:

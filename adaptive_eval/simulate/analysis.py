@@ -15,9 +15,10 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
 from adaptive_eval.simulate.lockstep import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
-from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
+from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.rank import rank_with_confidence
+from scorio.sequential import mcnemar, paired_difference
 from scorio.sequential.parts import rank_intervals
 
 
@@ -124,6 +125,53 @@ def analyze(
     ]
     ordered = tuple(sorted(lines, key=lambda line: -line.score))
     return Analysis(ordered, recorded.trials, replay, shuffled)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPair:
+    """One pair by one look at all trials, whose number was fixed before anybody looked."""
+
+    first: str
+    second: str
+    test: str  # McNemar test of one right or wrong answer a question, else paired difference (Student's t)
+    difference: float  # of the mean scores, first − second, over all questions
+    p_value: float
+    winner: str | None  # by Holm's procedure over all pairs of the goal; None where nobody wins
+
+
+def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair]:
+    """Test the pairs of the goal once; every model has an answer to every question.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec
+    >>> outcomes = np.array([[[1]] * 9 + [[0]], [[0]] * 10])
+    >>> questions = tuple(("t", f"q{number}") for number in range(10))
+    >>> recorded = RecordedOutcomes(("good", "bad"), questions, outcomes)
+    >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), recorded.task_specs())
+    >>> (pair,) = fixed_pairs(recorded, spec)
+    >>> pair.test, round(pair.p_value, 4), pair.winner
+    ('McNemar test', 0.0039, 'good')
+    """
+    weights, goal = spec.tasks[0].weights, make_goal(spec)
+    once = int(recorded.counts.max()) == 1 and weights == (0.0, 1.0)
+    tested = []
+    for first, second in zip(goal.first[~goal.single], goal.second[~goal.single], strict=True):
+        one, other = recorded.categories[first], recorded.categories[second]
+        if once:
+            found = mcnemar(one[:, :1], other[:, :1])
+        else:
+            found = paired_difference(one, other, weights=weights, missing=NO_TRIAL)
+        p = 1.0 if found.p_value is None else found.p_value
+        tested.append((p, recorded.models[first], recorded.models[second], found))
+    pairs, level = [], 1.0 - spec.stopping.confidence
+    for rank, (p, name, against, found) in enumerate(sorted(tested, key=lambda one: one[0])):
+        if p > level / (len(tested) - rank):
+            level = 0.0  # Holm: after the first pair that is not shown, none is
+        better = name if found.estimate > 0 else against
+        winner = better if level else None
+        pairs.append(FixedPair(name, against, found.test, found.estimate, p, winner))
+    return pairs
 
 
 def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.int8], trials: Ints) -> Ints:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binomtest
 from session_scripts import make_spec
 from simulation_scripts import recorded_coins
 
@@ -81,6 +82,27 @@ class TestOneTrialAQuestion:
         assert ordered["winners"] == sum(verdict in ("better", "worse") for verdict in decided) == 5
         assert results["trials"] == 1600
 
+    def test_where_n_was_fixed_the_verdict_is_that_of_one_look(self, table):
+        analysed = analysis_of(table, "--fixed")
+        pairs, outcomes = analysed["fixed"], np.load(table)["R"][:, :, 0]
+        assert (analysed["verdict"], analysis_of(table)["verdict"]) == ("fixed", "anytime")
+        names = np.load(table)["models"].tolist()
+        for pair in pairs:
+            one, other = (outcomes[names.index(pair[name])] for name in ("first", "second"))
+            for_one, for_other = int((one > other).sum()), int((other > one).sum())
+            assert pair["p_value"] == pytest.approx(binomtest(for_one, for_one + for_other).pvalue)
+            assert pair["difference"] == pytest.approx(one.mean() - other.mean())
+        ordered = sorted(pair["p_value"] for pair in pairs)
+        shown = [p <= 0.05 / (6 - rank) for rank, p in enumerate(ordered)]
+        holm = shown.index(False) if False in shown else 6
+        assert sum(pair["winner"] is not None for pair in pairs) == holm >= 5
+
+    def test_graded_and_repeated_answers_are_compared_by_students_t(self, tmp_path):
+        path = tmp_path / "twice.npz"
+        np.savez(path, R=recorded_coins((0.2, 0.8), questions=100, trials=2, seed=4).categories)
+        (pair,) = analysis_of(path, "--fixed")["fixed"]
+        assert (pair["test"], pair["winner"]) == ("paired difference", "model2")
+
     def test_nothing_is_saved_where_nothing_was_decided(self, tmp_path):
         path = tmp_path / "equal.npz"
         np.savez(path, R=recorded_coins((0.5, 0.5), questions=200, trials=1, seed=3).categories)
@@ -96,7 +118,8 @@ class TestOneTrialAQuestion:
         assert analysed["models"][0]["trials"] == 50
 
 
-def analysis_of(path):
-    done = CliRunner().invoke(cli, ["analyze", str(path), "--json", "--replicates", "2", "--workers", "1"])
+def analysis_of(path, *options):
+    arguments = ["analyze", str(path), "--json", "--replicates", "2", "--workers", "1", *options]
+    done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
     return json.loads(done.output)
