@@ -32,8 +32,8 @@ from unittest.mock import patch
 import zstandard
 from watching import MODELS, NAMES, QUESTIONS, STARTED, Moments, make, store
 
-from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 

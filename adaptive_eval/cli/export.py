@@ -82,33 +82,29 @@ def command(
     """
     from adaptive_eval.store.reader import RunReader
 
-    if push is not None:
-        if form is not None or out is not None:
-            raise UsageError("--push sends trials, report and card; leave --format and --out out")
-        _push(run, push, texts=not no_texts, public=public)
-        return
-    form = _form(form, out)
-    if out is None and form in ("parquet", *FOLDERS):
-        raise UsageError(f"--format {form} is no text for a terminal; say where to with --out")
+    texts = not no_texts
     in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
+    if push is not None and (form, out) != (None, None):
+        raise UsageError("--push sends trials, report and card; leave --format and --out out")
     if part_rows is not None and not in_parts:
         raise UsageError(
             f"--part-rows {part_rows}: only a folder of Parquet files has parts; give --format parquet and "
             "an --out that does not end in .parquet"
         )
+    form = None if push is not None else _form(form, out)
+    if out is None and form in ("parquet", *FOLDERS):
+        raise UsageError(f"--format {form} is no text for a terminal; say where to with --out")
     with RunReader(run) as reader:
         reader.require_undamaged()
         try:
-            if in_parts:
-                assert out is not None
-                _write_parts(reader, out, part_rows, texts=not no_texts)
+            if push is not None:
+                _push(reader, push, texts=texts, public=public)
+            elif out is not None and (in_parts or form in FOLDERS):
+                _write_folder(reader, str(form), out, part_rows, texts=texts)
             elif form in TABLES:
-                _write_table(reader, form, out, texts=not no_texts)
-            elif form in FOLDERS:
-                assert out is not None
-                _write_folder(reader, form, out)
+                _write_table(reader, form, out, texts=texts)
             else:
-                _write_text(_text(reader, form), out)
+                _write_text(_text(reader, str(form)), out)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -117,45 +113,40 @@ def command(
             ) from None
 
 
-def _push(run: Path, name: str, *, texts: bool, public: bool) -> None:
+def _push(reader: RunReader, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.hub import push_run
-    from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.reading import summarise
 
-    with RunReader(run) as reader:
-        reader.require_undamaged()
-        about, summary = describe_run(reader), summarise(reader)
-        click.echo(push_run(reader, about, summary, name, texts=texts, public=public))
+    about, summary = describe_run(reader), summarise(reader)
+    click.echo(push_run(reader, about, summary, name, texts=texts, public=public))
 
 
 def _form(form: str | None, out: Path | None) -> str:
     """Return what to write: as given, or as the name of the file says; the two must not contradict."""
-    if out is None:
-        if form is None:
-            raise UsageError("say what to write: --format csv, for instance, or --out with a name like x.csv")
-        return form
-    fitting = SUFFIXES.get(out.suffix.lower())
-    if form is None:
-        if fitting is None:
-            known = f"{', '.join(list(SUFFIXES)[:-1])} and {list(SUFFIXES)[-1]}"
-            raise UsageError(f"--out {out}: only names in {known} say what to write; say it with --format")
-        return fitting[0]
-    if fitting is not None and form not in fitting:
-        raise UsageError(
-            f"--out {out} contradicts --format {form}: a name in {out.suffix} is for {' or '.join(fitting)}; "
-            "change one of them"
-        )
-    return form
+    if out is None and form is None:
+        raise UsageError("say what to write: --format csv, for instance, or --out with a name like x.csv")
+    fitting = () if out is None else SUFFIXES.get(out.suffix.lower(), ())
+    if form is None and not fitting:
+        raise UsageError(f"--out {out}: only names in {', '.join(SUFFIXES)} say what to write; give --format")
+    if form is not None and fitting and form not in fitting:
+        raise UsageError(f"--out {out} contradicts --format {form}: such a name is for {', '.join(fitting)}")
+    return form or fitting[0]
 
 
-def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: bool) -> None:
+def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None, *, texts: bool) -> None:
     from adaptive_eval.build.describe import describe_run
+    from adaptive_eval.interop import export_logs
     from adaptive_eval.interop.run_tables import PART_ROWS, trial_rows, write_parts
 
-    for path in write_parts(
-        trial_rows(reader, describe_run(reader), texts=texts), out, part_rows or PART_ROWS
-    ):
+    about = describe_run(reader)
+    if form == "parquet":
+        written = write_parts(trial_rows(reader, about, texts=texts), out, part_rows or PART_ROWS)
+    elif form == "inspect":
+        written = export_logs.write_inspect(reader, about, out)
+    else:
+        written = export_logs.write_lm_eval(reader, about, out)
+    for path in written:
         click.echo(path)
 
 
@@ -177,26 +168,13 @@ def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool)
             write(rows, file)
 
 
-def _write_folder(reader: RunReader, form: str, out: Path) -> None:
-    from adaptive_eval.build.describe import describe_run
-
-    if form == "inspect":
-        from adaptive_eval.interop.export_logs import write_inspect as write
-    else:
-        from adaptive_eval.interop.export_logs import write_lm_eval as write
-    for path in write(reader, describe_run(reader), out):
-        click.echo(path)
-
-
 def _text(reader: RunReader, form: str) -> str:
     from adaptive_eval.interop.hub import model_card
     from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
     from adaptive_eval.views.reading import summarise
 
-    summary = summarise(reader)
-    if form == "model-card":
-        return model_card(summary)
-    return (paper_latex(summary) if form == "latex" else paper_markdown(summary)) + "\n"
+    write = {"model-card": model_card, "latex": paper_latex, "markdown": paper_markdown}[form]
+    return write(summarise(reader)).removesuffix("\n") + "\n"
 
 
 def _write_text(text: str, out: Path | None) -> None:

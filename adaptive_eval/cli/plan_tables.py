@@ -104,7 +104,7 @@ def show_ways(planned: Plan, hours: float) -> None:
 
 
 def _show_room(planned: Plan) -> None:
-    from adaptive_eval.store.disk_space import free_bytes, in_words
+    from adaptive_eval.store.run_files import free_bytes, in_words
 
     largest = max((row.disk_bytes.high for row in planned.rows if row.disk_bytes is not None), default=None)
     free = free_bytes(RUNS)
@@ -125,7 +125,7 @@ def _gap_row(gap: float, row: PlanRow) -> tuple[str, ...]:
 
 
 def _row(row: PlanRow, kind: str) -> tuple[str, ...]:
-    from adaptive_eval.store.disk_space import in_words
+    from adaptive_eval.store.run_files import in_words
 
     return (
         row.policy,

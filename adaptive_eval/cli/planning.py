@@ -22,7 +22,7 @@ from adaptive_eval.simulate.assumptions import means_for, sole_kind
 from adaptive_eval.simulate.plan_forecast import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
-from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
 from adaptive_eval.trial import estimated_tokens
 from adaptive_eval.views.verdicts import repeat_notices
 

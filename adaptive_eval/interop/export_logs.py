@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from adaptive_eval import __version__
@@ -113,13 +114,9 @@ def _epoch(inspect: _Inspect, cell: Cell, epoch: int, trial: Found, weights: Seq
 
 def _results(inspect: _Inspect, cells: Sequence[Cell], weights: Sequence[float], samples: int) -> Any:
     """Return the mean over questions of the mean over their answers, as Inspect reports it."""
-    means = []
-    for cell in cells:
-        scores = [weights[trial.category] for trial in cell.trials if trial.category is not None]
-        if scores:
-            means.append(sum(scores) / len(scores))
+    means = [fmean(cell.scores(weights)) for cell in cells if cell.answered]
     log = inspect.log
-    metric = log.EvalMetric(name="mean", value=sum(means) / len(means) if means else 0.0)
+    metric = log.EvalMetric(name="mean", value=fmean(means) if means else 0.0)
     score = log.EvalScore(name=SCORER, scorer=SCORER, metrics={"mean": metric})
     return log.EvalResults(total_samples=samples, completed_samples=samples, scores=[score])
 
@@ -155,26 +152,20 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
 
 
 def _write_task(cells: Iterable[Cell], task: str, weights: tuple[float, ...], path: Path) -> dict[str, Any]:
-    total, questions, missing = 0.0, 0, 0
+    means, missing = [], 0
     with path.open("w", encoding="utf-8") as file:
         for cell in cells:
-            scores = [weights[trial.category or 0] for trial in _answered(cell)]
-            missing += len(cell.trials) - len(scores)
-            if not scores:
-                continue
-            mean = sum(scores) / len(scores)
-            total, questions = total + mean, questions + 1
-            file.write(json.dumps(_sample(cell, scores, mean)) + "\n")
-    score = total / questions if questions else None
-    return {"alias": task, f"{METRIC},{FILTER}": score, "sample_len": questions, "missing": missing}
-
-
-def _answered(cell: Cell) -> list[Found]:
-    return [trial for trial in cell.trials if trial.category is not None]
+            missing += len(cell.trials) - len(cell.answered)
+            if cell.answered:
+                scores = cell.scores(weights)
+                means.append(fmean(scores))
+                file.write(json.dumps(_sample(cell, scores, means[-1])) + "\n")
+    score = fmean(means) if means else None
+    return {"alias": task, f"{METRIC},{FILTER}": score, "sample_len": len(means), "missing": missing}
 
 
 def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
-    trials = _answered(cell)
+    trials = cell.answered
     prompt, target = trials[0].prompt, trials[0].target
     doc = {"id": cell.question, "input": prompt, "target": target}
     return {

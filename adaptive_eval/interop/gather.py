@@ -19,6 +19,8 @@ from adaptive_eval.simulate.coins import asked
 from adaptive_eval.trial import COPY_REASON
 from scorio.sequential.parts import RunSequence
 
+WORTH = "worth of the categories"
+
 MOST_NAMED = 5
 """Questions that a note names."""
 
@@ -77,8 +79,7 @@ class _Task:
     numbers: list[int] = field(default_factory=list)
     categories: int = 0
     scores: set[float] = field(default_factory=set)
-    version: tuple[str, Path] | None = None
-    weights: tuple[float, ...] | None = None
+    said: dict[str, tuple[Any, Path]] = field(default_factory=dict)  # version and weights, and by which log
 
 
 class Gatherer:
@@ -106,9 +107,9 @@ class Gatherer:
         self._logs += 1
         series = 0 if log.numbered else self._logs
         for task, version in log.versions.items():
-            self._require_version(log, task, version)
+            self._require_same(log, "version", task, version)
         for task, weights in log.weights.items():
-            self._require_weights(log, task, weights)
+            self._require_same(log, WORTH, task, weights)
         differing: list[Flaw] = []
         count = 0
         self._db.execute("BEGIN")
@@ -183,24 +184,13 @@ class Gatherer:
             "of the dataset or prompt",
         )
 
-    def _require_version(self, log: Log, name: str, version: str) -> None:
-        task = self._tasks.setdefault(name, _Task())
-        if task.version is None:
-            task.version = version, log.path
-        elif task.version[0] != version:
+    def _require_same(self, log: Log, kind: str, name: str, said: Any) -> None:
+        """Refuse a log that says something else about a task than an earlier one."""
+        known = self._tasks.setdefault(name, _Task()).said.setdefault(kind, (said, log.path))
+        if known[0] != said:
             raise OutcomesError(
-                f"{log.path}: its task {name!r} is of version {version}, in {task.version[1]} it is of "
-                f"version {task.version[0]}: the results cannot be compared"
-            )
-
-    def _require_weights(self, log: Log, name: str, weights: tuple[float, ...]) -> None:
-        task = self._tasks.setdefault(name, _Task())
-        if task.weights is None:
-            task.weights = weights
-        elif task.weights != weights:
-            raise OutcomesError(
-                f"{log.path}: the categories of task {name!r} are worth {weights} there and {task.weights} "
-                "in an earlier log; the results cannot be compared"
+                f"{log.path}: the {kind} of its task {name!r} is {said}, in {known[1]} it is {known[0]}: the "
+                "results cannot be compared"
             )
 
     def gathered(self) -> Gathered:
@@ -211,7 +201,7 @@ class Gatherer:
             {name: tuple(task.questions) for name, task in tasks.items()},
             {name: task.categories for name, task in tasks.items()},
             {name: tuple(sorted(task.scores)) for name, task in tasks.items()},
-            {name: task.weights for name, task in tasks.items() if task.weights is not None},
+            {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said},
             (*self._audit.warnings(), *self._notes(tasks)),
             self._copies,
         )

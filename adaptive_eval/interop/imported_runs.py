@@ -131,6 +131,15 @@ class Cell:
     place: int  # its place among the task's questions
     trials: list[Found]
 
+    @property
+    def answered(self) -> list[Found]:
+        """Its trials with a category."""
+        return [trial for trial in self.trials if trial.category is not None]
+
+    def scores(self, weights: Sequence[float]) -> list[float]:
+        """Return what its answers are worth."""
+        return [weights[trial.category or 0] for trial in self.answered]
+
 
 def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]]:
     """Return the models of a run, and the questions of each task."""

@@ -28,6 +28,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "step": "int64",
         "category": "int64",
         "score": "float64",
+        "weights": "string",
         "missing": "string",
         "truncated": "bool_",
         "extracted": "string",
@@ -46,7 +47,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "tool_calls": "string",
     }
 )
-"""The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial."""
+"""The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial;
+`weights` is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt."""
 
 TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 """Columns that can be left out: they are nearly all of the size."""
@@ -71,6 +73,7 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | N
         "step": request.key.index,
         "category": category,
         "score": None if category is None or weights is None else float(weights[category]),
+        "weights": None if weights is None else json.dumps(weights),
         "missing": record.missing,
         "truncated": answer is not None and answer.finish_reason == "length",
         "extracted": None if score is None else score.extracted,

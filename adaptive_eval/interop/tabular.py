@@ -44,8 +44,8 @@ from adaptive_eval.interop.found import (
     reading,
 )
 from adaptive_eval.interop.run_tables import parts_of
-from adaptive_eval.library import library
 from adaptive_eval.tasks.rows import Row, stream_rows
+from adaptive_eval.tasks.sources import parquet_rows
 
 NO_TRIAL = -1
 """Category where there is no such trial."""
@@ -105,7 +105,9 @@ def _rows(
     if not path.exists():
         raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found")
     if path.is_dir() or path.suffix.lower() == ".parquet":
-        yield from _numbered(parquet_rows(path))
+        for part in parts_of(path) if path.is_dir() else [path]:
+            with reading(part, "Parquet"):
+                yield from _numbered(parquet_rows(part))
     elif data is not None:
         yield from _numbered(rows_at(path, data, columns))
     else:
@@ -319,24 +321,6 @@ def _whole(value: Any) -> int | None:
 
 def _text(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
-
-
-# ---------------------------------------------------------------------- Parquet
-
-
-def parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a Parquet file, or of the parts in a folder, some at a time."""
-    for part in parts_of(path) if path.is_dir() else [path]:
-        file = _parquet_file(part)
-        with reading(part, "Parquet"):
-            for batch in file.iter_batches(batch_size=4096):
-                yield from batch.to_pylist()
-
-
-def _parquet_file(path: Path) -> Any:
-    parquet = library("pyarrow.parquet", f"{path}: reading Parquet (unlike CSV)", "pyarrow")
-    with reading(path, "Parquet"):
-        return parquet.ParquetFile(path)
 
 
 # ---------------------------------------------------------------------- NumPy archives

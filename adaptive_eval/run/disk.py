@@ -13,9 +13,15 @@ from adaptive_eval.core.results_json import from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import Coded, RunDiskFull
 from adaptive_eval.options.requests import SamplingConfig
-from adaptive_eval.store.disk_space import free_bytes, in_words, require_writable, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.run_files import RUN_FILE
+from adaptive_eval.store.run_files import (
+    RUN_FILE,
+    free_bytes,
+    in_words,
+    require_writable,
+    stored_bytes,
+    trial_bytes,
+)
 
 RESERVE = 100_000_000
 """Bytes that have to be free: the write-ahead log alone may take most of them."""

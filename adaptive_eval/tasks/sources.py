@@ -77,20 +77,25 @@ def read_source(
     return read_rows(path)
 
 
-def _from_parquet(path: Path) -> Iterator[Any]:
-    parquet = library("pyarrow.parquet", "reading Parquet", "pyarrow", DatasetError)
-    arrow = library("pyarrow", "reading Parquet", "pyarrow", DatasetError)
+def _from_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
     if not path.is_file():
         raise DatasetError(
             f"{path}: there is no such file; a relative path starts from the config's folder",
             code="dataset/not-found",
         )
     try:
-        table = parquet.read_table(path)
-    except (arrow.ArrowException, OSError) as error:
+        yield from parquet_rows(path)
+    except (OSError, ValueError) as error:  # those of Arrow are either
         raise DatasetError(f"{path}: not readable as Parquet: {error}") from None
-    single = {field.name for field in table.schema if field.type in (arrow.float16(), arrow.float32())}
-    for batch in table.to_batches():
+
+
+def parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a Parquet file, some at a time."""
+    arrow, parquet = (library(name, "reading Parquet", "pyarrow") for name in ("pyarrow", "pyarrow.parquet"))
+    file = parquet.ParquetFile(path)
+    narrow = (arrow.float16(), arrow.float32())
+    single = {field.name for field in file.schema_arrow if field.type in narrow}
+    for batch in file.iter_batches(batch_size=4096):
         for row in batch.to_pylist():
             yield _shortened(row, single)
 

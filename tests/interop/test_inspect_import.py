@@ -149,7 +149,7 @@ def test_another_version_of_the_task(inspect_logs, tmp_path):
         data["eval"]["eval_id"], data["eval"]["task_version"] = "another", 7
 
     other = rewritten(inspect_logs[1].location, tmp_path / "other.json", change)
-    with pytest.raises(UsageError, match=r"is of version 7, in .* it is of version 0"):
+    with pytest.raises(UsageError, match=r"the version of its task .* is 7, in .* it is 0"):
         import_logs(open_logs([Path(inspect_logs[1].location), other], Choices()), tmp_path / "run")
 
 

@@ -18,8 +18,8 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import RunDiskFull, RunFileError
 from adaptive_eval.run import disk
 from adaptive_eval.run.disk import forecast, room_warning
-from adaptive_eval.store.disk_space import require_writable, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import require_writable, stored_bytes, trial_bytes
 
 Usage = namedtuple("Usage", "total used free")
 
