@@ -82,7 +82,7 @@ class RunContents:
             self._lose(range(expected, row[0]))
             expected = row[0] + 1
             try:
-                yield self._decode(row)
+                yield self._decode(*row)
             except UNREADABLE:
                 self._lose([row[0]])
         self._lose(range(expected, end + 1))
@@ -98,7 +98,7 @@ class RunContents:
         """Yield the readable attempts."""
         for row in self._rows(_ALL.format("attempts"), "attempts"):
             with suppress(*UNREADABLE):
-                yield attempt_of(self._models, self._endpoints, row)
+                yield attempt_of(self._models, self._endpoints, *row)
 
     def _lose(self, numbers: Sequence[int]) -> None:
         self.damage.lost += len(numbers)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store import queries
@@ -41,6 +43,9 @@ if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few re
     from adaptive_eval.store.cells import OutcomeCells, OutcomeColumns
 
 
+Made = TypeVar("Made")
+
+
 class Description(dict[str, str]):
     """The description of a run; absent keys are reported by name."""
 
@@ -58,9 +63,9 @@ class Description(dict[str, str]):
 class RunReader:
     """Reads one run file; any number of readers may, in any process, without delaying its writer.
 
-    Every method sees what was committed when it was called (an iterator: when it was first asked), so a live
-    run can be read again and again through one reader. Long results are read in batches, so that no reader
-    holds back the merging of the write-ahead log. One reader may be shared by threads.
+    Every method sees what was committed when it was called (an iterator: when it was first asked). Long
+    results are read in batches, so that no reader holds back the merging of the write-ahead log. One reader
+    may be shared by threads.
 
     Parameters
     ----------
@@ -129,9 +134,9 @@ class RunReader:
 
     def meta(self) -> dict[str, str]:
         """Return the run's description."""
-        with self._reading():
-            rows = self._rows("SELECT key, value FROM meta")
-            return Description(self._files.directory, {unpack(key): unpack(value) for key, value in rows})
+        rows = self._rows("SELECT key, value FROM meta")
+        entries = self._made(lambda key, value: (unpack(key), unpack(value)), rows)
+        return Description(self._files.directory, dict(entries))
 
     def count(self) -> int:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""
@@ -154,15 +159,15 @@ class RunReader:
         """
         parameters = {"end": self._newest("outcomes"), "after_stop": after_stop, "batch": _batch(batch)}
         models = self._names("models")
-        for rows in self._batches(queries.LOG, parameters):
-            with self._reading():
-                outcomes = [
-                    Missing(TrialKey(models[model], step), unpack(missing), Usage(*tokens))
-                    if category is None
-                    else TrialOutcome(TrialKey(models[model], step), category, Usage(*tokens), answer)
-                    for _, model, step, category, missing, answer, *tokens in rows
-                ]
-            yield outcomes
+
+        def outcome(_: int, model: int, step: int, *told: Any) -> TrialOutcome | Missing:
+            category, missing, answer, *tokens = told
+            key, usage = TrialKey(models[model], step), Usage(*tokens)
+            if category is None:
+                return Missing(key, unpack(missing), usage)
+            return TrialOutcome(key, category, usage, answer)
+
+        yield from self._batches(queries.LOG, parameters, outcome)
 
     def outcomes(self) -> OutcomeColumns:
         """Return all outcomes as NumPy columns, in commit order; 500,000 take under a second."""
@@ -176,16 +181,8 @@ class RunReader:
     def cells(self, since: int = 0) -> OutcomeCells:
         """Return the outcomes from number `since` on, counted by model and question.
 
-        Parameters
-        ----------
-        since : int
-            Outcomes to leave out: the `end` of an earlier call, to count only what is new since then.
-
-        Returns
-        -------
-        OutcomeCells
-            From the start it takes as long for a million outcomes as for 50,000: the writer has counted the
-            others.
+        `since` is the `end` of an earlier call, to count only what is new. From the start it takes as long
+        for a million outcomes as for 50,000: the writer has counted the others.
         """
         from adaptive_eval.store.cells import read_cells
 
@@ -294,12 +291,10 @@ class RunReader:
                 return
             first, parameters["end"], newest_first = place - 1, min(place, end), False
         query = queries.TRIALS_NEWEST_FIRST if newest_first else queries.TRIALS
-        for rows in self._batches(query, parameters, first=first):
-            with self._reading():
-                records = [decode(row) for row in rows[:left]]
-            yield from records
+        for records in self._batches(query, parameters, decode, first):
+            yield from records[:left]
             left -= len(records)
-            if not left:
+            if left <= 0:
                 return
 
     def _place(self, models: list[str], key: TrialKey) -> int | None:
@@ -324,16 +319,14 @@ class RunReader:
         end = self._newest("attempts")
         models, endpoints = self._names("models"), self._names("endpoints")
         parameters = {"model": id_of(models, model), "step": step, "errors_only": errors_only, "end": end}
-        for rows in self._batches(queries.ATTEMPTS, parameters):
-            with self._reading():
-                records = [attempt_of(models, endpoints, row) for row in rows]
-            yield from records
+        decode = partial(attempt_of, models, endpoints)
+        yield from chain.from_iterable(self._batches(queries.ATTEMPTS, parameters, decode))
 
     def error_counts(self) -> dict[str, dict[str, int]]:
         """Return how many attempts failed, by model and kind of failure; models without any are left out."""
         counts: dict[str, dict[str, int]] = {}
+        rows, models = self._rows(queries.ERROR_COUNTS), self._names("models")
         with self._reading():
-            rows, models = self._rows(queries.ERROR_COUNTS), self._names("models")
             for model, error, count in rows:
                 counts.setdefault(models[model], {})[unpack(error)] = count
         return counts
@@ -361,9 +354,8 @@ class RunReader:
 
     def decisions(self) -> list[DecisionRecord]:
         """Return every decision in commit order."""
-        with self._reading():
-            rows = self._rows("SELECT at, trials, body FROM decisions ORDER BY id")
-            return [DecisionRecord(at, trials, load_json(body)) for at, trials, body in rows]
+        rows = self._rows("SELECT at, trials, body FROM decisions ORDER BY id")
+        return self._made(lambda at, trials, body: DecisionRecord(at, trials, load_json(body)), rows)
 
     def snapshots(self, since: float | None = None, most: int | None = None) -> Iterator[SnapshotRecord]:
         """Yield the snapshots that are kept, oldest first: all recent ones, older ones ever more sparsely.
@@ -378,16 +370,10 @@ class RunReader:
         """
         chosen = None
         if most is not None:
-            rows = self._rows(
-                "SELECT id, trials FROM snapshots WHERE :since IS NULL OR at > :since ORDER BY id",
-                {"since": since},
-            )
-            chosen = json.dumps(spread(rows, most))
+            query = "SELECT id, trials FROM snapshots WHERE :since IS NULL OR at > :since ORDER BY id"
+            chosen = json.dumps(spread(self._rows(query, {"since": since}), most))
         parameters = {"since": since, "chosen": chosen, "end": self._newest("snapshots")}
-        for rows in self._batches(queries.SNAPSHOTS, parameters):
-            with self._reading():
-                records = [_snapshot(*row[1:]) for row in rows]
-            yield from records
+        yield from chain.from_iterable(self._batches(queries.SNAPSHOTS, parameters, _snapshot))
 
     def running_time(self) -> float:
         """Return the seconds of running time of all sessions.
@@ -401,9 +387,8 @@ class RunReader:
 
     def latest_snapshot(self) -> SnapshotRecord | None:
         """Return the latest snapshot, or None where there is none."""
-        with self._reading():
-            rows = self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1")
-            return _snapshot(*rows[0][1:]) if rows else None
+        found = self._made(_snapshot, self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1"))
+        return found[0] if found else None
 
     def answers(self, most: int) -> Iterator[tuple[str, tuple[str, str], Completion]]:
         """Yield model, question (task and id) and answer of about `most` trials, in commit order.
@@ -413,46 +398,47 @@ class RunReader:
         """
         models, questions, count = self._names("models"), self._questions(), self.count()
         parameters = {"end": count - 1, "every": max(1, -(-count // most)), "batch": _TRIALS_AT_ONCE}
-        for rows in self._batches(queries.ANSWERS, parameters):
-            with self._reading():
-                found = [
-                    (models[model], questions[question], _answer(*answer))
-                    for _, model, question, *answer in rows
-                ]
-            yield from found
+
+        def answer(_: int, model: int, question: int, text: Packed, details: Packed) -> Any:
+            found = details_in(unpack(details))
+            response_id, calls = found.get("response_id", ""), found.get("tool_calls", ())
+            said = Completion(unpack(text), "", response_id=response_id, tool_calls=calls)
+            return models[model], questions[question], said
+
+        yield from chain.from_iterable(self._batches(queries.ANSWERS, parameters, answer))
 
     def scorings(self) -> list[ScoringRecord]:
         """Return the scorings made after the run, oldest first; a scoring's place is its id."""
-        with self._reading():
-            rows = self._rows("SELECT name, at, body FROM scorings ORDER BY id")
-            return [ScoringRecord(unpack(name), at, load_json(body)) for name, at, body in rows]
+        rows = self._rows("SELECT name, at, body FROM scorings ORDER BY id")
+        return self._made(lambda name, at, body: ScoringRecord(unpack(name), at, load_json(body)), rows)
 
     def rescored(self, scoring: int) -> Iterator[Rescored]:
         """Yield the scores of the scoring of this id, in commit order."""
-        with self._reading():
-            for outcome, category, extracted, reason in self._rows(queries.RESCORED, {"scoring": scoring}):
-                yield Rescored(outcome, category, unpack_optional(extracted), unpack(reason))
+
+        def score(outcome: int, category: int | None, extracted: Packed | None, reason: Packed) -> Rescored:
+            return Rescored(outcome, category, unpack_optional(extracted), unpack(reason))
+
+        yield from self._made(score, self._rows(queries.RESCORED, {"scoring": scoring}))
 
     def launched(self) -> list[TrialRequest]:
         """Return the trials that were launched and have no outcome, in the order of their first launch.
 
         After a crash these are the ones whose answers were lost in flight. It looks through all launches.
         """
-        with self._reading():
-            rows = self._rows(queries.LAUNCHED)
-            models, questions = self._names("models"), self._questions()
-            return [
-                TrialRequest(TrialKey(models[model], step), task, name, repeat, seed)
-                for model, step, question, repeat, seed in dict.fromkeys(rows)
-                for task, name in [questions[question]]
-            ]
+        rows = self._rows(queries.LAUNCHED)
+        models, questions = self._names("models"), self._questions()
+
+        def request(model: int, step: int, question: int, repeat: int, seed: int) -> TrialRequest:
+            return TrialRequest(TrialKey(models[model], step), *questions[question], repeat, seed)
+
+        return self._made(request, dict.fromkeys(rows))
 
     def unanswered(self) -> list[tuple[TrialKey, int]]:
         """Return the trials with requests that may have been billed and have left nothing, and how many."""
         ((total,),) = self._rows(queries.UNANSWERED)
         rows = self._rows(queries.UNANSWERED_BY_TRIAL) if total else []
         models = self._names("models")
-        return [(TrialKey(models[model], step), times) for model, step, times in rows]
+        return self._made(lambda model, step, times: (TrialKey(models[model], step), times), rows)
 
     def lost_launches(self) -> dict[str, int]:
         """Return how many launches of each task a killed process has left without an end."""
@@ -466,13 +452,18 @@ class RunReader:
         with self._reading():
             return self._db.execute(query, parameters or {}).fetchall()
 
+    def _made(self, make: Callable[..., Made], rows: Iterable[tuple[Any, ...]]) -> list[Made]:
+        """Return what is made of each row; names are read after the rows, which may be of new ones."""
+        with self._reading():
+            return [make(*row) for row in rows]
+
     def _batches(
-        self, query: str, parameters: Mapping[str, Any], first: int = -1
-    ) -> Iterator[list[tuple[Any, ...]]]:
+        self, query: str, parameters: Mapping[str, Any], make: Callable[..., Made], first: int = -1
+    ) -> Iterator[list[Made]]:
         """Yield the rows of `query` a batch at a time, each from ``:last`` on, the id its rows begin with."""
         last = first
         while rows := self._rows(query, {**parameters, "last": last}):
-            yield rows
+            yield self._made(make, rows)
             last = rows[-1][0]
 
     def _newest(self, table: str) -> int:
@@ -481,15 +472,11 @@ class RunReader:
 
     def _names(self, table: str) -> list[str]:
         """Return the names of a table; ids count from 0, so they index the list."""
-        with self._reading():
-            rows = self._rows(f"SELECT name FROM {table} ORDER BY id")  # noqa: S608
-            return [unpack(name) for (name,) in rows]
+        return self._made(unpack, self._rows(f"SELECT name FROM {table} ORDER BY id"))  # noqa: S608
 
     def _questions(self) -> list[tuple[str, str]]:
-        with self._reading():
-            rows = self._rows("SELECT task, name FROM questions ORDER BY id")
-            tasks = self._names("tasks")
-            return [(tasks[task], unpack(name)) for task, name in rows]
+        rows, tasks = self._rows("SELECT task, name FROM questions ORDER BY id"), self._names("tasks")
+        return self._made(lambda task, name: (tasks[task], unpack(name)), rows)
 
 
 _TRIALS_AT_ONCE = 64
@@ -504,13 +491,7 @@ def _batch(batch: int) -> int:
     return batch
 
 
-def _answer(text: Packed, details: Packed) -> Completion:
-    found = details_in(unpack(details))
-    response_id, calls = found.get("response_id", ""), found.get("tool_calls", ())
-    return Completion(unpack(text), "", response_id=response_id, tool_calls=calls)
-
-
-def _snapshot(at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:
+def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:
     body = load_json(packed)
     endpoints = tuple(EndpointHealth(**health) for health in body["endpoints"])
     return SnapshotRecord(at, elapsed, trials, body["standings"], endpoints)

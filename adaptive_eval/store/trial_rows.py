@@ -137,7 +137,7 @@ class TrialDecoder:
         self._questions = questions
         self._signal_sets = signal_sets
 
-    def __call__(self, row: tuple[Any, ...]) -> TrialRecord:
+    def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
         _, model, step, question, repeat, seed = row[:6]
         outcome, (sent, sent_seed, checksum) = unpacked(row[6:16]), row[16:19]
@@ -205,7 +205,7 @@ def _names_json(names: tuple[str, ...]) -> str:
     return dump_json(list(names))
 
 
-def attempt_of(models: ByNumber[str], endpoints: ByNumber[str], row: Sequence[Any]) -> AttemptRecord:
+def attempt_of(models: ByNumber[str], endpoints: ByNumber[str], *row: Any) -> AttemptRecord:
     """Return the attempt of one row of the table; names are by id."""
     _, model, step, attempt, endpoint, started_at, latency, status, error, message = row
     return AttemptRecord(
