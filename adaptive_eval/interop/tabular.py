@@ -44,11 +44,9 @@ from adaptive_eval.interop.found import (
     reading,
 )
 from adaptive_eval.interop.run_tables import parts_of
+from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.tasks.rows import Row, stream_rows
 from adaptive_eval.tasks.sources import parquet_rows
-
-NO_TRIAL = -1
-"""Category where there is no such trial."""
 
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
@@ -227,8 +225,8 @@ class _Table:
             content=content_of(*asked) if any(asked) else "",
             finish_reason="length" if truncated else _text(values.get("finish_reason")) or "",
             tokens=(tokens[0] or 0, tokens[1] or 0),
-            latency=_seconds(values.get("latency"), "latency"),
-            finished_at=_seconds(values.get("finished_at"), "finished_at"),
+            latency=_amount(values.get("latency"), "latency") or 0.0,
+            finished_at=_amount(values.get("finished_at"), "finished_at") or 0.0,
             **fields,
         )
 
@@ -290,23 +288,22 @@ def _category(value: Any, key: str) -> int | None:
 
 def _counting(value: Any, column: str) -> int | None:
     """Return a number from 0, None where there is none."""
+    number = _amount(value, column)
+    if number is None or number.is_integer():
+        return None if number is None else int(number)
+    raise ValueError(f"{column}: {value!r} is not a whole number")
+
+
+def _amount(value: Any, column: str) -> float | None:
+    """Return a finite number from 0, None where there is none."""
     if value is None or value == "":
         return None
-    number = _whole(value)
-    if number is None or number < 0:
-        raise ValueError(f"{column}: {value!r} is not a whole number from 0")
-    return number
-
-
-def _seconds(value: Any, column: str) -> float:
-    if value is None or value == "":
-        return 0.0
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = -1.0
     if not 0.0 <= number < float("inf"):
-        raise ValueError(f"{column}: {value!r} is not a number of seconds")
+        raise ValueError(f"{column}: {value!r} is not a number from 0")
     return number
 
 
