@@ -32,8 +32,8 @@ from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.limits import RateLimitConfig, SharedLimits
-from adaptive_eval.options.requests import RetryConfig
+from adaptive_eval.options.limit_options import RateLimitConfig, SharedLimits
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.section import MIMIC
 from adaptive_eval.trial import IMAGE_TOKENS, Conversation, Message
 from adaptive_eval.views.numbers import listing

@@ -11,7 +11,7 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.config.identity import difference
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import RunFileError, RunMismatch, UsageError
-from adaptive_eval.options.rubric import RubricConfig
+from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Signal

@@ -11,7 +11,7 @@ from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.mimic.mimic_spec import like_problems
 from adaptive_eval.options.decisions import conflicts
-from adaptive_eval.options.limits import BudgetSpec, RateLimitConfig
+from adaptive_eval.options.limit_options import BudgetSpec, RateLimitConfig
 from adaptive_eval.options.mistakes import (
     Found,
     Place,
@@ -26,7 +26,7 @@ from adaptive_eval.options.mistakes import (
     unknown_name,
     unusable_prompt,
 )
-from adaptive_eval.options.rubric import RubricConfig
+from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from adaptive_eval.options.limits import (
+from adaptive_eval.options.limit_options import (
     BudgetSpec,
     Concurrency,
     Price,
@@ -15,7 +15,7 @@ from adaptive_eval.options.limits import (
     SharedLimits,
     auto_or_up_to,
 )
-from adaptive_eval.options.requests import Batch, Header, SamplingConfig, TimeoutConfig
+from adaptive_eval.options.request_options import Batch, Header, SamplingConfig, TimeoutConfig
 from adaptive_eval.options.section import (
     IN_LITELLM,
     MIMIC,

@@ -41,7 +41,7 @@ def plain_problems(error: ValidationError, root: type[BaseModel]) -> Found:
 
     Examples
     --------
-    >>> from adaptive_eval.options.requests import RetryConfig
+    >>> from adaptive_eval.options.request_options import RetryConfig
     >>> try:
     ...     RetryConfig.model_validate({"attempts": "6"})
     ... except ValidationError as error:

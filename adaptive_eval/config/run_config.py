@@ -21,9 +21,9 @@ from adaptive_eval.mimic.mimic_spec import (
     spec_from_data,
 )
 from adaptive_eval.options.decisions import AllocationSpec, Goal, GoalSpec, StoppingSpec
-from adaptive_eval.options.limits import RunBudget, ServerConfig
+from adaptive_eval.options.limit_options import RunBudget, ServerConfig
 from adaptive_eval.options.mistakes import shown
-from adaptive_eval.options.requests import OnConfig, RetryConfig
+from adaptive_eval.options.request_options import OnConfig, RetryConfig
 from adaptive_eval.options.section import EnvName, Label, RunName, Seconds, Section
 from adaptive_eval.tasks.sources import is_file_source
 

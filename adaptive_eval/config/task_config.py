@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from adaptive_eval.options.limits import BudgetSpec
-from adaptive_eval.options.rubric import RubricConfig, by_schema
+from adaptive_eval.options.limit_options import BudgetSpec
+from adaptive_eval.options.rubric_options import RubricConfig, by_schema
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import Count, Label, Section, by_kind
 from adaptive_eval.tasks.messages import Medium

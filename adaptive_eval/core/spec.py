@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
 from adaptive_eval.options.decisions import AllocationSpec, GoalSpec, StoppingSpec
-from adaptive_eval.options.limits import BudgetSpec, Price
+from adaptive_eval.options.limit_options import BudgetSpec, Price
 from scorio.sequential import parts
 from scorio.sequential.parts import Levels
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from adaptive_eval.options.limits import Price
+from adaptive_eval.options.limit_options import Price
 from adaptive_eval.options.section import Count, Endpoint, EnvName, Seconds, Section, by_kind
 
 

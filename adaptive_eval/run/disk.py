@@ -12,7 +12,7 @@ from adaptive_eval.core.results import Results
 from adaptive_eval.core.results_json import from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import Coded, RunDiskFull
-from adaptive_eval.options.requests import SamplingConfig
+from adaptive_eval.options.request_options import SamplingConfig
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import (
     RUN_FILE,

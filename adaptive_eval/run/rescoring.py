@@ -33,7 +33,7 @@ from adaptive_eval.errors import (
     UsageError,
 )
 from adaptive_eval.executors.processes import available_cores, process_pool
-from adaptive_eval.options.rubric import RubricConfig
+from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.run.rescoring_requests import RescoringSpec, tracked
 from adaptive_eval.scoring.registry import IN_WORKERS, Answers, build_scorer, score_here, score_spread
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals

@@ -13,7 +13,7 @@ from adaptive_eval.config.document import read_document
 from adaptive_eval.config.problems import plain_problems
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.mistakes import dotted
-from adaptive_eval.options.rubric import RubricConfig, by_schema
+from adaptive_eval.options.rubric_options import RubricConfig, by_schema
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import Section, by_kind
 
