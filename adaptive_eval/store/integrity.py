@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store.codec import unpack
@@ -18,6 +18,8 @@ from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.tables import largest_id
 from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of
 from adaptive_eval.trial import TrialKey, TrialRequest
+
+Made = TypeVar("Made")
 
 _PATIENCE = 2_000  # unreadable rows in succession, after which the rest of a table is given as lost
 _NAMED = 5
@@ -75,6 +77,16 @@ class RunContents:
 
     def trials(self) -> Iterator[TrialRecord]:
         """Yield the undamaged trials in commit order."""
+        return self._undamaged(self._decode)
+
+    def check(self) -> Damage:
+        """Look at the checksum of every trial, and return the damage."""
+        for _ in self._undamaged(self._decode.checked):
+            pass
+        return self.damage
+
+    def _undamaged(self, make: Callable[..., Made]) -> Iterator[Made]:
+        """Yield what is made of each undamaged row of a trial."""
         end = self._end("outcomes")
         self.damage.trials = end + 1
         expected = 0
@@ -82,7 +94,7 @@ class RunContents:
             self._lose(range(expected, row[0]))
             expected = row[0] + 1
             try:
-                yield self._decode(*row)
+                yield make(*row)
             except UNREADABLE:
                 self._lose([row[0]])
         self._lose(range(expected, end + 1))
@@ -152,10 +164,7 @@ def find_damage(db: sqlite3.Connection, path: Path) -> Damage:
     """Check an open run file: its structure by SQLite, and the checksum of every trial."""
     try:
         found = db.execute("PRAGMA integrity_check(20)").fetchall()
-        contents = RunContents(db, path)
-        for _ in contents.trials():
-            pass
-        damage = contents.damage
+        damage = RunContents(db, path).check()
         damage.structure = [str(line) for (line,) in found if line != "ok"]
     except UNREADABLE as error:
         raise RunDamaged(f"{path} is damaged and cannot be read ({error})") from error

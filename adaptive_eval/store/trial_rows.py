@@ -139,22 +139,22 @@ class TrialDecoder:
 
     def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
+        return _record(*self.checked(*row))
+
+    def checked(self, *row: Any) -> tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]:
+        """Return the parts of a row that matches its checksum."""
         _, model, step, question, repeat, seed = row[:6]
-        outcome, (sent, sent_seed, checksum) = unpacked(row[6:16]), row[16:19]
-        text, logprobs, details, signal_set, signals = unpacked(row[19:])
+        *numbers, finish_reason, missing, after_stop, digest = row[6:16]
+        body, sent_seed, checksum, text, logprobs, details, signal_set, signals = row[16:]
         task, name = self._questions[question]
         request = TrialRequest(TrialKey(self._models[model], step), task, name, repeat, seed)
-        names = None if text is None else self._signal_sets[signal_set]
-        texts = (text, logprobs, details, names, signals)
-        body = unpack(sent)
-        if checksum_of(request, outcome, (body, sent_seed), texts) != checksum:
+        outcome = (*numbers, unpack_optional(finish_reason), unpack_optional(missing), after_stop, digest)
+        sent, names = (unpack(body), sent_seed), None if text is None else self._signal_sets[signal_set]
+        parts = map(unpack_optional, (text, logprobs, details))
+        texts = (*parts, names, unpack_optional(signals))
+        if checksum_of(request, outcome, sent, texts) != checksum:
             raise ValueError(f"trial {step} of {request.key.model} does not match its checksum")
-        return _record(request, outcome, (body, sent_seed), texts)
-
-
-def unpacked(values: Sequence[Any]) -> list[Any]:
-    """Return values of a row with their texts unpacked."""
-    return [unpack(value) if isinstance(value, str | bytes) else value for value in values]
+        return request, outcome, sent, texts
 
 
 def _record(
@@ -188,7 +188,10 @@ def _answer(
 def details_in(text: str) -> dict[str, Any]:
     """Return the details of an answer by the names of the completion's fields."""
     found: dict[str, Any] = json.loads(text)
-    return {name: tuple(value) if name in ("tool_calls", "calls") else value for name, value in found.items()}
+    for name in ("tool_calls", "calls"):
+        if name in found:
+            found[name] = tuple(found[name])
+    return found
 
 
 def _tokens(usage: Usage) -> tuple[int, int, int]:
