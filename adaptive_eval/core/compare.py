@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
-from adaptive_eval.core.goals import make_goal
+from adaptive_eval.core.goals import BestK, make_goal
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential import parts
 
@@ -23,7 +23,9 @@ class Comparison(parts.Board):
         rule, margin = spec.rule(), spec.stopping.equivalence
         levels = spec.levels(rule, goal.hypotheses)
         unit_margin = None if margin is None else margin / spec.scale[1]
-        super().__init__(board, goal, rule, levels, unit_margin, needed=goal.needed, review=goal.review)
+        super().__init__(
+            board, goal, rule, levels, unit_margin, needed=goal.condition.needed, review=goal.review
+        )
 
     def _members(self) -> list[int]:
         if not self.goal.stops:
@@ -33,4 +35,12 @@ class Comparison(parts.Board):
     @property
     def met(self) -> tuple[str, ...]:
         """The parts of the goal that are reached; empty while none is."""
-        return self.goal.condition.met(self.fold.verdict, self.scores)
+        return self.goal.condition.met(self.known)
+
+    @property
+    def good_enough(self) -> list[int]:
+        """The models of the best sets that are known within the margin only: no other is better by more."""
+        condition = self.goal.condition
+        parts_ = getattr(condition, "parts", (condition,))
+        sets = [part.good_enough(self.known) for part in parts_ if isinstance(part, BestK)]
+        return sorted({model for chosen in sets for model in chosen})

@@ -90,7 +90,9 @@ def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
     goal, decided, tied = comparison.goal, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
     pairs, models = ~goal.single, goal.single & ~goal.measured
-    return {
+    chosen = [comparison.spec.names[model] for model in comparison.good_enough]
+    claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence} if chosen else {}
+    return claim | {
         "goals": list(comparison.met),
         "pairs": int((decided & pairs).sum()),
         "tied_pairs": int((tied & pairs).sum()),

@@ -8,13 +8,14 @@ because its first trials may decide many contrasts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.foresight import Foresight
-from scorio.sequential.parts import MIN_QUESTIONS, log_evidence, log_tie_evidence
+from scorio.sequential.parts import MIN_QUESTIONS, log_evidence, log_evidence_above, log_tie_evidence
 
 SLOW_START = 32
 """Trials a model may have in flight before any is complete; a call needs at least about 21."""
@@ -138,6 +139,10 @@ class Drain:
         if margin is not None:
             ties = (scale * log_tie_evidence(difference, variance * at_margin, margin)).max(axis=1)
             tied = ties >= share * comparison.fold.tie_threshold
+            if claims := comparison.fold.levels.claims:
+                # The better model of a pair is the one that is sought.
+                above = log_evidence_above(np.abs(difference), variance * at_margin, margin)
+                tied |= (scale * above).max(axis=1) >= share * log(claims / comparison.alpha)
         # Each winner lowers the threshold of the others, also of those that reached it before.
         winners = -1
         won = tied

@@ -9,7 +9,7 @@ cut matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
@@ -24,7 +24,7 @@ from scorio.sequential.parts import OPEN as OPEN
 from scorio.sequential.parts import SINGLE as SINGLE
 from scorio.sequential.parts import TIE as TIE
 from scorio.sequential.parts import WORSE as WORSE
-from scorio.sequential.parts import Contrasts
+from scorio.sequential.parts import Contrasts, Known
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -46,10 +46,10 @@ class Condition(Protocol):
     def separate(self) -> bool:
         """Whether a call says nothing about which other contrasts are needed."""
 
-    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+    def needed(self, known: Known) -> Bools:
         """Mark the open contrasts that can still help to reach it."""
 
-    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+    def met(self, known: Known) -> tuple[str, ...]:
         """Return which parts are reached; nothing if the condition does not hold."""
 
 
@@ -62,20 +62,24 @@ class Decided:
     review: int | None = None
     separate: bool = True
 
-    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+    def needed(self, known: Known) -> Bools:
         """Mark its open contrasts."""
-        marked = np.zeros(verdict.size, dtype=bool)
+        marked = np.zeros(known.verdict.size, dtype=bool)
         marked[self.rows] = True
-        return np.asarray(marked & (verdict == OPEN) & ~lost)
+        return np.asarray(marked & (known.verdict == OPEN) & ~known.lost)
 
-    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+    def met(self, known: Known) -> tuple[str, ...]:
         """Return its text once no contrast is open."""
-        return (self.text,) if bool((verdict[self.rows] != OPEN).all()) else ()
+        return (self.text,) if bool((known.verdict[self.rows] != OPEN).all()) else ()
 
 
 @dataclass(frozen=True, eq=False)
 class BestK:
-    """The best k: pairs across the cut of the present order, without those that follow from other calls."""
+    """The best k: pairs across the cut of the present order, without those that follow from other calls.
+
+    A pair across the cut is also settled when its model of the top set is good enough. Such a claim about a
+    set is wrong only through a pair of a model not among the true best and one of these: k(L − k) pairs.
+    """
 
     rows: Ints  # the pairs
     # their models
@@ -88,9 +92,31 @@ class BestK:
     review: int | None = 16
     separate: bool = False
 
-    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
-        """Mark undecided pairs across the cut that no chain of winners settles."""
-        said = verdict[self.rows]
+    def needed(self, known: Known) -> Bools:
+        """Mark undecided pairs across the cut that nothing settles."""
+        marked = np.zeros(known.verdict.size, dtype=bool)
+        marked[self.rows] = self._unsettled(known)
+        return marked & ~known.lost
+
+    def met(self, known: Known) -> tuple[str, ...]:
+        """Return its text once the best k are known."""
+        return () if self._unsettled(known).any() else (self.text,)
+
+    def good_enough(self, known: Known) -> list[int]:
+        """Return the top set if it rests on a claim that its models are good enough; nothing otherwise."""
+        top, open_ = self._cut(known)
+        chosen: list[int] = np.flatnonzero(top).tolist()
+        return chosen if open_.any() else []
+
+    def _unsettled(self, known: Known) -> Bools:
+        top, open_ = self._cut(known)
+        first, second = known.enough[:, self.rows]
+        enough: Bools = np.where(top[self.first], first, second)
+        return np.asarray(open_ & ~enough)
+
+    def _cut(self, known: Known) -> tuple[Bools, Bools]:
+        """Return the models of the top set, and the pairs across the cut that no chain of winners settles."""
+        said = known.verdict[self.rows]
         better = np.zeros((self.models, self.models), dtype=bool)
         better[self.first[said == 1], self.second[said == 1]] = True
         better[self.second[said == -1], self.first[said == -1]] = True
@@ -98,21 +124,15 @@ class BestK:
             better |= better[:, middle, None] & better[None, middle, :]
         top = np.zeros(self.models, dtype=bool)
         beaten = better.sum(axis=0)
-        top[np.lexsort((np.arange(self.models), -score, beaten >= self.k))[: self.k]] = True
+        top[np.lexsort((np.arange(self.models), -known.score, beaten >= self.k))[: self.k]] = True
         across = top[self.first] != top[self.second]
         settled = better[self.first, self.second] | better[self.second, self.first]
-        marked = np.zeros(verdict.size, dtype=bool)
-        marked[self.rows] = (said == 0) & across & ~settled
-        return np.asarray(marked & ~lost)
-
-    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
-        """Return its text once the best k are known."""
-        return () if self.needed(verdict, score, np.zeros(verdict.size, dtype=bool)).any() else (self.text,)
+        return top, np.asarray((said == OPEN) & across & ~settled)
 
 
 @dataclass(frozen=True, eq=False)
-class _Composed:
-    """A condition on several conditions."""
+class AllOf:
+    """Every one of several conditions holds."""
 
     parts: tuple[Condition, ...]
     text: str
@@ -122,27 +142,19 @@ class _Composed:
         """The shortest of the parts."""
         return min((part.review for part in self.parts if part.review is not None), default=None)
 
-
-class AllOf(_Composed):
-    """Every one of several conditions holds."""
-
     @property
     def separate(self) -> bool:
         """Whether all parts are."""
         return all(part.separate for part in self.parts)
 
-    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+    def needed(self, known: Known) -> Bools:
         """Mark the contrasts that any part needs."""
-        return _union([part.needed(verdict, score, lost) for part in self.parts])
+        return np.asarray(np.logical_or.reduce([part.needed(known) for part in self.parts]))
 
-    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+    def met(self, known: Known) -> tuple[str, ...]:
         """Return all parts once every part is reached."""
-        met = [part.met(verdict, score) for part in self.parts]
+        met = [part.met(known) for part in self.parts]
         return tuple(text for texts in met for text in texts) if all(met) else ()
-
-
-def _union(marks: Sequence[Bools]) -> Bools:
-    return np.asarray(np.logical_or.reduce(marks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +168,6 @@ class Goal(Contrasts):
     def review(self) -> int | None:
         """Every how many steps :meth:`needed` must be asked again."""
         return self.condition.review
-
-    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
-        """Mark the open contrasts that can still help; see :class:`Condition`."""
-        return self.condition.needed(verdict, score, lost)
 
 
 def make_goal(spec: SessionSpec) -> Goal:

@@ -6,13 +6,15 @@ to read one. A look that comes too late costs trials that were issued after the 
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import DECIDERS
-from scorio.sequential.parts import MIN_QUESTIONS, TRUST, log_evidence, log_tie_evidence
+from scorio.sequential.parts import MIN_QUESTIONS, TRUST, log_evidence, log_evidence_above, log_tie_evidence
 
 FIRST = 64
 """Steps that are looked at one by one."""
@@ -91,4 +93,7 @@ def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Flo
     if margin is not None:
         nearest, at_margin = np.maximum(difference - move, 0.0), comparison.latest.margin[rows, None] * left
         called |= log_tie_evidence(nearest, at_margin, margin) >= comparison.fold.tie_threshold
+        if claims := comparison.fold.levels.claims:
+            good_enough = log_evidence_above(difference + move, at_margin, margin)
+            called |= good_enough >= log(claims / comparison.alpha)
     return np.asarray(called)

@@ -230,7 +230,11 @@ class SessionSpec:
         ties = parts.family(stopping.family if stopping.ties == "family" else "pair")
         kept = 1.0 - FLIP_SHARE if self.greedy else 1.0
         alpha = kept * (1.0 - stopping.confidence)
-        return Levels(family, ties, max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold)
+        winners = max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold
+        if stopping.equivalence is None or stopping.rule not in ("anytime", "exact"):
+            return Levels(family, ties, *winners)
+        cuts = [goal.k * (len(self.names) - goal.k) for goal in self.goal.parts if goal.kind == "top-k"]
+        return Levels(family, ties, *winners, max(cuts, default=0), stopping.equivalence / self.scale[1])
 
     @property
     def greedy(self) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
-from scorio.sequential.parts import STEP_BITS
+from scorio.sequential.parts import STEP_BITS, Fold
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,10 +58,10 @@ class _Watched(Comparison):
         steps = -(-(self.fold.now >> STEP_BITS) // models) if self.fold.now > 0 else 0
         self.needed_until[members] = np.maximum(self.needed_until[members], steps)
 
-    def _needed(self, verdict: Ints, lost: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _needed(self, fold: Fold) -> NDArray[np.bool_]:
         if hasattr(self, "fold"):
             self.note()
-        return super()._needed(verdict, lost)
+        return super()._needed(fold)
 
 
 class _View(Board):

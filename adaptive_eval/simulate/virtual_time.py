@@ -98,7 +98,7 @@ def run_events(
 def _steps(session: Session) -> int:
     """Return the step at which the run ended: that of its last call, or how far an open contrast was read."""
     fold = session.comparison.fold
-    last = int(fold.decided_at.max())
+    last = int(max(fold.decided_at.max(), fold.enough_at.max()))
     if session.stopped is not None and session.stopped.reason == "resolved":
         return last
     return max(last, int(fold.progress[fold.verdict == OPEN].max(initial=0)))

@@ -12,6 +12,7 @@ from adaptive_eval.views.verdicts import (
     decided_trials,
     established,
     flipped,
+    good_enough_words,
     is_single,
     is_width,
     model_order,
@@ -123,6 +124,10 @@ def _top_clauses(results: Results, k: int) -> list[str]:
             for pair in map(oriented, results.pairs)
             if pair.verdict == "tie" and (pair.first in best) != (pair.second in best)
         ]
+        claim = results.stop.evidence if results.stop is not None else {}
+        if chosen := claim.get("good_enough"):
+            words = good_enough_words(chosen, claim["within"])
+            return [words[0].upper() + words[1:]]
         first = f"{best[0]} is the best model" if k == 1 else f"The top {k} are {listing(best, 10)}"
         return [first, *across[:3]]
     inside = [model for model in models if beats[model] >= len(models) - k]

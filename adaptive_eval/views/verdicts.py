@@ -10,7 +10,7 @@ from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.views.inert import cut, inert
-from adaptive_eval.views.numbers import NOTHING, count, fixed, rank_interval, signed, trimmed
+from adaptive_eval.views.numbers import NOTHING, count, fixed, listing, rank_interval, signed, trimmed
 
 _SCORE = "The score decides: the mean of the means of questions, of several tasks their weighted mean."
 _RANKS = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
@@ -408,3 +408,9 @@ def resolved_words(results: Results) -> str:
     if spare:
         words.append(f"{spare:,} not needed")
     return ", ".join(words) or "0 of 0 pairs resolved"
+
+
+def good_enough_words(chosen: Sequence[str], within: float) -> str:
+    """Return the claim about a best model, or about the best ones, that are known within the margin only."""
+    who = chosen[0] if len(chosen) == 1 else f"any of {listing(chosen)}"
+    return f"no other model is better than {who} by more than {trimmed(within)}"

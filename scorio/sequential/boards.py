@@ -37,7 +37,19 @@ from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Needed = Callable[[Ints, Floats, Bools], Bools]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of contrasts."""
+
+    verdict: Ints
+    lost: Bools  # dropped contrasts
+    # scores of the models when they were last reviewed, in unit scores
+    score: Floats
+    # whether the first model of a contrast is good enough, and the second: the other is not better by more
+    # than the margin; shape (2, P)
+    enough: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,7 @@ class Board:
     margin : float, optional
         Equivalence margin in unit scores.
     needed : callable, optional
-        From verdicts, scores and dropped contrasts to the contrasts that are needed; by default all that are
-        open.
+        From what is known to the contrasts that are needed; by default all that are open.
     review : int, optional
         Every how many steps of a model `needed` is asked again, with the scores by then.
 
@@ -103,7 +114,7 @@ class Board:
         levels: Levels,
         margin: float | None = None,
         *,
-        needed: Needed | None = None,
+        needed: Callable[[Known], Bools] | None = None,
         review: int | None = None,
     ) -> None:
         self.answers, self.contrasts, self.rule, self.margin = answers, contrasts, rule, margin
@@ -221,6 +232,11 @@ class Board:
         return int(self.fold.progress[needed].min()) if needed.any() else 0
 
     @property
+    def known(self) -> Known:
+        """What is known of the contrasts now."""
+        return self._known(self.fold)
+
+    @property
     def lost(self) -> Bools:
         """Contrasts that were dropped undecided."""
         return np.asarray(self.fold.lost & (self.fold.verdict == OPEN))
@@ -294,10 +310,13 @@ class Board:
 
     # ------------------------------------------------------------------ what is needed
 
-    def _needed(self, verdict: Ints, lost: Bools) -> Bools:
+    def _needed(self, fold: Fold) -> Bools:
         if self._needs is None:
-            return np.asarray((verdict == OPEN) & ~lost)
-        return self._needs(verdict, self.scores, lost)
+            return np.asarray((fold.verdict == OPEN) & ~fold.lost)
+        return self._needs(self._known(fold))
+
+    def _known(self, fold: Fold) -> Known:
+        return Known(fold.verdict, fold.lost, self.scores, fold.enough_at >= 0)
 
     def _note_needed(self) -> None:
         self.version += 1

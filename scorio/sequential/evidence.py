@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
 
 Floats = NDArray[np.float64]
 
@@ -123,6 +124,39 @@ def log_tie_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: fl
     v = np.asarray(variance, dtype=np.float64)
     shift = equivalence * np.abs(np.asarray(difference, dtype=np.float64)) / v
     return np.asarray(0.5 * equivalence**2 / v - shift - np.log1p(np.exp(-2.0 * shift)) + log(2.0))
+
+
+def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: float) -> Floats:
+    """Logarithm of the e-value that a difference is above −ε: the first model is good enough.
+
+    It is that of :func:`log_evidence` with positive alternatives only, for the distance from −ε. Where the
+    true difference is −ε or less, it reaches 1/α at any time with probability at most α.
+
+    Parameters
+    ----------
+    difference, variance : array_like of float
+        Estimate D and the variance V that it has at the margin, see :func:`margin_variance`.
+    equivalence : float
+        Equivalence margin ε > 0.
+
+    Returns
+    -------
+    ndarray of float
+        ``log E`` with E = ½ Σ 2 w BF(τ) Φ(·) + ½ exp(ε(d − ε/2)/V), d = D + ε.
+
+    Examples
+    --------
+    >>> log_evidence_above([0.0, 0.05, -0.05], 3e-4, 0.05).round(4).tolist()
+    [3.7773, 13.978, -1.957]
+    """
+    v = np.asarray(variance, dtype=np.float64)
+    above = np.asarray(difference, dtype=np.float64) + equivalence
+    parts = [equivalence * (above - 0.5 * equivalence) / v]
+    for weight, tau in MIXTURE:
+        x = tau * tau / v
+        positive = log_ndtr(above * np.sqrt(x / (1.0 + x) / v))
+        parts.append(log(2.0 * weight) + log_bayes_factor(above, v, tau) + positive)
+    return np.asarray(np.logaddexp.reduce(parts) - log(2.0))
 
 
 def tie_boundary(variance: ArrayLike, equivalence: float, alpha: float) -> Floats:

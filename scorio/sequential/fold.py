@@ -6,16 +6,21 @@ its evidence is a function of the log alone: how outcomes are told in batches de
 order of arrival moves only when thresholds fall. Highest values of winners' e-values
 count, so that Holm's thresholds, which fall with every winner, hold at any mixture of steps (Ville's
 inequality holds in each contrast's own course). Ties have levels of their own and never count as winners.
+
+Where the best models are sought and a margin ε is set, each side of an open pair may also be *good enough*:
+the other is not better by more than ε. Such a claim has a fixed level of its own, and the pair stays open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence_above
 from scorio.sequential.families import Family
 
 Floats = NDArray[np.float64]
@@ -110,6 +115,10 @@ class Levels:
         Error rate of winners, and of ties.
     fixed : float, optional
         Threshold of a statistic to which no family applies.
+    claims : int
+        Pairs any of which could make a claim wrong that models are good enough; 0 without such claims.
+    margin : float
+        Equivalence margin of these claims, in unit scores.
     """
 
     family: Family
@@ -118,6 +127,8 @@ class Levels:
     level: float
     alpha: float
     fixed: float | None = None
+    claims: int = 0
+    margin: float = 0.0
 
     def winner(self, won: int) -> float:
         """Return what a statistic must reach once so many winners are called."""
@@ -133,7 +144,15 @@ class Levels:
     def guard(self) -> float:
         """κ of the variances: the largest log e-value that is ever asked for."""
         winner = 0.0 if self.fixed is not None else self.winner(0)
-        return max(winner, self.tie(0))
+        return max(winner, self.tie(0), log(max(self.claims, 1) / self.alpha))
+
+    def good_enough(self, course: Course) -> Bools:
+        """Return where the first model, and where the second, is not worse by more than the margin."""
+        sides = [np.asarray(sign * course.difference - course.slack) for sign in (1.0, -1.0)]
+        if not self.claims:
+            return np.zeros((2, *sides[0].shape), dtype=bool)
+        evidence = np.stack([log_evidence_above(side, course.margin, self.margin) for side in sides])
+        return np.asarray((evidence >= log(self.claims / self.alpha)) & (course.questions >= MIN_QUESTIONS))
 
 
 class Fold:
@@ -146,12 +165,14 @@ class Fold:
     levels : Levels
         The thresholds.
     needed : callable
-        From verdicts and dropped contrasts to those that the goal still needs.
+        From this fold to the contrasts that the goal still needs.
 
     Attributes
     ----------
     verdict, decided_at : ndarray of int64, shape (P,)
         Verdicts, and the step of each contrast's own course at which it was called (−1 before).
+    enough_at : ndarray of int64, shape (2, P)
+        The step at which the first model, and the second, was found good enough (−1 before).
     needed, lost : ndarray of bool, shape (P,)
         Contrasts that are needed, and those that were dropped.
     latest : Course
@@ -162,11 +183,12 @@ class Fold:
         Moment up to which all is folded.
     """
 
-    def __init__(self, measured: Bools, levels: Levels, needed: Callable[[Ints, Bools], Bools]) -> None:
+    def __init__(self, measured: Bools, levels: Levels, needed: Callable[[Fold], Bools]) -> None:
         contrasts = measured.size
         self.levels = levels
         self.verdict = np.zeros(contrasts, dtype=np.int64)
         self.decided_at = np.full(contrasts, -1, dtype=np.int64)
+        self.enough_at = np.full((2, contrasts), -1, dtype=np.int64)
         self.lost = np.zeros(contrasts, dtype=bool)
         self.latest = Course.unread(contrasts)
         self.progress = np.zeros(contrasts, dtype=np.int64)
@@ -174,7 +196,7 @@ class Fold:
         self.won = self.tied = 0
         self._measured = measured
         self._needed = needed
-        self.needed = needed(self.verdict, self.lost)
+        self.needed = needed(self)
 
     @property
     def threshold(self) -> float:
@@ -188,7 +210,7 @@ class Fold:
 
     def update_needed(self) -> None:
         """Ask the goal again which contrasts it needs."""
-        self.needed = self._needed(self.verdict, self.lost)
+        self.needed = self._needed(self)
 
     def drop(self, rows: Bools) -> None:
         """Drop undecided contrasts: they get no more answers."""
@@ -264,7 +286,12 @@ class Fold:
         wanted, course = self.needed[piece.rows], piece.course
         reached = course.statistic[:, -1] >= self.threshold
         reached |= course.tie.max(axis=1) >= self.ties_at(piece.rows, self.tied)
+        reached |= self._found_enough(piece.rows, course).any(axis=(0, 2))
         return bool((wanted & reached).any())
+
+    def _found_enough(self, rows: Ints, course: Course) -> Bools:
+        """Return the steps at which a model is good enough that was not before; shape (2, p, k)."""
+        return np.asarray(self.levels.good_enough(course) & (self.enough_at[:, rows, None] < 0))
 
     def decide(self, row: int, *, won: bool, step: int) -> Event:
         """Decide one contrast, of which the latest values are those of the call."""
@@ -291,44 +318,52 @@ class _Candidates:
         carried = np.flatnonzero(open_)
         none = np.full(carried.size, -1)
         latest = fold.latest
+        enough = fold.levels.good_enough(latest)[:, carried]
         columns = [
             (carried, none, none, fold.progress[carried] - 1, none, first[carried],
-             latest.statistic[carried], latest.tie[carried])
+             latest.statistic[carried], latest.tie[carried], *enough)
         ]  # fmt: skip
         for number, piece in enumerate(pieces):
             size, steps = piece.moment.shape
             until = np.concatenate([piece.moment[:, 1:], np.full((size, 1), NEVER)], axis=1)
             line, at = np.repeat(np.arange(size), steps), np.tile(np.arange(steps), size)
+            enough = fold.levels.good_enough(piece.course).reshape(2, -1)
             columns.append(
                 (piece.rows[line], np.full(line.size, number), line, piece.start + at, piece.moment.ravel(),
-                 until.ravel(), piece.course.statistic.ravel(), piece.course.tie.ravel())
+                 until.ravel(), piece.course.statistic.ravel(), piece.course.tie.ravel(), *enough)
             )  # fmt: skip
         left, measured = int(open_.sum()), fold.ties_at(np.arange(open_.size), fold.tied + int(open_.sum()))
         kept = []
         for column in columns:
-            row, statistic, tie = column[0], column[6], column[7]
+            row, statistic, tie, enough = column[0], column[6], column[7], np.stack(column[8:])
             may = (statistic >= fold.levels.winner(fold.won + left)) | (tie >= measured[row])
+            may |= (enough & (fold.enough_at[:, row] < 0)).any(axis=0)
             kept.append(tuple(values[may] for values in column))
         joined = (np.concatenate(values) for values in zip(*kept, strict=True))
         self._row, self._piece, self._line, self._step, self._moment, self._until, *rest = joined
-        self._statistic, self._tie = rest
+        self._statistic, self._tie, *sides = rest
+        self._enough = np.stack(sides)
 
-    def _ready(self, fold: Fold) -> tuple[Bools, Bools]:
-        """Return which moments, not past, may be called at the present thresholds, and which as winners."""
+    def _ready(self, fold: Fold) -> tuple[Bools, Bools, Bools]:
+        """Return which moments, not past, may be called now, which as winners, and who is good enough."""
         live = fold.needed[self._row] & (self._until > fold.now)
         won = live & (self._statistic >= fold.threshold)
         tied = live & (self._tie >= fold.ties_at(self._row, fold.tied))
-        return won | tied, won
+        return won | tied, won, live & self._enough & (fold.enough_at[:, self._row] < 0)
 
     def earliest(self, fold: Fold) -> int:
-        """Return the first moment at which a contrast may be called, or NEVER."""
-        ready, _ = self._ready(fold)
+        """Return the first moment at which a contrast may be called or a model is good enough, or NEVER."""
+        ready, _, enough = self._ready(fold)
+        ready |= enough.any(axis=0)
         return int(np.maximum(self._moment[ready], fold.now).min(initial=NEVER))
 
     def call(self, fold: Fold) -> list[Event]:
         """Call the contrasts that may be called at the present moment, in the order of their rows."""
-        ready, won = self._ready(fold)
-        ready &= self._moment <= fold.now
+        ready, won, enough = self._ready(fold)
+        present = self._moment <= fold.now
+        ready &= present
+        for side, places in enumerate(enough & present):
+            fold.enough_at[side, self._row[places]] = self._step[places] + 1
         calls = []
         for place in np.flatnonzero(ready)[np.argsort(self._row[ready], kind="stable")].tolist():
             row, number = int(self._row[place]), int(self._piece[place])

@@ -5,7 +5,7 @@ A :class:`Board` reads :class:`Answers` along a :class:`RunSequence`, by a :clas
 """
 
 from scorio.sequential.answers import FINISHED, Answers
-from scorio.sequential.boards import Board, Call
+from scorio.sequential.boards import Board, Call, Known
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import SINGLE, TRUST, ContrastBlock, Contrasts, Target, score_block
@@ -16,11 +16,12 @@ from scorio.sequential.evidence import (
     MIN_QUESTIONS,
     confidence_radius,
     log_evidence,
+    log_evidence_above,
     log_tie_evidence,
 )
 from scorio.sequential.families import TopSet, family, rank_intervals
 from scorio.sequential.fixed import fixed_passes
-from scorio.sequential.fold import BETTER, OPEN, STEP_BITS, TIE, WORSE, Event, Levels
+from scorio.sequential.fold import BETTER, OPEN, STEP_BITS, TIE, WORSE, Event, Fold, Levels
 from scorio.sequential.moments import DROPPED, KNOWN, MISSING, Prior, fit_prior, unit_scores
 from scorio.sequential.outlook import (
     BoardScores,

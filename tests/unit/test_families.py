@@ -54,7 +54,7 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
     statistic = np.array([[0.0, 0.0, 0.0, 0.0, 4.0, 4.0], [3.2] * 6])
     assert log(20) < 3.2 < log(40) < 4.0
     levels = Levels(family("holm"), family("pair"), 2, 0.05, 0.05)
-    fold = Fold(np.zeros(2, dtype=bool), levels, lambda verdict, lost: (verdict == OPEN) & ~lost)
+    fold = Fold(np.zeros(2, dtype=bool), levels, lambda fold: (fold.verdict == OPEN) & ~fold.lost)
     values = np.zeros_like(statistic)
     whole = np.ones(statistic.shape, dtype=np.int64)
     course = Course(

@@ -1,13 +1,15 @@
 """When a goal is reached and what it still needs, against plain definitions."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from adaptive_eval.core.goals import AllOf, BestK, Decided
+from adaptive_eval.core.goals import AllOf, BestK, Decided, Known
 
 OPEN = np.zeros(6, dtype=bool)
+NOT_ENOUGH = np.zeros((2, 6), dtype=bool)
 PAIRS = list(combinations(range(4), 2))
 FIRST, SECOND = np.array(PAIRS).T
 
@@ -43,9 +45,18 @@ def test_the_best_k_need_the_pairs_across_the_cut_that_no_chain_settles(k, seed)
         call == 0 and (a in top) != (b in top) and not {(a, b), (b, a)} & won
         for (a, b), call in zip(PAIRS, verdict, strict=True)
     ]
-    assert best(k).needed(verdict, score, OPEN).tolist() == expected
-    assert best(k).met(verdict, score) == (() if any(expected) else (f"best {k}",))
-    assert not best(k).needed(verdict, score, ~OPEN).any()
+    known = Known(verdict, OPEN, score, NOT_ENOUGH)
+    assert best(k).needed(known).tolist() == expected
+    assert best(k).met(known) == (() if any(expected) else (f"best {k}",))
+    assert not best(k).needed(replace(known, lost=~OPEN)).any()
+    # A claim settles an open pair when it is about the model of the top set.
+    enough = rng.random((2, 6)) < 0.5
+    known = replace(known, enough=enough)
+    settled = [enough[0 if a in top else 1, row] for row, (a, b) in enumerate(PAIRS)]
+    left = [needed and not claim for needed, claim in zip(expected, settled, strict=True)]
+    assert best(k).needed(known).tolist() == left
+    assert best(k).met(known) == (() if any(left) else (f"best {k}",))
+    assert best(k).good_enough(known) == (sorted(top) if any(expected) else [])
 
 
 @pytest.mark.parametrize(
@@ -60,7 +71,7 @@ def test_the_best_k_need_the_pairs_across_the_cut_that_no_chain_settles(k, seed)
 def test_all_parts(verdict, every):
     left, right = Decided(np.array([0, 1]), "left"), Decided(np.array([3, 4, 5]), "right")
     verdict, score = np.array(verdict), np.zeros(4)
-    whole = AllOf((left, right), "both")
-    assert whole.met(verdict, score) == every
+    whole, known = AllOf((left, right), "both"), Known(verdict, OPEN, score, NOT_ENOUGH)
+    assert whole.met(known) == every
     opened = (verdict == 0) & [True, True, False, True, True, True]
-    assert whole.needed(verdict, score, OPEN).tolist() == opened.tolist()
+    assert whole.needed(known).tolist() == opened.tolist()

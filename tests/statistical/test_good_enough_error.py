@@ -1,0 +1,44 @@
+"""Claims that a model is good enough, of models that are worse than the best by exactly the margin.
+
+Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probability 1e-4 (`many_pairs.most`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from many_pairs import most
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.trial import TrialOutcome
+
+pytestmark = pytest.mark.slow
+
+RUNS, MARGIN = 60, 0.1
+
+
+@pytest.mark.parametrize("models", [2, 4])
+def test_a_wrong_best_is_claimed_in_at_most_five_per_cent(models: int) -> None:
+    """Looked at after every trial; half of the questions are hard."""
+    wrong = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng([7, seed])
+        session = Session(
+            SessionSpec(
+                tuple(ModelSpec(f"m{number}") for number in range(models)),
+                (TaskSpec("t", tuple(map(str, range(40)))),),
+                goal=GoalSpec("top-k"),
+                stopping=StoppingSpec(equivalence=MARGIN, max_passes=40),
+                seed=seed,
+            )
+        )
+        while session.stopped is None:
+            requests = session.ask(models)
+            chances = [
+                (0.8, 0.3)[int(one.question) % 2] - MARGIN * (one.key.model != "m0") for one in requests
+            ]
+            right = rng.random(len(chances)) < chances
+            session.tell([TrialOutcome(one.key, int(hit)) for one, hit in zip(requests, right, strict=True)])
+        wrong += bool({*session.stopped.evidence.get("good_enough", ())} - {"m0"})
+    assert wrong <= most(RUNS, 0.05)
