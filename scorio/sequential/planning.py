@@ -13,9 +13,11 @@ from scorio._named import Named
 from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights
+from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import Contrasts
 from scorio.sequential.families import family
-from scorio.sequential.fold import Levels
+from scorio.sequential.fold import OPEN, Levels
 from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
@@ -247,28 +249,19 @@ def sample_size(
     ]
     chances = np.concatenate([coin.p for coin in coins])
     sequence = TrialSequence(rng.permutation(size))
-    rule = Anytime(alpha, margin)
-    verdict, fell = np.zeros(number, dtype=np.int64), np.full(number, np.inf)
-    cells = Cells(sequence, np.array([0.0, 1.0]), 2 * number)
-    models = np.arange(2 * number)
-    reader = PairReader(cells, models[::2], models[1::2], equivalence=margin, guard=log(1.0 / alpha))
+    models, none = np.arange(2 * number), np.zeros(number)
+    contrasts = Contrasts(models[::2], models[1::2], none, none + np.nan)
+    board = Board.of_pairs(sequence, models.size, Anytime(alpha, margin), contrasts=contrasts)
     start = 0
-    while start < limit and (verdict == 0).any():
+    while start < limit and board.members:
         stop = min(start + 256, limit)
-        asked = sequence.question(start, stop)
-        open_ = np.flatnonzero(verdict == 0)
-        live = np.sort(np.concatenate([2 * open_, 2 * open_ + 1]))
-        cells.absorb(live, (rng.random((live.size, stop - start)) < chances[live][:, asked]).astype(np.int64))
-        block = reader.read(open_, stop)
-        cells.forget(stop - 1)
-        won = rule.statistic(block, sequence.complete(start, stop)) >= log(1.0 / alpha)
-        called = won | rule.tied(block)
-        for row in np.flatnonzero(called.any(axis=1)):
-            at = int(called[row].argmax())
-            sign = 1 if block.difference[row, at] > 0 else -1
-            verdict[open_[row]] = sign if won[row, at] else 2
-            fell[open_[row]] = start + at + 1
+        live, asked = np.array(board.members), sequence.question(start, stop)
+        right_answers = rng.random((live.size, stop - start)) < chances[live][:, asked]
+        board.answers.extend(right_answers.astype(np.int64), live)
+        board.read()
         start = stop
+    verdict = board.fold.verdict
+    fell = np.where(verdict == OPEN, np.inf, board.fold.decided_at)
     right = verdict == (1 if gap > 0 else 2)
     if margin is not None and gap < margin:
         right |= verdict == 2
