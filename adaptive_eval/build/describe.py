@@ -15,7 +15,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.tasks.sources import EXECUTABLE
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.views.examples import no_target
+from adaptive_eval.views.trials import no_target
 
 
 def describe_run(reader: RunReader) -> RunDescription:

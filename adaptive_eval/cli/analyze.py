@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.decision_options import decision_options
-from adaptive_eval.cli.options import Number, choices_of, examples, given_options, log_options
+from adaptive_eval.cli.options import (
+    Number,
+    choices_of,
+    decision_options,
+    examples,
+    given_options,
+    log_options,
+)
 from adaptive_eval.cli.simulating import (
     per_cent,
     print_json,
@@ -91,7 +97,7 @@ def _refuse(names: Sequence[str], words: str) -> None:
 
 
 def _analyze(options: Mapping[str, Any]) -> None:
-    from adaptive_eval.cli.decision_options import replayed
+    from adaptive_eval.cli.options import replayed
     from adaptive_eval.simulate.analysis import analyze, fixed_pairs
 
     spec, answers = replayed(options)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.decision_options import decision_options
-from adaptive_eval.cli.options import Number, WholeNumber, examples, given_options
+from adaptive_eval.cli.options import Number, WholeNumber, decision_options, examples, given_options
 from adaptive_eval.cli.simulating import (
     print_json,
     progress_bar,

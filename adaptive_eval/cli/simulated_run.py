@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from adaptive_eval.cli.decision_options import numbers, replayed, session_spec, weights_of
-from adaptive_eval.cli.options import given_options
+from adaptive_eval.cli.options import given_options, numbers, replayed, session_spec, weights_of
 from adaptive_eval.cli.simulated_result import result_data, show_result
 from adaptive_eval.cli.simulating import Report, print_json, progress_bar, workers_of
 from adaptive_eval.errors import UsageError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.decision_options import numbers, session_spec
-from adaptive_eval.cli.options import choices_of
+from adaptive_eval.cli.options import choices_of, numbers, session_spec
 from adaptive_eval.cli.simulating import progress_bar
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.config.identity import difference
 from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.views.files import write_files
-from adaptive_eval.views.numbers import (
-    NOTHING,
-    count,
-    decimals_for,
-    fixed,
-    interval,
-    signed,
-    stamp,
-    trimmed,
-)
+from adaptive_eval.views.numbers import NOTHING, fixed, interval, signed, trimmed
 from adaptive_eval.views.page import page, render_markdown
-from adaptive_eval.views.phrases import pair_words
+from adaptive_eval.views.phrases import pair_words, score_decimals
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Scale
-from adaptive_eval.views.sentences import sentences
+from adaptive_eval.views.sentences import said, say
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import RankColumn, flipped, rank_column
 
@@ -84,7 +74,7 @@ class Comparison:
     models: tuple[ModelChange, ...]  # in the order of the later run, then those of the earlier one alone
     pairs: tuple[PairChange, ...]  # in the same order
 
-    def counts(self) -> Mapping[PairKind, int]:
+    def counts(self) -> Counter[PairKind]:
         """Return how many pairs there are of each kind."""
         return Counter(pair.kind for pair in self.pairs)
 
@@ -114,18 +104,13 @@ def compare(before: Summary, after: Summary) -> Comparison:
 
 
 def _model(name: str, before: ModelResult | None, after: ModelResult | None, comparable: bool) -> ModelChange:
+    change = ModelChange(name, before, after)
     if before is None or after is None or before.score is None or after.score is None or not comparable:
-        return ModelChange(name, before, after)
+        return change
+    change = replace(change, difference=after.score - before.score)
     if before.low is None or before.high is None or after.low is None or after.high is None:
-        return ModelChange(name, before, after, after.score - before.score)
-    return ModelChange(
-        name,
-        before,
-        after,
-        after.score - before.score,
-        after.low - before.high,
-        after.high - before.low,
-    )
+        return change
+    return replace(change, low=after.low - before.high, high=after.high - before.low)
 
 
 def _pairs(before: Summary, after: Summary) -> tuple[PairChange, ...]:
@@ -188,38 +173,7 @@ def _stored(summary: Summary, key: str) -> dict[str, Any] | None:
 
 def comparison_words(comparison: Comparison) -> str:
     """Return the changes in one sentence."""
-    counts = comparison.counts()
-    shared = sum(n for kind, n in counts.items() if kind not in ("only_before", "only_after"))
-    clauses = []
-    if shared:
-        parts = [f"{counts[kind]:,} {words}" for kind, words in _KINDS.items() if counts.get(kind)]
-        found = ", ".join(parts) or "no verdict has changed"
-        clauses.append(f"Of {count(shared, 'shared pair')}: {found}")
-    compared = [one for one in comparison.models if one.difference is not None]
-    if compared:
-        moved = Counter(one.direction for one in compared)
-        clauses.append(
-            f"of {count(len(compared), 'shared model')} {moved['higher']:,} "
-            f"{'scores' if moved['higher'] == 1 else 'score'} higher than before, {moved['lower']:,} lower, "
-            f"{moved['unknown']:,} cannot be told apart from before"
-        )
-    elif comparison.comparable is False:
-        clauses.append(
-            "scores are not compared, since the runs did not ask and score the same questions in the same way"
-        )
-    if not clauses:
-        return "The runs have no model in common."
-    sentence = "; ".join(clauses)
-    return sentence[0].upper() + sentence[1:] + "."
-
-
-_KINDS: dict[PairKind, str] = {
-    "reversed": "reversed",
-    "changed": "between separated and tied",
-    "settled": "newly decided",
-    "reopened": "decided before and now open",
-    "same": "with the same verdict",
-}
+    return say("comparison.verdict", comparison)
 
 
 _KIND_WORDS: dict[PairKind, str] = {
@@ -258,19 +212,18 @@ def comparison_html(comparison: Comparison) -> str:
 
 def _shown(comparison: Comparison) -> dict[str, Any]:
     """Return what the comparison shows, as a page and as Markdown."""
-    rules = {summary.results.rule for summary in (comparison.before, comparison.after)}
     level = f"{trimmed(comparison.confidence * 100)} %"
     return {
         "title": f"{comparison.before.name} and {comparison.after.name}",
         "verdict": comparison_words(comparison),
-        "runs": _runs(comparison),
-        "warned": _warnings(comparison),
+        "runs": said("comparison.runs", comparison),
+        "warned": said("comparison.warnings", comparison),
         "different": comparison.differences,
         "model_header": _model_header(comparison),
         "models": list(zip(comparison.models, _model_rows(comparison), strict=True)),
         "pair_header": ["pair", "before", "now", "change"],
-        "pairs": list(zip(comparison.pairs, _pair_rows(comparison), strict=True)),
-        "notes": sentences("comparison_notes.txt", comparison=comparison, level=level, rules=rules),
+        "pairs": [(one, _pair_row(one, comparison)) for one in comparison.pairs],
+        "notes": said("comparison.notes", comparison, level),
     }
 
 
@@ -322,83 +275,45 @@ def _line_data(line: ModelResult | None) -> dict[str, Any] | None:
     return None if line is None else picked(line, keys)
 
 
-def _runs(comparison: Comparison) -> list[str]:
-    pairs = (("Before", comparison.before), ("Now", comparison.after))
-    return [f"{word}: {one.name}, started {stamp(one.started)}. {one.headline}" for word, one in pairs]
-
-
-def _warnings(comparison: Comparison) -> list[str]:
-    warnings = []
-    if comparison.comparable is None:
-        warnings.append(
-            "a run file does not say what was asked; the differences mean something only if both runs asked "
-            "and scored the same questions in the same way"
-        )
-    for word, summary in (("before", comparison.before), ("now", comparison.after)):
-        if summary.results.stop is None:
-            warnings.append(f"the run {word} ({summary.name}) is not finished")
-        warnings += [f"{summary.name}: {text}" for text in summary.warnings]
-    return warnings
-
-
 def _model_header(comparison: Comparison) -> list[str]:
-    level = f"{trimmed(comparison.confidence * 100)} % interval, at least"
     before, now = _rank_columns(comparison)
-    return [
-        "model",
-        f"{before.head} before",
-        f"{now.head} now",
-        "score before",
-        "score now",
-        "difference",
-        level,
-        "score is now",
-    ]
+    ranks = [f"{before.head} before", f"{now.head} now"]
+    level = f"{trimmed(comparison.confidence * 100)} % interval, at least"
+    return ["model", *ranks, "score before", "score now", "difference", level, "score is now"]
 
 
 def _model_rows(comparison: Comparison) -> list[list[str]]:
-    lines = [line for one in comparison.models for line in (one.before, one.after) if line is not None]
-    decimals = decimals_for(value for line in lines for value in (line.low, line.score, line.high))
-    places = [ranks.of for ranks in _rank_columns(comparison)]
+    runs = (comparison.before.results, comparison.after.results)
+    decimals = max(score_decimals(results.models) for results in runs)
+    before, now = _rank_columns(comparison)
     return [
-        _model_row(one, [of.get(one.model, NOTHING) for of in places], decimals) for one in comparison.models
+        [
+            one.model,
+            before.of.get(one.model, NOTHING),
+            now.of.get(one.model, NOTHING),
+            _score(one.before, decimals),
+            _score(one.after, decimals),
+            signed(one.difference, decimals),
+            interval(one.low, one.high, decimals, sign=True),
+            NOTHING if one.low is None else _DIRECTIONS[one.direction],
+        ]
+        for one in comparison.models
     ]
+
+
+def _score(line: ModelResult | None, decimals: int) -> str:
+    return NOTHING if line is None else fixed(line.score, decimals)
 
 
 def _rank_columns(comparison: Comparison) -> tuple[RankColumn, RankColumn]:
     return rank_column(comparison.before.results), rank_column(comparison.after.results)
 
 
-def _model_row(one: ModelChange, places: list[str], decimals: int) -> list[str]:
-    return [
-        one.model,
-        *places,
-        *(NOTHING if line is None else fixed(line.score, decimals) for line in _lines(one)),
-        signed(one.difference, decimals),
-        interval(one.low, one.high, decimals, sign=True),
-        NOTHING if one.low is None else _DIRECTIONS[one.direction],
-    ]
-
-
-def _lines(one: ModelChange) -> tuple[ModelResult | None, ModelResult | None]:
-    return one.before, one.after
-
-
-def _pair_rows(comparison: Comparison) -> list[list[str]]:
-    return [
-        [
-            f"{one.first} − {one.second}",
-            _pair_words(one, one.before, comparison.before),
-            _pair_words(one, one.after, comparison.after),
-            _KIND_WORDS[one.kind],
-        ]
-        for one in comparison.pairs
-    ]
-
-
-def _pair_words(one: PairChange, pair: PairResult | None, summary: Summary) -> str:
-    if pair is None:
-        return NOTHING
-    if pair.verdict in ("better", "worse"):
-        return f"{one.first if pair.verdict == 'better' else one.second} ahead"
-    return pair_words(pair, summary.results)
+def _pair_row(one: PairChange, comparison: Comparison) -> list[str]:
+    cells = [f"{one.first} − {one.second}"]
+    for pair, summary in ((one.before, comparison.before), (one.after, comparison.after)):
+        if pair is not None and pair.verdict in ("better", "worse"):
+            cells.append(f"{one.first if pair.verdict == 'better' else one.second} ahead")
+        else:
+            cells.append(NOTHING if pair is None else pair_words(pair, summary.results))
+    return [*cells, _KIND_WORDS[one.kind]]

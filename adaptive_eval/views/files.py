@@ -15,7 +15,6 @@ from typing import TypeAlias
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
-from adaptive_eval.views.examples import no_targets
 from adaptive_eval.views.inert import inert, without_formula
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
@@ -24,6 +23,7 @@ from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import to_json
 from adaptive_eval.views.sentences import describe
 from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.trials import no_targets
 
 Cell: TypeAlias = str | int | float | None
 

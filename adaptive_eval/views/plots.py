@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from adaptive_eval.core.results import PairResult, Results
-from adaptive_eval.views.course import Moment, PairPoint
+from adaptive_eval.views.details import Moment, PairPoint
 from adaptive_eval.views.numbers import NOTHING, amount, fixed, interval, short
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import flipped

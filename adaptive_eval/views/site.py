@@ -16,7 +16,6 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.views.examples import no_targets
 from adaptive_eval.views.files import write_files, write_reports
 from adaptive_eval.views.page import page
 from adaptive_eval.views.plain_data import json_text, picked
@@ -24,6 +23,7 @@ from adaptive_eval.views.plots import Scale, scale_over
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import SCHEMA
 from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.trials import no_targets
 
 INDEX = "index.html"
 

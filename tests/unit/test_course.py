@@ -9,7 +9,7 @@ import standings_examples as examples
 from adaptive_eval.core.results_json import from_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.course import MOST, Course
+from adaptive_eval.views.details import MOST, Course
 from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, course_plots
 from adaptive_eval.views.reading import summarise
 

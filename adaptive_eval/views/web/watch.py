@@ -12,12 +12,11 @@ from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RunFiles
-from adaptive_eval.views.course import Course
-from adaptive_eval.views.details import read_details
-from adaptive_eval.views.examples import no_targets
+from adaptive_eval.views.details import Course, read_details
 from adaptive_eval.views.page import Live, page, to_html
 from adaptive_eval.views.reading import Attachment, files_mark, is_running
 from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.trials import no_targets
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at the least: a running process stores a snapshot about every second."""
