@@ -15,6 +15,8 @@ from adaptive_eval.store.reader import RunReader
 
 _QUESTIONS = 10
 
+_SUSPECT_GAP = 0.5  # by how much the lower half of the board is better on a suspect question
+
 _AGREEMENT = 0.03  # rounds weight the trials of a question, which moves a score from the plain mean
 
 _LATENCIES = 500_000  # trials that quantiles of latency are taken over: of more, every so many-th
@@ -168,6 +170,21 @@ def _quantiles(latency: npt.NDArray[np.float64] | None) -> tuple[float | None, f
 def hardest(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
     """Return the questions that were answered right least often."""
     return sorted(questions, key=lambda one: (one.correct, -one.trials))[:_QUESTIONS]
+
+
+def suspect(questions: Sequence[QuestionAccount]) -> list[tuple[QuestionAccount, str]]:
+    """Return questions whose right answer may be wrong, and why, the most suspect first."""
+    found = []
+    for one in questions:
+        shares = [right / trials for trials, right in one.by_model if trials]
+        half = len(shares) // 2
+        gap = sum(shares[-half:]) / half - sum(shares[:half]) / half if half else 0.0
+        if one.correct == 0.0:
+            found.append((1.0, one, "no model right"))
+        elif gap >= _SUSPECT_GAP:
+            found.append((gap, one, "weak models right, strong ones wrong"))
+    found.sort(key=lambda each: -each[0])
+    return [(one, why) for _, one, why in found]
 
 
 def most_apart(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:

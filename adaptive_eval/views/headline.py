@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -32,8 +33,8 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
     separated, and models are "tied" only where the tie was declared.
     """
-    if names is not None and any(name != shown for name, shown in names.items()):
-        results = _renamed(results, names)
+    if names is not None:
+        return _renamed(headline(results), names)
     if not results.models:
         return "No model has been run."
     if results.trials == 0:
@@ -53,15 +54,12 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     )
 
 
-def _renamed(results: Results, names: Mapping[str, str]) -> Results:
-    return replace(
-        results,
-        models=tuple(replace(line, model=names[line.model]) for line in results.models),
-        pairs=tuple(
-            replace(pair, first=names[pair.first], second=names.get(pair.second, pair.second))
-            for pair in results.pairs
-        ),
-    )
+def _renamed(sentence: str, names: Mapping[str, str]) -> str:
+    """Put labels in the place of names, the longest first."""
+    cut = sorted((name for name in names if names[name] != name), key=len, reverse=True)
+    if not cut:
+        return sentence
+    return re.sub("|".join(map(re.escape, cut)), lambda found: names[found.group()], sentence)
 
 
 def _best_words(results: Results) -> str:

@@ -213,9 +213,8 @@ def cut(text: str, width: int) -> str:
 def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Return a label of at most `width` cells for every name, no two alike.
 
-    Names are cut at the end where that keeps them apart, else in the middle or at the start (vendors put what
-    distinguishes their models last), then the same without what all names have in common at either end; and
-    where even that is not enough they are numbered.
+    Names are cut in the middle where that keeps them apart, else at the start or the end, then the same
+    without what all names have in common at either end; where even that is not enough they are numbered.
 
     Examples
     --------
@@ -227,7 +226,7 @@ def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     shown = {name: inert(name) for name in names}
     core = _without_common_ends(shown)
     for texts in (shown, core):
-        for shorten in (cut, _cut_middle, _cut_start):
+        for shorten in (_cut_middle, _cut_start, cut):
             labels = {name: shorten(text, width) for name, text in texts.items()}
             if len(set(labels.values())) == len(labels):
                 return labels

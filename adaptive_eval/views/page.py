@@ -11,19 +11,18 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
 
-from adaptive_eval import __version__
 from adaptive_eval.core.results import PairForecast, Results
 from adaptive_eval.views import phrases
-from adaptive_eval.views.accounts import hardest, most_apart
+from adaptive_eval.views.accounts import hardest, most_apart, suspect
 from adaptive_eval.views.details import CONFIG
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, md
+from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, inert, md
 from adaptive_eval.views.numbers import NOTHING
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.views.plots import (
@@ -75,7 +74,13 @@ def shown(value: Any) -> Any:
     """
     if value is None:
         return NOTHING
-    return clipped(value, _TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _short(value) if len(value) <= _NAME else clipped(value, _TEXT)
+
+
+_short = lru_cache(10_000)(inert)
+"""Names and figures, which stand in many places of a page."""
 
 
 @cache
@@ -98,10 +103,9 @@ def _pages() -> tuple[Environment, Environment]:
     plain.filters |= {"md": md, "unordered": frozenset}
     plain.globals |= public(phrases) | words
     plain.globals |= {
-        "app_version": __version__,
         "style": style,
         "style_source": style_source,
-        "brief": partial(clipped, most=_NAME),
+        "brief": lru_cache(10_000)(partial(clipped, most=_NAME)),
         "lines_of": _lines,
         "block": _block,
         "with_code": _with_code,
@@ -142,6 +146,7 @@ def shared_context(summary: Summary) -> dict[str, Any]:
         "asked": len(questions),
         "hard": hardest(questions),
         "apart": most_apart(questions),
+        "suspects": suspect(questions),
         "rankings": ranking_rows(details.rankings) if details.rankings else [],
         "paper_markdown": paper_markdown(summary),
         "paper_latex": paper_latex(summary),
@@ -153,14 +158,16 @@ def to_html(summary: Summary, live: Live | None = None) -> str:
     """Return the report as one self-contained HTML page, or as the live page."""
     results, details = summary.results, summary.known
     questions = details.questions or ()
+    context = shared_context(summary)
     scores = [value for line in results.models for value in (line.low, line.score, line.high)]
-    compared = [pair for pair in results.pairs if pair.kind != "width"]
+    drawn = (*context["pairs"].shown, *(one.pair for one in summary.open_pairs[:MOST_OPEN]))
+    compared = [pair for pair in drawn if pair.kind != "width"]
     differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
     label = distinct_labels((line.model for line in results.models), LABEL)
     truncated = sum(account.truncated for account in details.models)
     return page(
         "report.html",
-        **shared_context(summary),
+        **context,
         live=live,
         label=label,
         verdict=headline(results, label) if results.models else summary.headline,

@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from adaptive_eval import __version__
 from adaptive_eval.core.results import Decision, ModelResult, Results, StopVerdict
 from adaptive_eval.errors import SessionError
 from adaptive_eval.views import budgets, numbers, verdicts
@@ -27,7 +28,7 @@ def environment() -> Environment:
     )
     for module in (numbers, verdicts, budgets):
         made.globals.update(public(module))
-    made.globals.update(inert=inert, describe=describe, say=say, said=said)
+    made.globals.update(app_version=__version__, inert=inert, describe=describe, say=say, said=said)
     return made
 
 

@@ -55,7 +55,8 @@ def rank_column(results: Results) -> RankColumn:
         of = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
         return RankColumn("rank", f"{_RANKS} {_SCORE}", of, True)
     seen = [flipped(pair) if pair.first == baseline else pair for pair in results.pairs]
-    found = {**{pair.first: _PAIR[pair.verdict] for pair in seen}, baseline: "baseline"}
+    found = {pair.first: _PAIR[pair.verdict] for pair in seen}
+    found[baseline] = "compared" if _is_new(results, baseline) else "baseline"
     about = f"Verdict: against {baseline}. The others are not compared with each other and have no ranks."
     return _verdicts(results, found, about)
 
@@ -74,6 +75,12 @@ def _baseline(results: Results, models: list[str]) -> str | None:
         return None
     common = set.intersection(*({pair.first, pair.second} for pair in pairs))
     return common.pop() if len(common) == 1 else None
+
+
+def _is_new(results: Results, model: str) -> bool:
+    """Return whether a model is new: it is asked, and the others are results of earlier runs."""
+    earlier = {line.model for line in results.models if line.state == "reference"}
+    return bool(earlier) and model not in earlier
 
 
 VOUCHED = "the verdict rests on deterministic: true"
@@ -121,6 +128,16 @@ lies between -0.081 and +0.141'
     shown = fixed if kind == "width" else signed
     like = f"on questions like these it lies between {shown(low)} and {shown(high)}"
     return f"exact on these questions ({VOUCHED}); {like}"
+
+
+def exact_pairs(results: Results) -> list[PairResult]:
+    """Return the pairs whose difference is known on these questions."""
+    return [pair for pair in results.pairs if pair.exact]
+
+
+def needed_kinds(results: Results) -> list[ContrastKind]:
+    """Return the kind of every open contrast that the goal needs."""
+    return [pair.kind for pair in results.pairs if pair.verdict == "open" and pair.needed]
 
 
 _FAMILIES = {
@@ -209,24 +226,9 @@ def oriented(pair: PairResult) -> PairResult:
 
 
 def model_order(results: Results) -> tuple[ModelResult, ...]:
-    """Return the models, best first; of neighbours that are declared tied, the order is that of the config.
-
-    So rows of tied models do not change places with every answer.
-    """
-    lines = sorted(results.models, key=lambda line: line.rank)
-    place = {line.model: number for number, line in enumerate(results.models)}
-    tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
-    ordered: list[ModelResult] = []
-    for line in lines:
-        at = len(ordered)
-        while (
-            at
-            and frozenset((ordered[at - 1].model, line.model)) in tied
-            and place[line.model] < place[ordered[at - 1].model]
-        ):
-            at -= 1
-        ordered.insert(at, line)
-    return tuple(ordered)
+    """Return the models, best first; models of one rank by their score."""
+    scores = {line.model: line.score or 0.0 for line in results.models}
+    return tuple(sorted(results.models, key=lambda line: (line.rank, -scores[line.model])))
 
 
 def decided_trials(results: Results) -> int:

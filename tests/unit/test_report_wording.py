@@ -90,14 +90,14 @@ HEADLINES = {
         with_verdicts(FINISHED, oak_elm="tie", elm_ash="better"),
         "oak and elm are tied within ±0.05, ahead of all others; 10 of 10 pairs resolved after 5,650 trials.",
     ),
-    "one group, whatever its order": (
+    "one group, in the order of its scores": (
         ranked(TIED_TOP, oak=3, elm=1, ash=2),
-        "oak, elm and ash are tied within ±0.05, ahead of all others; "
+        "elm, ash and oak are tied within ±0.05, ahead of all others; "
         "10 of 10 pairs resolved after 5,650 trials.",
     ),
-    "tied models in the order of the config": (
+    "tied models in the order of their scores": (
         ranked(FINISHED, elm=3, ash=2),
-        "oak is ahead of all others; elm and ash are tied within ±0.05; "
+        "oak is ahead of all others; ash and elm are tied within ±0.05; "
         "10 of 10 pairs resolved after 5,650 trials.",
     ),
     "a leader that is not separated from all": (
