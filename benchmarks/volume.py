@@ -155,7 +155,7 @@ READINGS = {
     "export to JSON Lines": EXPORT + "look = lambda: run_tables.write_jsonl(rows(), open('/dev/null', 'w'))",
 }
 LOOKS = {
-    "first look of the page": "from adaptive_eval.views.web.watch import Watch\nlook = Watch(run).page",
+    "first look of the page": "from adaptive_eval.views.web_runs import Watch\nlook = Watch(run).page",
     "report": "from adaptive_eval.views.files import write_reports\nlook = lambda: write_reports(run)",
     "newest 50 trials": "look = lambda: list(reader.trials(newest_first=True, limit=50))",
     "requests without an answer": "look = reader.unanswered",

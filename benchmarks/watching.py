@@ -44,7 +44,7 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialOutcome, TrialRequest, Usage
-from adaptive_eval.views.web.watch import Watch
+from adaptive_eval.views.web_runs import Watch
 
 MODELS, QUESTIONS = 20, 500
 STEPS = 25

@@ -16,7 +16,7 @@ from adaptive_eval.stops import INTERRUPTED, STOPS
 
 if TYPE_CHECKING:
     from adaptive_eval.views.summary import Summary
-    from adaptive_eval.views.web.folder import RunRow
+    from adaptive_eval.views.web_runs import RunRow
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the run."""
@@ -141,7 +141,7 @@ def _watch(views: Iterator[Summary], run: Path, display: str | None, bayes: bool
 
 
 def _list(folder: Path, as_json: bool) -> None:
-    from adaptive_eval.views.web.folder import open_folder
+    from adaptive_eval.views.web_runs import open_folder
 
     for row in open_folder(folder).rows():
         click.echo(json.dumps(_row_data(row)) if as_json else _row_line(row))
@@ -188,7 +188,7 @@ def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str 
 
 
 def _serve(run: Path, host: str, port: int) -> None:
-    from adaptive_eval.views.web.app import is_loopback, serve
+    from adaptive_eval.views.web_app import is_loopback, serve
 
     def announce(address: str) -> None:
         click.echo(f"Open {address}")

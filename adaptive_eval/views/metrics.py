@@ -142,25 +142,26 @@ def _run(at: float, elapsed: float, results: Results) -> Iterator[Metric]:
         yield _gauge(f"budget_{what}", words, _BUDGET_LABELS, figures)
 
 
+_OF_MODELS = (
+    (_counter, "trials", "trials", "Trials that count."),
+    (_counter, "issued_trials", "issued", "Trials issued."),
+    (_counter, "missing_trials", "missing", "Trials without an answer."),
+    (_counter, "prompt_tokens", "prompt_tokens", "Prompt tokens charged."),
+    (_counter, "completion_tokens", "completion_tokens", "Answer tokens charged."),
+    (_counter, "cost_usd", "usd", "Cost in US dollars."),
+    (_gauge, "score", "score", "Mean over questions, which decides."),
+    (_gauge, "score_low", "low", "Lower end of the score's anytime interval."),
+    (_gauge, "score_high", "high", "Upper end of the score's anytime interval."),
+    (_gauge, "rank_low", "rank_low", "Best rank that the verdicts leave."),
+    (_gauge, "rank_high", "rank_high", "Worst rank that the verdicts leave."),
+)
+
+
 def _models(lines: Sequence[ModelResult]) -> Iterator[Metric]:
     asked = [line for line in lines if line.state != "reference"]
-    for name, field, words in (
-        ("trials", "trials", "Trials that count."),
-        ("issued_trials", "issued", "Trials issued."),
-        ("missing_trials", "missing", "Trials without an answer."),
-        ("prompt_tokens", "prompt_tokens", "Prompt tokens charged."),
-        ("completion_tokens", "completion_tokens", "Answer tokens charged."),
-        ("cost_usd", "usd", "Cost in US dollars."),
-    ):
-        yield _counter(name, words, "model", (((line.model,), getattr(line, field)) for line in asked))
-    for name, field, words in (
-        ("score", "score", "Mean over questions, which decides."),
-        ("score_low", "low", "Lower end of the score's anytime interval."),
-        ("score_high", "high", "Upper end of the score's anytime interval."),
-        ("rank_low", "rank_low", "Best rank that the verdicts leave."),
-        ("rank_high", "rank_high", "Worst rank that the verdicts leave."),
-    ):
-        yield _gauge(name, words, "model", (((line.model,), getattr(line, field)) for line in lines))
+    for family, name, field, words in _OF_MODELS:
+        of = asked if family is _counter else lines
+        yield family(name, words, "model", (((line.model,), getattr(line, field)) for line in of))
     states = (((line.model, line.state), 1.0) for line in lines)
     waits = (((line.model, other), 1.0) for line in lines for other in line.waits_for)
     yield _gauge("model_waits", "1 where a model waits for another's answers.", "model other", waits)
@@ -199,14 +200,16 @@ def _outlook(results: Results) -> Iterator[Metric]:
             yield _gauge(f"forecast_{name}", words, "quantile", rows)
 
 
+_OF_ENDPOINTS = {
+    "in_flight": "Requests in flight.",
+    "limit": "Most requests in flight.",
+    "requests_per_second": "Requests a second, over the last minute.",
+    "tokens_per_second": "Answer tokens a second, over the last minute.",
+}
+
+
 def _endpoints(endpoints: Sequence[EndpointHealth]) -> Iterator[Metric]:
-    gauges = {
-        "in_flight": "Requests in flight.",
-        "limit": "Most requests in flight.",
-        "requests_per_second": "Requests a second, over the last minute.",
-        "tokens_per_second": "Answer tokens a second, over the last minute.",
-    }
-    for name, words in gauges.items():
+    for name, words in _OF_ENDPOINTS.items():
         rows = (((one.model, one.endpoint), getattr(one, name)) for one in endpoints)
         yield _gauge(f"endpoint_{name}", words, "model endpoint", rows)
     usable = (((one.model, one.endpoint), float(one.state in ("in", "probation"))) for one in endpoints)

@@ -47,7 +47,7 @@ _QUESTIONS = 2_000
 MOST_OPEN = 20
 """Open pairs that a page lists with their progress."""
 
-LABEL = 40
+LABEL = 32
 """Cells that a model's name takes at most; all of it appears on hover, and in report.json."""
 
 

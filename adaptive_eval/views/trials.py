@@ -11,6 +11,7 @@ from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.trial import Completion, sent_messages, shown_call, shown_message
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.views.inert import Block, as_text, block, excerpt, inert
+from adaptive_eval.views.sentences import said
 
 ALONE, SETTINGS = 200_000, 3_000
 """Characters shown of a prompt or an answer, and of a request."""
@@ -134,50 +135,36 @@ def sample_lines(
     record: TrialRecord, categories: Sequence[str] = (), target: str | None = None, *, full: bool = False
 ) -> Iterator[str]:
     """Yield one trial as lines for a terminal; text of models is inert."""
-    request, answer, score = record.request, record.completion, record.score
-    place = f"{request.key.model} · {request.task}/{request.question} · step {request.key.index}"
+    answer, score = record.completion, record.score
     if answer is None or score is None:
-        yield inert(f"{place} · missing")
-        yield f"  why        {inert(record.missing or '')}"
+        yield from said("samples.missing", record)
         return
-    name = _name(score.category, categories)
-    what = "unscored" if score.category is None else f"category {score.category}"
-    after = " · after the stop" if record.after_stop else ""
-    yield inert(f"{place} · {what}{f' ({name})' if name else ''}{after}")
+    yield from said("samples.head", record, _name(score.category, categories))
+    for label, text in _parts(record, answer):
+        shown = text if full else excerpt(text, _HEAD, _TAIL)
+        for number, line in enumerate(shown.splitlines() or [""]):
+            yield f"  {inert(label)[:9] if number == 0 else '':<9}  {inert(line)}"
+    yield from said("samples.score", score, target)
+
+
+def _parts(record: TrialRecord, answer: Completion) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a trial with their labels: the request, calls of a solver, and the answer."""
     for message in sent_messages(record.sent):
-        yield from _block(str(message.get("role", "prompt")), shown_message(message), full)
+        yield str(message.get("role", "prompt")), shown_message(message)
     for number, call in enumerate(answer.calls, start=1):
         asked = [f"{message.get('role')}: {shown_message(message)}" for message in call["messages"]]
-        said = [call["text"], *map(shown_call, call.get("tool_calls", ()))]
-        yield from _block(f"call {number}", "\n".join([*asked, *filter(None, said)]), full)
+        replies = [call["text"], *map(shown_call, call.get("tool_calls", ()))]
+        yield f"call {number}", "\n".join([*asked, *filter(None, replies)])
     if answer.reasoning:
-        yield from _block("reasoning", answer.reasoning, full)
+        yield "reasoning", answer.reasoning
     if answer.text or not answer.tool_calls:
-        yield from _block("answer", answer.text, full)
+        yield "answer", answer.text
     for call in answer.tool_calls:
-        yield from _block("calls", shown_call(call), full)
-    found = "nothing" if score.extracted is None else inert(score.extracted)
-    yield f"  extracted  {found}" + ("" if target is None else f"   target {inert(target)}")
-    yield f"  why        {inert(score.reason)}"
-    figures = ", ".join(f"{name} {_figure(value)}" for name, value in score.signals.items())
-    yield f"  signals    {inert(figures)}"
-
-
-def _block(label: str, text: str, full: bool) -> Iterator[str]:
-    shown = text if full else excerpt(text, _HEAD, _TAIL)
-    for number, line in enumerate(shown.splitlines() or [""]):
-        head = inert(label)[:9] if number == 0 else ""
-        yield f"  {head:<9}  {inert(line)}"
+        yield "calls", shown_call(call)
 
 
 def _name(category: int | None, categories: Sequence[str]) -> str | None:
     return categories[category] if category is not None and category < len(categories) else None
-
-
-def _figure(value: object) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 Kind: TypeAlias = Literal["right", "wrong", "unparsed"]

@@ -31,8 +31,8 @@ from starlette.testclient import TestClient
 from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.codec import unpack
-from adaptive_eval.views.web.app import create_app
-from adaptive_eval.views.web.folder import open_folder
+from adaptive_eval.views.web_app import create_app
+from adaptive_eval.views.web_runs import open_folder
 
 KEY = "sk-Q7/x+2d9=correct horse&battery%staple"
 """A key with characters that JSON, URLs and shells write in other ways."""

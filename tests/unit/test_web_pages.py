@@ -13,8 +13,8 @@ from test_report_html import Page
 
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.page import to_html
-from adaptive_eval.views.web.app import create_app
-from adaptive_eval.views.web.folder import Folder
+from adaptive_eval.views.web_app import create_app
+from adaptive_eval.views.web_runs import Folder
 
 HOSTILE = "/secret/runs/host'ile%20%3Cb%3E/"
 

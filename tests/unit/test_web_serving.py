@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.web.app import create_app
-from adaptive_eval.views.web.folder import LIST_EVERY, Folder, open_folder
-from adaptive_eval.views.web.watch import LOOK_EVERY, SHARE, Watch
+from adaptive_eval.views.web_app import create_app
+from adaptive_eval.views.web_runs import LIST_EVERY, LOOK_EVERY, SHARE, Folder, Watch, open_folder
 
 
 @pytest.fixture

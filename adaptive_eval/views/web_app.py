@@ -32,7 +32,7 @@ from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
 from adaptive_eval.views.trials import prompt_text, shown_trial
-from adaptive_eval.views.web.folder import Folder, open_folder
+from adaptive_eval.views.web_runs import Folder, open_folder
 
 
 def content_security_policy() -> str:
@@ -134,7 +134,7 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-_STATIC = Path(__file__).parent.parent / "static"
+_STATIC = Path(__file__).parent / "static"
 _LARGEST = 2**63 - 1  # as far as the run file counts
 _MOST_ATTEMPTS = 50
 
