@@ -1,6 +1,6 @@
 """What the engine and the store cost beside the client: requests per second and CPU per trial.
 
-Four ways to get the same number of answers from the same server (the mimic at zero latency, or a canned
+Five ways to get the same number of answers from the same server (the mimic at zero latency, or a canned
 answer with ``--server canned``), each in a process of its own, in turns. The median of the rates counts, and
 the least CPU time: a busy machine can only raise it.
 
@@ -11,6 +11,8 @@ create    what one writes first: workers that await ``client.chat.completions.cr
 endpoint  the same workers over our endpoint alone
 runner    the engine: our endpoint, a session that asks for trials in order, a real run file that is synced
           to the disk with every commit, snapshots every second
+command   the whole command, ``adaptive-eval run``, of two models with the goal budget: its start, decisions,
+          scorer, forecast and report included
 
 With ``--harnesses PYTHON``, an interpreter that has lm-eval[api], inspect-ai and openai, also their request
 phases on the same server (``benchmarks/harnesses.py``; Inspect with a tenth of the trials).
@@ -43,7 +45,7 @@ from typing import Any
 from canned_server import canned_server
 
 from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
@@ -55,7 +57,7 @@ from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, T
 MODEL = "canned"
 QUESTIONS = 100
 SAMPLING = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 1024}
-WAYS = ("aiohttp", "create", "endpoint", "runner")
+WAYS = ("aiohttp", "create", "endpoint", "runner", "command")
 HARNESSES = ("lm-eval", "inspect")
 
 
@@ -220,6 +222,40 @@ async def runner(url: str, in_flight: int, trials: int) -> dict[str, float]:
     }
 
 
+CONFIG = """
+name: bench
+models:
+  - {{name: one, model: {model}, endpoints: ["{url}"], concurrency: {each}, sampling: {sampling}}}
+  - {{name: two, model: {model}, endpoints: ["{url}"], concurrency: {each}, sampling: {sampling}}}
+tasks: [{{name: cows, dataset: cows.jsonl, prompt: "{{input}}", scorer: numeric}}]
+goal: budget
+budget: {{trials: {trials}}}
+"""
+
+
+def whole_command(url: str, in_flight: int, trials: int) -> dict[str, float]:
+    """Run the command in a process of its own; the CPU time is that of the whole process."""
+    rows = [{"id": f"q{number}", "input": prompt(number), "target": "4"} for number in range(QUESTIONS)]
+    sampling = json.dumps(SAMPLING)
+    text = CONFIG.format(url=url, model=MODEL, each=in_flight // 2, sampling=sampling, trials=trials)
+    with tempfile.TemporaryDirectory(dir=".") as directory:
+        Path(directory, "cows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        Path(directory, "config.yaml").write_text(text)
+        program = Path(sys.executable).with_name("adaptive-eval")
+        before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        done = subprocess.run(
+            [program, "run", "config.yaml", "--display", "none"],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+        )
+        wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode not in (0, 3):
+            raise SystemExit(done.stdout + done.stderr)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"rate": trials / wall, "cpu": 1000 * cpu / trials, "memory": after.ru_maxrss / 1024}
+
+
 class _Counting:
     """The store, with its commits counted and timed."""
 
@@ -258,6 +294,8 @@ def mimic_server() -> Iterator[str]:
 
 
 def one(way: str, url: str, in_flight: int, trials: int, profile: bool) -> dict[str, float]:
+    if way == "command":
+        return whole_command(url, in_flight, trials)
     measure = {"aiohttp": bare, "create": create, "endpoint": endpoint_alone, "runner": runner}[way]
     if not profile:
         return asyncio.run(measure(url, in_flight, trials))

@@ -13,7 +13,7 @@ from typing import Any, Self
 from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.build.stored_answers import StoredAnswers
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring

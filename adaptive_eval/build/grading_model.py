@@ -13,7 +13,7 @@ from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.core.account import NOTHING, PICODOLLARS, Account, Amount
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.spec import BudgetSpec, Price
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
 from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError

@@ -12,10 +12,14 @@ from adaptive_eval.build.open_files import concurrency_within, most_connections
 from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import AUTO_CONCURRENCY, ModelConfig
-from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
+from adaptive_eval.endpoints.apis import (
+    AnthropicMessages,
+    OpenAIChat,
+    OpenAICompletions,
+    OpenAIResponses,
+)
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions, OpenAIResponses
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.limits import (
@@ -24,11 +28,11 @@ from adaptive_eval.engine.limits import (
     BatchRounds,
     ConcurrencyLimit,
     FixedConcurrency,
+    RateLimit,
     ServerLimits,
 )
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
-from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError

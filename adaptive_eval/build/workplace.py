@@ -19,7 +19,7 @@ from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.errors import WorkersLost
 from adaptive_eval.executors.remote import RemoteExecutor
-from adaptive_eval.executors.worker_protocol import Setup
+from adaptive_eval.executors.worker import Setup
 
 _PACE = 0.005
 """Seconds between two batches of results, for each worker: so there are 200 batches a second in all."""

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 
 from adaptive_eval.endpoints import server_info
 from adaptive_eval.endpoints.answer import chat_text, read_completions
+from adaptive_eval.endpoints.batch_interfaces import OpenAIBatches
 from adaptive_eval.endpoints.batches import Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange, bearer
 from adaptive_eval.endpoints.failures import pause_after
-from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.endpoints.server_info import Probe, context_length, model_ids, not_served
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.endpoints.transport import body_limit

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
 from typing import Literal, TypeAlias
 
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.store.records import FEWER_CHOICES, EndpointHealth
 from adaptive_eval.trial import Completion
 
-WINDOW = 60
-"""Seconds over which rates and latencies are taken."""
-
-_GROWTH = math.log(1.04)
-"""Latencies are counted in classes 4 % wide, so a percentile is within 2 % of the true one."""
+WINDOW, RECENT = 60.0, 1000
+"""Rates and latencies are those of the answers of so many seconds, and of so many answers at most."""
 
 NO_USAGE, IMPOSSIBLE_USAGE = "no_usage", "impossible_usage"
 """Counted among the errors: an answer that reports no tokens, which a token budget cannot see; one that
 reports more than can be, which counts as no report."""
-
-
-@dataclass(slots=True)
-class _Second:
-    """Counts of one second."""
-
-    start: int
-    answers: int = 0
-    tokens: int = 0
-    latencies: Counter[int] = field(default_factory=Counter)
 
 
 class HealthMonitor:
@@ -54,7 +40,8 @@ class HealthMonitor:
         self.longest = 0.0  # seconds of the longest answer
         self.last = -math.inf  # monotonic seconds of the last answer
         self._first: float | None = None
-        self._seconds: deque[_Second] = deque()
+        # when the latest answers came, how long they took, and their tokens
+        self._recent: deque[tuple[float, float, int]] = deque(maxlen=RECENT)
         self._errors: Counter[str] = Counter()
 
     def answered(self, completion: Completion, *, now: float) -> None:
@@ -62,10 +49,9 @@ class HealthMonitor:
         self.answers += 1
         self.longest = max(self.longest, completion.latency)
         self.last = now
-        second = self._second(now)
-        second.answers += 1
-        second.tokens += completion.paid.total_tokens
-        second.latencies[_latency_class(completion.latency)] += 1
+        if self._first is None:
+            self._first = now
+        self._recent.append((now, completion.latency, completion.paid.total_tokens))
         if completion.usage.total_tokens == 0:
             self._errors[IMPOSSIBLE_USAGE if completion.impossible_usage else NO_USAGE] += 1
 
@@ -85,54 +71,32 @@ class HealthMonitor:
 
     def health(self, *, now: float, in_flight: int, limit: int, state: str = "in") -> EndpointHealth:
         """Return the figures at time `now`."""
-        self._forget(now)
-        first = now if self._first is None else self._first
-        # A rate over less than a second says nothing.
-        span = max(1.0, min(float(WINDOW), now - first))
-        latencies: Counter[int] = Counter()
-        for second in self._seconds:
-            latencies.update(second.latencies)
+        recent, latest = self._recent, now - WINDOW
+        while recent and recent[0][0] <= latest:
+            recent.popleft()
+        since = now if self._first is None else max(self._first, latest)
+        if len(recent) == RECENT:
+            since = recent[0][0]
+        span = max(1.0, now - since)  # a rate over less than a second says nothing
+        latencies = sorted(latency for _, latency, _ in recent)
         return EndpointHealth(
             model=self._model,
             endpoint=self._endpoint,
             in_flight=in_flight,
             limit=limit,
             answered=self.answers,
-            requests_per_second=sum(second.answers for second in self._seconds) / span,
-            tokens_per_second=sum(second.tokens for second in self._seconds) / span,
+            requests_per_second=len(recent) / span,
+            tokens_per_second=sum(tokens for _, _, tokens in recent) / span,
             p50=_percentile(latencies, 0.50),
             p95=_percentile(latencies, 0.95),
             errors=dict(self._errors),
             state=state,
         )
 
-    def _second(self, now: float) -> _Second:
-        if self._first is None:
-            self._first = now
-        start = math.floor(now)
-        if not self._seconds or self._seconds[-1].start != start:
-            self._seconds.append(_Second(start))
-            self._forget(now)
-        return self._seconds[-1]
 
-    def _forget(self, now: float) -> None:
-        while self._seconds and self._seconds[0].start + WINDOW <= now:
-            self._seconds.popleft()
-
-
-def _latency_class(latency: float) -> int:
-    return round(math.log(max(latency, 1e-4)) / _GROWTH)
-
-
-def _percentile(classes: Counter[int], share: float) -> float | None:
+def _percentile(latencies: Sequence[float], share: float) -> float | None:
     """Return the smallest latency that at least `share` of the answers do not exceed."""
-    wanted = share * classes.total()
-    seen = 0
-    for number in sorted(classes):
-        seen += classes[number]
-        if seen >= wanted:
-            return math.exp(number * _GROWTH)
-    return None
+    return latencies[math.ceil(share * len(latencies)) - 1] if latencies else None
 
 
 State: TypeAlias = Literal["in", "probation", "out", "refused"]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.limits import ConcurrencyLimit
+from adaptive_eval.engine.limits import ConcurrencyLimit, RateLimit
 from adaptive_eval.engine.pool import Pool
 from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
-from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError

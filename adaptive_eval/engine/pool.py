@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.health import HealthMonitor, Presence
-from adaptive_eval.engine.limits import AdaptiveConcurrency, Server
+from adaptive_eval.engine.limits import AdaptiveConcurrency, RateLimit, Rates, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint, QueueingEndpoint
-from adaptive_eval.engine.rates import RateLimit, Rates
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Completion
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.answer_watch import AnswerWatch
-from adaptive_eval.engine.clock import Deadlines, SystemClock
+from adaptive_eval.engine.clock import Deadlines, Pace, SystemClock
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import (
     Attempted,
@@ -30,7 +30,6 @@ from adaptive_eval.engine.in_flight import InFlightTrials, Unlogged
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
 from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pace import Pace
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import SessionError, UsageError

@@ -22,8 +22,7 @@ import adaptive_eval
 import scorio
 from adaptive_eval.errors import UsageError, WorkersLost
 from adaptive_eval.executors.remote import WorkerGone
-from adaptive_eval.executors.worker import Worker
-from adaptive_eval.executors.worker_protocol import Event, Job, Setup
+from adaptive_eval.executors.worker import Event, Job, Setup, Worker
 from adaptive_eval.library import library
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from adaptive_eval.errors import (
     UsageError,
     WorkersLost,
 )
-from adaptive_eval.executors.worker_protocol import Answered, Event, Failed, Job, Scored
+from adaptive_eval.executors.worker import Answered, Event, Failed, Job, Scored
 from adaptive_eval.trial import Completion, Message, Score, TrialKey, TrialRequest
 
 _CHUNK = 64

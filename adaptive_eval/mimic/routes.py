@@ -40,12 +40,12 @@ from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, ModelSpec, faul
 from adaptive_eval.mimic.requests import (
     ApiError,
     ChatRequest,
+    Response,
     cut_off,
     draw_samples,
     parse_request,
     prompt_tokens,
 )
-from adaptive_eval.mimic.response import Response
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from adaptive_eval.config.document import write_document
 from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.config.short_forms import benchmarks
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_apart

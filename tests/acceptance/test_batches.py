@@ -25,9 +25,8 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.endpoints.anthropic_batches import AnthropicBatches
+from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
-from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.engine.limits import BatchRounds
 from adaptive_eval.mimic.mimic_spec import FaultSpec, LatencySpec
 from adaptive_eval.mimic.process import MimicProcess

@@ -12,11 +12,10 @@ from command_line import ROOT, in_process, mimic_spec, quickstart, trials, write
 from ruamel.yaml import YAML
 
 from adaptive_eval.endpoints.answer import read_completions
-from adaptive_eval.endpoints.anthropic_batches import AnthropicBatches
-from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
+from adaptive_eval.endpoints.apis import AnthropicMessages
+from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange
-from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec

@@ -11,7 +11,7 @@ import zlib
 import pytest
 from scripted_http import Request, completion, reply, serving
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.trial import Message

@@ -10,7 +10,7 @@ from scripted_http import completion, reply, serving
 
 from adaptive_eval.build.model_clients import endpoints_of
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, UsageError
 from adaptive_eval.trial import Message
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from whole_mimic import WholeMimic
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, MimicSpec, ModelSpec
 from adaptive_eval.trial import Message

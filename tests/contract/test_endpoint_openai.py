@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 from scripted_http import completion, continuation, hang, raw, refusing, reply, reset, serving
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Message
@@ -405,13 +405,13 @@ def test_a_failed_request_for_several_answers_is_one_failure(api):
 
 def test_openai_is_not_imported_before_it_is_used():
     code = (
-        "import sys; from adaptive_eval.endpoints.openai_apis import OpenAIChat; "
+        "import sys; from adaptive_eval.endpoints.apis import OpenAIChat; "
         "OpenAIChat('http://h/v1', 'm').body([], seed=1); "
         "print([name for name in ('openai', 'httpx2', 'aiohttp', 'pydantic') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    code = "from adaptive_eval.endpoints.openai_apis import OpenAICompletions; " + code.replace(
+    code = "from adaptive_eval.endpoints.apis import OpenAICompletions; " + code.replace(
         "OpenAIChat(", "OpenAICompletions("
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import pytest
 from scripted_http import completion, reply, serving
 from whole_mimic import WholeMimic
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.parameter_probe import (
     REQUESTS,
     TOKENS,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from scripted_http import refusing, reply, serving
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}

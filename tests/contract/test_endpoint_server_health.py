@@ -6,7 +6,7 @@ import pytest
 from scripted_http import hang, refusing, reply, reset, serving
 
 from adaptive_eval.endpoints import server_info
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 
 
 def alive(handler, prefix=""):

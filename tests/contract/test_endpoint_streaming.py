@@ -7,7 +7,7 @@ import pytest
 from scripted_http import reply, serving
 from whole_mimic import WholeMimic
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import (
     FaultSpec,

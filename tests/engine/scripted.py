@@ -13,9 +13,8 @@ from owned_clock import OwnedClock
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
+from adaptive_eval.engine.limits import FixedConcurrency, RateLimit, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError

@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_eval.engine.rates import MINUTE, RateLimit, Rates, SlidingWindow
+from adaptive_eval.engine.limits import MINUTE, RateLimit, Rates, SlidingWindow
 
 
 @settings(max_examples=200)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from scripted import Prompts, ScoreByStep, ScriptedController, ScriptedEndpoint
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.ledger import ThreadCommitter
 from adaptive_eval.engine.limits import FixedConcurrency

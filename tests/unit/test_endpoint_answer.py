@@ -16,7 +16,7 @@ from adaptive_eval.endpoints.answer import (
     read_usage,
     share_usage,
 )
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.redaction import Redactor, shorten, storable
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError

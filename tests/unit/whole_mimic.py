@@ -16,7 +16,7 @@ from adaptive_eval.mimic.delivery import Exchange
 from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.prose import tokenize
-from adaptive_eval.mimic.response import Response
+from adaptive_eval.mimic.requests import Response
 from adaptive_eval.mimic.routes import MimicServer, application, completions_route
 from adaptive_eval.mimic.serving import main
 

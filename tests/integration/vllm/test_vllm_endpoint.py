@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from vllm_server import VllmServer
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, probe_parameters
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError

@@ -13,7 +13,7 @@ from typing import Any
 
 from vllm_server import VllmServer
 
-from adaptive_eval.endpoints.openai_apis import OpenAIChat
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import Message
