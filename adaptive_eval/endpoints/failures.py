@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -312,43 +313,40 @@ def from_connection(
     >>> error.kind, str(error)
     ('connection', 'http://gpu1:8000/v1: connection refused')
     """
+    causes = tuple(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _PASSING_TLS):
+            words = shorten(redact(f"TLS failed: {_tls_words(cause)}"))
+            return PermanentEndpointError(f"{url}: {words}", kind="connection")
+        for classes, kind, words in _client_failures():
+            if isinstance(cause, classes):
+                said = shorten(redact(words.format(cause=cause)))
+                fails = PermanentEndpointError if kind == "bad_request" else TransientEndpointError
+                return fails(f"{url}: {said}", kind=kind)
+        if isinstance(cause, OSError) and cause.errno in _OS_WORDS:
+            kind = "dropped" if cause.errno in _AFTER_SENDING else "connection"
+            return TransientEndpointError(f"{url}: {_OS_WORDS[cause.errno]}", kind=kind)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return TransientEndpointError(f"{url}: no connection within {connect_timeout:g} s", kind="timeout")
+    said = next((str(cause) for cause in causes if str(cause)), type(error).__name__)
+    return TransientEndpointError(f"{url}: {shorten(redact(said))}", kind="connection")
+
+
+@cache
+def _client_failures() -> tuple[tuple[type[Exception], str, str], ...]:
+    """Return what each exception of the client means: its kind and words; the first that fits counts."""
     import aiohttp
 
-    causes = tuple(_causes(error))
-    outermost = next((cause for cause in causes if str(cause)), error)
-
-    def transient(kind: str, words: str) -> EndpointError:
-        return TransientEndpointError(f"{url}: {shorten(redact(words))}", kind=kind)
-
-    def permanent(kind: str, words: str) -> EndpointError:
-        return PermanentEndpointError(f"{url}: {shorten(redact(words))}", kind=kind)
-
-    for cause in causes:
-        match cause:
-            case ssl.SSLError() if not isinstance(cause, _PASSING_TLS):
-                return permanent("connection", f"TLS failed: {_tls_words(cause)}")
-            case aiohttp.InvalidURL():
-                return permanent("bad_request", "not an address that can be asked over HTTP")
-            case BodyTooLarge():
-                return transient("too_large", f"{cause}; max_tokens sets the limit")
-            case Undecodable():
-                return transient("malformed", f"the answer cannot be decoded: {cause}")
-            case aiohttp.ClientHttpProxyError():
-                return transient("connection", f"the proxy opens no tunnel: HTTP {cause.status}")
-            case aiohttp.ClientResponseError():
-                return transient("malformed", f"the answer is not HTTP: {cause.message}")
-            case aiohttp.ClientPayloadError():
-                return transient("dropped", "the connection was lost in the middle of the answer")
-            case aiohttp.ServerDisconnectedError():
-                return transient("dropped", "the server closed the connection without an answer")
-            case socket.gaierror():
-                return transient("connection", f"the host name cannot be resolved: {cause.strerror}")
-            case OSError() if cause.errno in _OS_WORDS:
-                kind = "dropped" if cause.errno in _AFTER_SENDING else "connection"
-                return transient(kind, _OS_WORDS[cause.errno])
-    if any(isinstance(cause, TimeoutError) for cause in causes):
-        return transient("timeout", f"no connection within {connect_timeout:g} s")
-    return transient("connection", str(outermost) or type(error).__name__)
+    return (
+        (aiohttp.InvalidURL, "bad_request", "not an address that can be asked over HTTP"),
+        (BodyTooLarge, "too_large", "{cause}; max_tokens sets the limit"),
+        (Undecodable, "malformed", "the answer cannot be decoded: {cause}"),
+        (aiohttp.ClientHttpProxyError, "connection", "the proxy opens no tunnel: HTTP {cause.status}"),
+        (aiohttp.ClientResponseError, "malformed", "the answer is not HTTP: {cause.message}"),
+        (aiohttp.ClientPayloadError, "dropped", "the connection was lost in the middle of the answer"),
+        (aiohttp.ServerDisconnectedError, "dropped", "the server closed the connection without an answer"),
+        (socket.gaierror, "connection", "the host name cannot be resolved: {cause.strerror}"),
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

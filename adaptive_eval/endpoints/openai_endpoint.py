@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from abc import ABC, abstractmethod
@@ -229,15 +228,6 @@ class OpenAIEndpoint(ABC):
     async def alive(self) -> bool:
         """Return whether the server is there (:func:`~adaptive_eval.endpoints.server_info.is_there`)."""
         return await server_info.is_there(self._exchange.get, self._exchange.address.root)
-
-    async def waiting(self) -> int | None:
-        """Return how many requests wait in the server's queue; None where it does not say, as vLLM does."""
-        try:
-            async with asyncio.timeout(server_info.PATIENCE):
-                response = await self._exchange.get(f"{self._exchange.address.root}/metrics")
-        except (EndpointError, TimeoutError):
-            return None
-        return server_info.requests_waiting(response.decode("utf-8", "replace"))
 
     async def _refuse_address_without_v1(self) -> None:
         """Raise PermanentEndpointError where models are listed under ``/v1``, which the address lacks."""

@@ -34,8 +34,8 @@ _TOKENS = 2**17
 _TOKEN_BYTES, _EVENT_BYTES, _ALTERNATIVE_BYTES = 64, 512, 256
 """Bytes of a token in the text, of its event in a stream, and of each alternative among log-probabilities."""
 
-_ENCODINGS = "gzip, deflate"
-"""Accepted compressions: those that :mod:`zlib` can decompress piece by piece, within a limit."""
+_ENCODING = "gzip"
+"""The accepted compression: :mod:`zlib` can decompress it piece by piece, within a limit."""
 
 _PIECE = 2**16
 
@@ -96,7 +96,7 @@ class HTTPClient:
         self._proxy, authorization = _proxy(url)
         self._proxy_headers = authorization if self._tls else None
         # Not the session's own headers: those would be sent to the proxy of a TLS connection, too.
-        self._headers = {"Accept-Encoding": _ENCODINGS, **({} if self._tls else authorization), **headers}
+        self._headers = {"Accept-Encoding": _ENCODING, **({} if self._tls else authorization), **headers}
 
     def send(
         self, method: str, url: str, data: bytes | None = None
@@ -158,9 +158,9 @@ class HTTPClient:
         Left to the client, 16 kB on the wire could become gigabytes in memory before anybody counts.
         """
         encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise Undecodable(f"it is compressed with {encoding[:40]!r}, which was not asked for")
-        decompress = _decompressor(encoding)
+        decompress = _whole if encoding in ("", "identity") else _Gzip()
         left = self._most_bytes
         while raw := await response.content.readany():
             try:
@@ -193,27 +193,19 @@ def _proxy(url: str) -> tuple[str | None, dict[str, str]]:
     return f"{named.scheme}://{address}", headers
 
 
-def _decompressor(encoding: str) -> Any:
-    """Return a function from the bytes of a body to pieces of bounded size, decompressed."""
-    if encoding in ("", "identity"):
-        return lambda raw: (raw,)
-    state = [zlib.decompressobj(zlib.MAX_WBITS | 32)]
-    begun = False
+def _whole(raw: bytes) -> Iterator[bytes]:
+    yield raw
 
-    def pieces(raw: bytes) -> Iterator[bytes]:
-        nonlocal begun
+
+class _Gzip:
+    """Decompresses the bytes of a body into pieces of bounded size."""
+
+    def __init__(self) -> None:
+        self._state = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    def __call__(self, raw: bytes) -> Iterator[bytes]:
         while raw:
-            try:
-                piece = state[0].decompress(raw, _PIECE)
-            except zlib.error:
-                if begun or encoding != "deflate":
-                    raise
-                state[0] = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send it without its header
-                piece = state[0].decompress(raw, _PIECE)
-            begun = True
-            yield piece
-            raw = state[0].unconsumed_tail
-            if state[0].eof and state[0].unused_data:  # a file of several members
-                raw, state[0] = state[0].unused_data, zlib.decompressobj(zlib.MAX_WBITS | 32)
-
-    return pieces
+            yield self._state.decompress(raw, _PIECE)
+            raw = self._state.unconsumed_tail
+            if self._state.eof and self._state.unused_data:  # a file of several members
+                raw, self._state = self._state.unused_data, zlib.decompressobj(zlib.MAX_WBITS | 16)

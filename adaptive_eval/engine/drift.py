@@ -23,9 +23,6 @@ FALSE_ALARM: Final = 0.001
 _LIMIT: Final = 2.0 / FALSE_ALARM
 """Half of that chance is for the model."""
 
-_PENDING: Final = 20_000
-"""Outcomes of a model that wait for one before them; beyond that it is taken to be lost."""
-
 Question: TypeAlias = tuple[str, str]
 _Outcome: TypeAlias = tuple[Question, int, float, str]
 _Counts: TypeAlias = tuple[tuple[float, int], ...]
@@ -92,6 +89,8 @@ class DriftWatch:
     after about 996 of its trials (1970-01-01 16:36 UTC): mean 1.000 before, 0.391 after
     """
 
+    most_pending = 20_000  # outcomes of a model that wait for one before them; beyond that it is lost
+
     def __init__(self) -> None:
         self._models: dict[str, _Model] = {}
         self._news: list[str] = []
@@ -125,7 +124,7 @@ class DriftWatch:
         if key.index < known.next:
             return
         known.pending[key.index] = None if category is None else (question, category, at, server)
-        if len(known.pending) > _PENDING:
+        if len(known.pending) > self.most_pending:
             known.next = min(known.pending)
         while known.next in known.pending:
             outcome = known.pending.pop(known.next)

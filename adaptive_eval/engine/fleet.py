@@ -9,9 +9,9 @@ from adaptive_eval.engine.clock import Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.dispatch import Dispatch
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, ServerLimits, Servers
+from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, Server, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import AT_END, Member, Pool, Prober, QueueWatch, Silence
+from adaptive_eval.engine.pool import AT_END, Member, Pool, Prober, Silence
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
@@ -32,7 +32,8 @@ class Fleet:
         self._clients = dict(clients)
         self._clock = clock
         self._announce = on_slots
-        self._servers = Servers(limits)
+        self._limits = limits
+        self._servers: dict[str, Server] = {}
         self._pools = {
             model: Pool(
                 [self._member(model, endpoint) for endpoint in client.endpoints],
@@ -43,24 +44,20 @@ class Fleet:
         }
         self.dispatch = Dispatch(self._pools, clock)
         discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
-        self.changes = PoolChanges(discoveries, self._pools, self._enrol, clock, self._on_slots)
+        self.changes = PoolChanges(discoveries, self._pools, self._member, clock, self._on_slots)
         self._prober = Prober(clock, self._on_slots)
         self._alarm = Alarm(clock, self._on_slots)
-        self._queue_watch = QueueWatch(clock)
         self._tasks: asyncio.TaskGroup | None = None
         self._news: list[str] = []
 
     def begin(self, tasks: asyncio.TaskGroup) -> None:
         """Watch the servers in `tasks`."""
         self._tasks = tasks
-        for pool in self._pools.values():
-            for member in pool.members:
-                self._queue_watch.watch(member, tasks)
         self.changes.begin(tasks)
 
     def close(self) -> None:
         """Watch no server any more."""
-        for watch in (self.changes, self._queue_watch, self._prober, self._alarm):
+        for watch in (self.changes, self._prober, self._alarm):
             watch.close()
 
     def pool(self, model: str) -> Pool:
@@ -173,18 +170,14 @@ class Fleet:
     def _member(self, model: str, endpoint: Endpoint) -> Member:
         """Return the pool member that asks `model` through `endpoint`."""
         client = self._clients[model]
-        limits = ServerLimits if client.discovery is None else client.discovery.limits
-        server = self._servers.at(endpoint.url, limits)
+        server = self._servers.get(endpoint.url)
+        if server is None:
+            found = ServerLimits if client.discovery is None else client.discovery.limits
+            server = Server(endpoint.url, self._limits.get(endpoint.url) or found())
+            self._servers[endpoint.url] = server
         if client.limit is None and server.concurrency is None:
             server.concurrency = AdaptiveConcurrency()
         return Member(endpoint, server, HealthMonitor(model, endpoint.url))
-
-    def _enrol(self, model: str, endpoint: Endpoint) -> Member:
-        """Return the member for a newly discovered server."""
-        assert self._tasks is not None
-        member = self._member(model, endpoint)
-        self._queue_watch.watch(member, self._tasks)
-        return member
 
     def _on_slots(self) -> None:
         self.dispatch.serve()

@@ -21,18 +21,7 @@ from adaptive_eval.trial import COPY_REASON, Completion, Message, Score, TrialRe
 COPY: Final = "copy"
 """Signal of an answer that is a copy of an earlier one."""
 
-LONG: Final = 500
-"""Bytes of an answer at temperature 1 that do not come again by chance; at temperature T, 500/T."""
-
-ENOUGH: Final = 20
-"""Repeats without any variation after which a warning is raised."""
-
-POINTLESS: Final = 300
-"""Copies without a different answer in between after which a model is asked nothing more."""
-
 UNKNOWN_TEMPERATURE: Final = 0.6
-_OWN_ID: Final = 8
-"""A shorter id may be the same for every response."""
 
 
 def temperature_of(parameters: Mapping[str, Any]) -> float:
@@ -108,6 +97,10 @@ class IndependenceAudit:
     m: 6 of 6 answers to a question asked again are copies: the
     """
 
+    long = 500  # bytes of an answer at temperature 1 that do not come again by chance; 500/T at T
+    own_id = 8  # characters; a shorter id may be the same for every response
+    enough = 20  # repeats without any variation after which a warning is raised
+    pointless_copies = 300  # without a different answer in between, after which a model is asked nothing more
     questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
     seed = 20_000  # stored answers, about, from which the audit of a resumed run starts
 
@@ -130,7 +123,7 @@ class IndependenceAudit:
         copy = False
         if before is not None:
             same = before[0] == digests[0]
-            copy = same and _is_copy(known, answer, same_id=before[1] == digests[1])
+            copy = same and self._is_copy(known, answer, same_id=before[1] == digests[1])
             known.repeats += 1
             known.same += same
             known.copies += copy
@@ -141,7 +134,7 @@ class IndependenceAudit:
     def pointless(self, model: str) -> str | None:
         """Return why asking a model again tells nothing new; None where it may."""
         known = self._models.get(model)
-        if known is None or known.copies_in_a_row < POINTLESS:
+        if known is None or known.copies_in_a_row < self.pointless_copies:
             return None
         return f"the last {known.copies_in_a_row:,} answers to questions asked again were copies. {_CAUSES}"
 
@@ -152,8 +145,16 @@ class IndependenceAudit:
 
     def warnings(self) -> tuple[str, ...]:
         """Return a warning for each model whose answers are copies, or never vary."""
-        said = (_words(name, known) for name, known in self._models.items())
+        said = (_words(name, known, self.enough) for name, known in self._models.items())
         return tuple(words for words in said if words is not None)
+
+    def _is_copy(self, known: _Model, answer: _Answer, *, same_id: bool) -> bool:
+        """Return whether an answer with the text of the one before is a copy of it."""
+        elsewhere = known.elsewhere(answer.question)
+        varies = elsewhere is not None and elsewhere.response_id != answer.response_id
+        if same_id and varies and len(answer.response_id) >= self.own_id:
+            return True
+        return min(known.temperature, 1.0) * _novel(answer.text, elsewhere) >= self.long
 
 
 class AuditedExecutor:
@@ -185,21 +186,8 @@ class AuditedExecutor:
         return score
 
 
-def _is_copy(known: _Model, answer: _Answer, *, same_id: bool) -> bool:
-    """Return whether an answer with the text of the one before is a copy of it."""
-    elsewhere = known.elsewhere(answer.question)
-    if same_id and _is_own(answer.response_id, elsewhere):
-        return True
-    return min(known.temperature, 1.0) * _novel(answer.text, elsewhere) >= LONG
-
-
 def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=8).digest()
-
-
-def _is_own(response_id: str, elsewhere: _Answer | None) -> bool:
-    """Return whether a response id is unique, and not the same for every response."""
-    return len(response_id) >= _OWN_ID and elsewhere is not None and elsewhere.response_id != response_id
 
 
 def _novel(text: bytes, elsewhere: _Answer | None) -> int:
@@ -225,7 +213,7 @@ _CAUSES = (
 )
 
 
-def _words(name: str, known: _Model) -> str | None:
+def _words(name: str, known: _Model, enough: int) -> str | None:
     """Return the warning about a model, if there is one."""
     if known.copies:
         found = (
@@ -233,7 +221,7 @@ def _words(name: str, known: _Model) -> str | None:
             "text as the one before, too long for a coincidence or under the same response id. They do not "
             "count."
         )
-    elif known.temperature > 0.0 and known.same == known.repeats >= ENOUGH:
+    elif known.temperature > 0.0 and known.same == known.repeats >= enough:
         found = (
             f"all {known.repeats:,} answers to a question asked again are the same text as the one before. "
             "They count, because short texts come again by nature; if they are copies, the verdicts on this "

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from adaptive_eval.errors import EndpointError, UsageError
 
 MINUTE = 60.0
-
-_ROUNDING = 1e-6
-"""Seconds by which a timer may fire too early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +43,8 @@ class SlidingWindow:
     >>> window.free(now=5.0), window.free(now=64.9), window.free(now=65.0)
     (70, 70, 100)
     """
+
+    early = 1e-6  # seconds by which a timer may fire too early
 
     def __init__(self, limit: int, span: float) -> None:
         self.limit = limit
@@ -85,7 +83,7 @@ class SlidingWindow:
             self._uses.append((now, amount))
 
     def _forget(self, now: float) -> None:
-        while self._uses and self._uses[0][0] + self.span <= now + _ROUNDING:
+        while self._uses and self._uses[0][0] + self.span <= now + self.early:
             self._used -= self._uses.popleft()[1]
 
 
@@ -258,8 +256,7 @@ class AdaptiveConcurrency:
     The limit doubles every round (one answer per request that may be in flight) until the first sign of
     overload, then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all requests that were
     in flight together. It decreases where more requests brought hardly more answers a second, the sign of a
-    queue; where answers take 1.5 times as long without more requests; and where the server reports waiting
-    requests.
+    queue; and where answers take 1.5 times as long without more requests.
 
     Durations are measured per token, so that long answers are not taken for overload.
 
@@ -284,7 +281,6 @@ class AdaptiveConcurrency:
     grown = 1.25  # two rounds are compared when one had so many times the requests in flight of the other
     worth = 0.25  # the share of a growth by which throughput must grow: twice the requests, 25 % more answers
     slower = 1.5  # answers that take so many times as long, without more requests: others use the server too
-    queued = 0.125  # the share of the limit that may wait in the server's queue
     fewest = 8  # answers that make a round, at least
 
     def __init__(self, start: int = 16, most: int = MOST) -> None:
@@ -294,7 +290,6 @@ class AdaptiveConcurrency:
         self._limit = float(start)
         self._doubling = True
         self._cut_at = -math.inf
-        self._queued = False
         self._round = _Round(-math.inf)
         self._before: tuple[float, float] | None = None
 
@@ -320,13 +315,6 @@ class AdaptiveConcurrency:
         if (error.kind in _OVERLOAD or error.status == 503) and sent_at >= self._cut_at:
             self._cut(0.5, now)
 
-    def waiting(self, requests: int, *, in_flight: int, now: float) -> None:
-        """Count the requests that wait in the server's own queue."""
-        self._queued = requests > 0
-        # Not again while the last cut is still on its way.
-        if requests > max(1.0, self.queued * self._limit) and in_flight <= self.slots:
-            self._cut(0.75, now)
-
     def _end_round(self, now: float) -> None:
         ended, self._round = self._round, _Round(now)
         if ended.busiest < 0.8 * self.slots:
@@ -345,10 +333,8 @@ class AdaptiveConcurrency:
             elif rise > self.slower:
                 self._cut(0.75, now)
                 return
-        if not self._queued:
-            self._limit = min(
-                float(self.most), 2 * self._limit if self._doubling else self._limit + self.step
-            )
+        wanted = 2 * self._limit if self._doubling else self._limit + self.step
+        self._limit = min(float(self.most), wanted)
 
     def _cut(self, factor: float, now: float) -> None:
         """Decrease the limit and restart the measurement."""
@@ -421,24 +407,3 @@ class Server:
         """Count a request that has ended and `used` so many of its `tokens`."""
         self.in_flight -= 1
         self.rates.end(tokens, used, now=now)
-
-
-class Servers:
-    """All servers of a run by their address; models that name the same address share the server.
-
-    Examples
-    --------
-    >>> servers = Servers({})
-    >>> servers.at("http://gpu1:8000/v1") is servers.at("http://gpu1:8000/v1")
-    True
-    """
-
-    def __init__(self, limits: Mapping[str, ServerLimits]) -> None:
-        self._limits = limits
-        self._known: dict[str, Server] = {}
-
-    def at(self, url: str, limits: Callable[[], ServerLimits] = ServerLimits) -> Server:
-        """Return the server at `url`; one that is new and has no limits gets `limits`."""
-        if url not in self._known:
-            self._known[url] = Server(url, self._limits.get(url) or limits())
-        return self._known[url]

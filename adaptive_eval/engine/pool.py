@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.health import HealthMonitor, Presence
-from adaptive_eval.engine.limits import AdaptiveConcurrency, RateLimit, Rates, Server
-from adaptive_eval.engine.protocols import Clock, Endpoint, QueueingEndpoint
+from adaptive_eval.engine.limits import RateLimit, Rates, Server
+from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Completion
 
@@ -263,37 +263,3 @@ class Prober:
             await self._clock.sleep(member.presence.probe_wait)
             member.presence.probed(there=await member.endpoint.alive())
         self._on_return()
-
-
-class QueueWatch:
-    """Tells each adaptive limit how many requests wait at its server: asked every 5 s.
-
-    A server that did not say it three times in succession is not asked again.
-    """
-
-    every, most_silent = 5.0, 3
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._watches: dict[Server, asyncio.Task[None]] = {}
-
-    def watch(self, member: Member, tasks: asyncio.TaskGroup) -> None:
-        """Watch the server of `member` in `tasks`, if its limit adapts and it is not watched yet."""
-        server, endpoint = member.server, member.endpoint
-        if server.adaptive is None or server in self._watches or not isinstance(endpoint, QueueingEndpoint):
-            return
-        self._watches[server] = tasks.create_task(self._watch(server, server.adaptive, endpoint))
-
-    def close(self) -> None:
-        """Stop asking."""
-        for watch in self._watches.values():
-            watch.cancel()
-
-    async def _watch(self, server: Server, limit: AdaptiveConcurrency, endpoint: QueueingEndpoint) -> None:
-        silent = 0
-        while silent < self.most_silent:
-            await self._clock.sleep(self.every)
-            if server.in_flight:
-                waiting = await endpoint.waiting()
-                silent = silent + 1 if waiting is None else 0
-                limit.waiting(waiting or 0, in_flight=server.in_flight, now=self._clock.now())

@@ -118,14 +118,6 @@ class SamplingEndpoint(Endpoint, Protocol):
         """
 
 
-@runtime_checkable
-class QueueingEndpoint(Protocol):
-    """An endpoint whose server may say how many requests wait there."""
-
-    async def waiting(self) -> int | None:
-        """Return how many requests wait in the server's own queue; None where it does not say."""
-
-
 class Prompts(Protocol):
     """Turns a trial into the messages of a request."""
 

@@ -77,32 +77,21 @@ class FaultSpec(_Spec):
     429
     """
 
-    kind: Literal["status", "hang", "drop", "malformed", "cut_off", "echo_key"] = Field(
-        description="status: an HTTP error. hang: silence after a share of the bytes, for ever or for "
-        "`seconds`. drop: the connection closes after a share of the bytes. malformed: JSON cut in the "
-        "middle. cut_off: half of the answer. echo_key: an error 500 that repeats the Authorization header."
-    )
-    probability: Probability | None = Field(
-        default=None,
-        description="Chance for each attempt, a hash of request and attempt: the same in every run.",
-    )
-    first: int | None = Field(default=None, ge=1, description="The first so many requests.")
-    requests: tuple[int, int] | None = Field(
-        default=None, description="Requests number i to j, from 1, both included."
-    )
-    every: int | None = Field(default=None, ge=1, description="Every so many-th request.")
-    attempts: int | None = Field(
-        default=None, ge=1, description="The first so many attempts of each distinct request."
-    )
-    status: int = Field(default=500, ge=400, le=599, description="HTTP status of the kind status.")
-    retry_after: float | None = Field(default=None, ge=0, description="Seconds for the Retry-After header.")
-    seconds: float | None = Field(default=None, ge=0, description="Length of a hang that ends, in seconds.")
-    after: Probability = Field(
-        default=0.5, description="Share of the answer's bytes sent before hang or drop; 0 sends nothing."
-    )
-    finish_reason: Literal["abort", "length"] = Field(
-        default="abort", description="Finish reason that cut_off reports."
-    )
+    # status: an HTTP error. hang: silence after a share of the bytes, for ever or for `seconds`. drop: the
+    # connection closes after a share of the bytes. malformed: JSON cut in the middle. cut_off: half of the
+    # answer. echo_key: an error 500 that repeats the Authorization header.
+    kind: Literal["status", "hang", "drop", "malformed", "cut_off", "echo_key"]
+    # the chance of each attempt, a hash of request and attempt: the same in every run
+    probability: Probability | None = None
+    first: int | None = Field(default=None, ge=1)  # the first so many requests
+    requests: tuple[int, int] | None = None  # requests number i to j, from 1, both included
+    every: int | None = Field(default=None, ge=1)  # every so many-th request
+    attempts: int | None = Field(default=None, ge=1)  # the first so many attempts of each distinct request
+    status: int = Field(default=500, ge=400, le=599)  # of the kind status
+    retry_after: float | None = Field(default=None, ge=0)  # seconds, for the header Retry-After
+    seconds: float | None = Field(default=None, ge=0)  # length of a hang that ends
+    after: Probability = 0.5  # share of the bytes that are sent before a hang or drop
+    finish_reason: Literal["abort", "length"] = "abort"  # that cut_off reports
 
     @field_validator("requests")
     @classmethod
@@ -172,15 +161,10 @@ class ModelSpec(ModelOptions):
     name: Name
     latency: LatencySpec = LatencySpec()
     tokens: TokenSpec = TokenSpec()
-    faults: tuple[FaultSpec, ...] = Field(
-        default=(), description="Faults of this model, tried before the server's."
-    )
-    context_length: int = Field(
-        default=131_072, ge=1, description="Most tokens of prompt and answer together; more is an error 400."
-    )
-    ignores: tuple[Literal["seed", "n", "max_tokens", "stop", "logprobs"], ...] = Field(
-        default=(), description="Parameters that are accepted and have no effect."
-    )
+    faults: tuple[FaultSpec, ...] = ()  # tried before the server's
+    context_length: int = Field(default=131_072, ge=1)  # most tokens of prompt and answer together
+    # parameters that are accepted and have no effect
+    ignores: tuple[Literal["seed", "n", "max_tokens", "stop", "logprobs"], ...] = ()
 
 
 class DatasetSpec(_Spec):
@@ -252,10 +236,8 @@ class MimicSpec(ServerOptions):
     ['a', 'b']
     """
 
-    slow_start: float = Field(
-        default=0.0, ge=0, description="Seconds after the start during which every answer is HTTP 503."
-    )
-    faults: tuple[FaultSpec, ...] = Field(default=(), description="Faults of the whole server.")
+    slow_start: float = Field(default=0.0, ge=0)  # seconds during which every answer is HTTP 503
+    faults: tuple[FaultSpec, ...] = ()  # of the whole server
     models: tuple[ModelSpec, ...] = Field(min_length=1)
     datasets: tuple[DatasetSpec, ...] = ()
     questions: tuple[KnownQuestion, ...] = ()

@@ -20,9 +20,9 @@ ASKED = [Message("user", "2 + 2?")]
 CHUNK = b"10000\r\n" + b" " * 65_536 + b"\r\n"
 
 
-def bomb(encoding: str = "gzip") -> bytes:
+def bomb() -> bytes:
     """Return 40 MB of JSON in 40 kB."""
-    squeeze = zlib.compressobj(9, wbits=31 if encoding == "gzip" else 15)
+    squeeze = zlib.compressobj(9, wbits=31)
     return b"".join([*(squeeze.compress(b" " * 2**20) for _ in range(40)), squeeze.flush()])
 
 
@@ -54,10 +54,9 @@ def failure(handler, ask=lambda chat: chat.complete(ASKED, seed=1), **options) -
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_compressed_bomb_is_a_failure_of_its_own_kind(encoding, status):
-    error = failure(reply(status, bomb(encoding), {"content-encoding": encoding}))
+def test_a_compressed_bomb_is_a_failure_of_its_own_kind(status):
+    error = failure(reply(status, bomb(), {"content-encoding": "gzip"}))
     assert (error.kind, error.billed) == ("too_large", True)
     assert f"{LEAST_BODY:,}" in str(error)
 
@@ -73,7 +72,6 @@ def test_a_model_list_and_the_servers_own_word_on_its_health_are_bounded_too():
 
     async def main() -> None:
         async with serving(endless) as server, OpenAIChat(server.url, "tiny") as chat:
-            assert await chat.waiting() is None
             assert not await chat.alive()
 
     asyncio.run(main())
@@ -91,29 +89,26 @@ def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
     assert body_limit({**asked, "logprobs": False}) == body_limit(asked)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw deflate", "two members", "identity"])
+@pytest.mark.parametrize("encoding", ["gzip", "two members", "identity"])
 def test_a_compressed_answer_is_read(encoding):
     body = json.dumps(completion("forty-two " * 30_000)).encode()
-    raw = zlib.compressobj(wbits=-15)
     packed = {
         "gzip": gzip.compress(body),
-        "deflate": zlib.compress(body),
-        "raw deflate": raw.compress(body) + raw.flush(),
         "two members": gzip.compress(body[:1000]) + gzip.compress(body[1000:]),
         "identity": body,
     }[encoding]
-    header = {"raw deflate": "deflate", "two members": "gzip"}.get(encoding, encoding)
+    header = "identity" if encoding == "identity" else "gzip"
 
     async def main() -> str:
         handler = reply(200, packed, {"content-encoding": header})
         async with serving(handler) as server, OpenAIChat(server.url, "tiny") as chat:
             text = (await chat.complete(ASKED, seed=1)).text
-            assert server.requests[0].headers["accept-encoding"] == "gzip, deflate"
+            assert server.requests[0].headers["accept-encoding"] == "gzip"
             return text
 
     assert asyncio.run(main()) == "forty-two " * 30_000
 
 
-@pytest.mark.parametrize(("encoding", "body"), [("gzip", b"no gzip"), ("br", b"x"), ("zstd", b"x")])
+@pytest.mark.parametrize(("encoding", "body"), [("gzip", b"no gzip"), ("deflate", b"x"), ("br", b"x")])
 def test_what_cannot_be_decompressed_is_a_malformed_answer(encoding, body):
     assert failure(reply(200, body, {"content-encoding": encoding})).kind == "malformed"

@@ -69,29 +69,3 @@ def test_nothing_listens():
 
     with refusing() as port:
         assert not asyncio.run(main(port))
-
-
-METRICS = """# HELP vllm:num_requests_waiting Number of requests waiting to be processed.
-# TYPE vllm:num_requests_waiting gauge
-vllm:num_requests_waiting{engine="0",model_name="tiny"} 8.0
-# TYPE vllm:num_requests_waiting_by_reason gauge
-vllm:num_requests_waiting_by_reason{engine="0",model_name="tiny",reason="capacity"} 8.0
-"""
-
-
-@pytest.mark.parametrize(
-    ("handler", "waiting"),
-    [
-        (reply(200, METRICS), 8),
-        (reply(200, "process_open_fds 12\n"), None),
-        (reply(404, {}), None),
-        (reply(503, {}), None),
-        (reset, None),
-    ],
-)
-def test_how_many_requests_wait(handler, waiting):
-    async def main():
-        async with serving(handler) as server, OpenAIChat(server.url, "tiny") as chat:
-            return await chat.waiting(), {request.target for request in server.requests}
-
-    assert asyncio.run(main()) == (waiting, {"/metrics"})

@@ -1,6 +1,5 @@
 """``concurrency: auto`` against servers of known make: it finds what they can take, and decides nothing."""
 
-import asyncio
 import heapq
 from dataclasses import dataclass
 
@@ -8,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from owned_clock import OwnedClock, run_owned
-from scripted import JournalRecorder, Prompts, Scene, ScriptedEndpoint, VirtualCommitter, busy
+from scripted import JournalRecorder, Prompts, ScriptedEndpoint, VirtualCommitter, busy
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.attempts import InProcess
-from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, RateLimit, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
@@ -34,12 +32,12 @@ class Driven:
         return self.limits[len(self.limits) // 3 :]
 
 
-def drive(latency, answers=12_000, most=10**9, waiting=None):
+def drive(latency, answers=12_000, most=10**9):
     """Keep a server as busy as the limit allows; it takes `latency` of its load and the time, in seconds.
 
-    It refuses above `most` in flight. `waiting` tells of the load how many wait; it is asked every 5 s.
+    It refuses above `most` in flight.
     """
-    limit, clock, asked = AdaptiveConcurrency(), 0.0, 0.0
+    limit, clock = AdaptiveConcurrency(), 0.0
     out, limits, refusals, number = [], [], 0, 0
     while len(limits) < answers:
         while len(out) < limit.slots:
@@ -55,9 +53,6 @@ def drive(latency, answers=12_000, most=10**9, waiting=None):
         else:
             limit.answered(sent_at=sent, now=clock, tokens=100, in_flight=len(out) + 1)
             limits.append(limit.slots)
-        if waiting is not None and clock >= asked + 5.0:
-            asked = clock
-            limit.waiting(waiting(len(out)), in_flight=len(out), now=clock)
     return Driven(limits, answers / clock, refusals)
 
 
@@ -84,27 +79,6 @@ def test_others_on_the_server_make_it_step_back():
         limit.answered(sent_at=now, now=now + seconds, tokens=100, in_flight=16)
         now += seconds
     assert limit.slots == 12
-
-
-def test_servers_are_asked_for_their_queue_and_silent_ones_left_alone():
-    asked = {"telling": [], "silent": []}
-
-    class Reporting(ScriptedEndpoint):
-        async def waiting(self):
-            name = "telling" if "telling" in self.url else "silent"
-            asked[name].append(asyncio.get_running_loop().time())
-            return max(0, self.in_flight - 20) if name == "telling" else None
-
-    seen = []
-    scene = Scene(steps={"telling": 900, "silent": 900, "none": 40}, concurrency=None, observer=seen.append)
-    for name in asked:
-        scene.endpoints[name] = Reporting(lambda step, attempt: 4.0, url=f"http://{name}/v1")
-    run_owned(scene.run())
-    assert len(asked["telling"]) >= 6
-    assert asked["silent"] == pytest.approx([5.0, 10.0, 15.0])
-    last = [event for event in seen if isinstance(event, Progress)][-1]
-    limits = {one.model: one.limit for one in last.endpoints}
-    assert limits["telling"] <= 40 < limits["silent"]
 
 
 def test_failures_that_belong_together_count_once():
@@ -135,7 +109,7 @@ def test_what_is_a_sign_of_overload(kind, status, cut):
 
 @given(
     events=st.lists(
-        st.tuples(st.sampled_from("aafw"), st.floats(0.01, 50.0), st.integers(0, 2000)), max_size=300
+        st.tuples(st.sampled_from("aaf"), st.floats(0.01, 50.0), st.integers(0, 2000)), max_size=300
     )
 )
 def test_it_stays_within_its_bounds_whatever_comes(events):
@@ -144,10 +118,8 @@ def test_it_stays_within_its_bounds_whatever_comes(events):
         now += seconds
         if what == "a":
             limit.answered(sent_at=now - seconds, now=now, tokens=number, in_flight=limit.slots)
-        elif what == "f":
-            limit.failed(busy(), sent_at=now - seconds, now=now)
         else:
-            limit.waiting(number, in_flight=number, now=now)
+            limit.failed(busy(), sent_at=now - seconds, now=now)
         assert 1 <= limit.slots <= 40
 
 

@@ -102,7 +102,7 @@ def test_missing_trials_are_no_change():
 
 
 def test_a_lost_outcome_is_not_waited_for_without_end(monkeypatch):
-    monkeypatch.setattr(drift, "_PENDING", 500)
+    monkeypatch.setattr(DriftWatch, "most_pending", 500)
     watch, rng = DriftWatch(), random.Random(17)
     watched(watch, rng, lambda step, at: 0.9 if step < 1500 else 0.3, 0, order=range(1, 3000))
     assert len(watch.remarks) == 1

@@ -137,25 +137,6 @@ def test_the_prefix_cache_finds_the_questions_that_are_asked_close_together(crow
     assert shares["in_one_request"] > 0.6
 
 
-def test_requests_that_wait_in_the_queue_of_vllm_are_seen(crowded: VllmServer) -> None:
-    """It answers four at a time: the others wait, which ``concurrency: auto`` backs off from."""
-
-    async def main() -> tuple[int | None, int]:
-        sampling = {"temperature": 1.0, "max_tokens": 100}
-        extra = {"ignore_eos": True}
-        async with OpenAIChat(crowded.base_url, crowded.model, sampling=sampling, extra_body=extra) as chat:
-            before, most = await chat.waiting(), 0
-            asking = asyncio.gather(*(chat.complete(one, seed=0) for one in prompts("queued")))
-            while most == 0 and not asking.done():
-                most = await chat.waiting() or 0
-            await asking
-            return before, most
-
-    before, most = asyncio.run(main())
-    assert before == 0
-    assert 0 < most < MANY
-
-
 def test_what_only_vllm_knows_is_passed_on(servers: dict[str, VllmServer]) -> None:
     async def main() -> Any:
         extra = {"prompt_logprobs": 1, "priority": 0, "min_tokens": 3, "top_k": 20}
