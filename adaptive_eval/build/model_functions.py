@@ -7,8 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.endpoints.function import Answerer
-from adaptive_eval.endpoints.litellm_model import litellm_model
+from adaptive_eval.endpoints.function import Answerer, litellm_model
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.errors import UserCodeError
 from adaptive_eval.options.section import IN_LITELLM, PYTHON

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from adaptive_eval.endpoints.failures import from_answer, malformed
 from adaptive_eval.endpoints.redaction import REDACTED, Redactor, storable
@@ -123,30 +123,29 @@ def read_completions(
     choices = _choices(body, redact)
     if most == 1:
         choices = {0: choices[min(choices)]}
+    reported = read_usage(body.get("usage"), context, most)
+    usage = Usage() if reported is None else reported
+    thought = min(reasoning_tokens(body.get("usage")), usage.completion_tokens)
+    common = _Common(body, usage, reported is None, thought, latency)
     for index, choice in sorted(choices.items(), key=itemgetter(0)):
         if index >= most:
             break
         try:
-            answer = _completion(choice, body, text_of=text_of, latency=latency, redact=redact)
+            answer = _completion(choice, common, text_of=text_of, redact=redact)
             calls = _calls(choice.get("message"), redact) if tools else ()
             found[index] = replace(answer, tool_calls=calls) if calls else answer
         except TransientEndpointError as error:
             failure = failure or error
     if not found:
         raise failure or malformed("no choice has an index that was asked for", redact=redact)
-    reported = read_usage(body.get("usage"), context, most)
-    usage = Usage() if reported is None else reported
-    thought = min(reasoning_tokens(body.get("usage")), usage.completion_tokens)
     if most == 1:
-        only = replace(found[0], usage=usage, impossible_usage=reported is None, reasoning_tokens=thought)
-        return (only,)
+        return (found[0],)
     shared = _shared(list(found.values()), usage, thought, limit)
     for (index, answer), (alone, share, own) in zip(list(found.items()), shared, strict=True):
         found[index] = replace(
             answer,
             usage=alone,
             share=share,
-            impossible_usage=reported is None,
             response_id=f"{answer.response_id}#{index}" if answer.response_id else "",
             reasoning_tokens=own,
         )
@@ -308,9 +307,18 @@ def index_of(choice: Mapping[str, Any], default: int, redact: Redactor) -> int:
     return index
 
 
-def _completion(
-    choice: dict[str, Any], body: dict[str, Any], *, text_of: TextOf, latency: float, redact: Redactor
-) -> Completion:
+class _Common(NamedTuple):
+    """What all answers of a request share."""
+
+    body: dict[str, Any]
+    usage: Usage
+    impossible: bool  # whether the server reported more tokens than can be
+    thought: int  # tokens of reasoning
+    latency: float
+
+
+def _completion(choice: dict[str, Any], common: _Common, *, text_of: TextOf, redact: Redactor) -> Completion:
+    body = common.body
     finish_reason = _text(choice.get("finish_reason"), redact)
     if finish_reason in _ABORTED:
         raise TransientEndpointError(f"the server broke the answer off ({finish_reason})", kind="aborted")
@@ -323,12 +331,15 @@ def _completion(
     return Completion(
         text=text,
         finish_reason=finish_reason,
-        latency=latency,
+        usage=common.usage,
+        latency=common.latency,
         model=_text(body.get("model"), redact),
         response_id=_text(body.get("id"), redact),
         logprobs=_logprobs(of_answer if text == said else _unspelled(of_answer), of_prompt),
         without_text="" if text else _instead_of_text(message, thought),
         reasoning=thought,
+        reasoning_tokens=common.thought,
+        impossible_usage=common.impossible,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from adaptive_eval.engine.dispatch import Dispatch
+from adaptive_eval.engine.fleet import Dispatch
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, Scoring
 from adaptive_eval.engine.retry import is_transient, with_retries

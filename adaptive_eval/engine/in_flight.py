@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from adaptive_eval.engine.attempts import Result, TrialRunner
 from adaptive_eval.engine.fleet import Fleet
 from adaptive_eval.engine.independence import COPY
-from adaptive_eval.engine.limits import BatchRounds, Gate, ServerLimits
+from adaptive_eval.engine.limits import BatchRounds, ConcurrencyLimit, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient, OfServers
 from adaptive_eval.engine.pool import Member
 from adaptive_eval.engine.protocols import Clock, Executor
@@ -31,12 +31,18 @@ class Lane:
     """The trials of one model that is asked."""
 
     client: ModelClient
-    gate: Gate
+    limit: ConcurrencyLimit
+    in_flight: int = 0  # those that wait before their next attempt included
     queue: deque[TrialTask] = field(default_factory=deque)
     begun: int = 0  # trials that were started
     begun_at: float = 0.0  # monotonic seconds when the first was
     proven: bool = False  # whether a request was answered or has failed, but for a refusal
     consecutive_missing: int = 0
+
+    @property
+    def free(self) -> int:
+        """Number of trials that may start."""
+        return max(0, self.limit.slots - self.in_flight)
 
 
 @dataclass(slots=True)
@@ -84,8 +90,8 @@ class InFlightTrials:
         for model, client in clients.items():
             limit = client.limit or OfServers(self.fleet.pool(model), client.samples)
             in_batches = isinstance(limit, BatchRounds)  # whose first answers may take a day
-            self._lanes[model] = Lane(client, Gate(limit), proven=model in proven or in_batches)
-        self._slots = {model: lane.gate for model, lane in self._lanes.items()}
+            self._lanes[model] = Lane(client, limit, proven=model in proven or in_batches)
+        self._all_lanes = dict(self._lanes)  # those of stopped models included
         self._running: dict[TrialKey, TrialTask] = {}
         self._ended: deque[TrialTask] = deque()
         self._tasks: asyncio.TaskGroup | None = None
@@ -147,7 +153,7 @@ class InFlightTrials:
         found = {}
         for model, free in requests.items():
             lane = self._lanes[model]
-            found[model] = min(lane.gate.free, free * lane.client.samples)
+            found[model] = min(lane.free, free * lane.client.samples)
             if firsts:
                 found[model] = min(found[model], int(model in firsts))
             elif few:
@@ -169,13 +175,13 @@ class InFlightTrials:
 
     def _requests(self, without: Collection[str] = ()) -> dict[str, int]:
         """Return how many requests of every model may start."""
-        wanted = {model: 0 if model in without else lane.gate.free for model, lane in self._lanes.items()}
+        wanted = {model: 0 if model in without else lane.free for model, lane in self._lanes.items()}
         return self.fleet.dispatch.slots(wanted)
 
     @property
     def constrained(self) -> list[str]:
         """The models that have fewer free slots than their own limits of concurrency would allow."""
-        return [model for model, free in self._requests().items() if free < self._lanes[model].gate.free]
+        return [model for model, free in self._requests().items() if free < self._lanes[model].free]
 
     def ring_when_free(self) -> None:
         """Wake the runner at the end of a rate limit or pause that delays a model."""
@@ -195,7 +201,7 @@ class InFlightTrials:
         assert self._tasks is not None
         trial.failure = None
         lane = self._lanes[trial.request.key.model]
-        lane.gate.enter()
+        lane.in_flight += 1
         lane.begun_at = lane.begun_at if lane.begun else self._clock.now()
         lane.begun += 1
         self._running[trial.request.key] = trial
@@ -214,7 +220,7 @@ class InFlightTrials:
     @property
     def rounds(self) -> list[BatchRounds]:
         """The limits of models that are asked in batches of a size that follows from the forecast."""
-        limits = [lane.gate.limit for lane in self._lanes.values()]
+        limits = [lane.limit for lane in self._lanes.values()]
         return [limit for limit in limits if isinstance(limit, BatchRounds)]
 
     def take_unlogged(self) -> Unlogged:
@@ -317,7 +323,7 @@ class InFlightTrials:
 
     def health(self) -> tuple[EndpointHealth, ...]:
         """Return how every server of every model is doing."""
-        return self.fleet.health({model: gate.limit.slots for model, gate in self._slots.items()})
+        return self.fleet.health({model: lane.limit.slots for model, lane in self._all_lanes.items()})
 
     def _note(self, trial: TrialTask, kind: str, message: str = "") -> None:
         """Log what became of `trial` after its last attempt."""
@@ -349,7 +355,7 @@ class InFlightTrials:
 
     def _leave(self, trial: TrialTask) -> None:
         del self._running[trial.request.key]
-        self._slots[trial.request.key.model].leave()
+        self._all_lanes[trial.request.key.model].in_flight -= 1
         if trial.sending.sender is trial:
             trial.sending.close(trial.failure)
             self.fleet.dispatch.release(trial.sending)

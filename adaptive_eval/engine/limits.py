@@ -197,37 +197,6 @@ class BatchRounds:
         self.slots = min(max(math.ceil(trials / max(models, 1)), self.least), self.most)
 
 
-class Gate:
-    """Counts a model's trials in flight and says how many more may start.
-
-    A trial that waits before its next attempt keeps its slot: a server in trouble gets fewer requests.
-
-    Examples
-    --------
-    >>> gate = Gate(FixedConcurrency(2))
-    >>> gate.enter()
-    >>> gate.free
-    1
-    """
-
-    def __init__(self, limit: ConcurrencyLimit) -> None:
-        self.limit = limit
-        self.in_flight = 0
-
-    @property
-    def free(self) -> int:
-        """Number of trials that may start."""
-        return max(0, self.limit.slots - self.in_flight)
-
-    def enter(self) -> None:
-        """Count a trial that starts."""
-        self.in_flight += 1
-
-    def leave(self) -> None:
-        """Count a trial that has ended."""
-        self.in_flight -= 1
-
-
 MOST = 512
 """Requests in flight at most, unless said otherwise."""
 
@@ -383,16 +352,6 @@ class Server:
     def adaptive(self) -> AdaptiveConcurrency | None:
         """The limit that learns from how requests go, where it is one."""
         return self.concurrency if isinstance(self.concurrency, AdaptiveConcurrency) else None
-
-    def answered(self, *, sent_at: float, now: float, tokens: int) -> None:
-        """Count an answer, before its request is counted as ended."""
-        if self.adaptive is not None:
-            self.adaptive.answered(sent_at=sent_at, now=now, tokens=tokens, in_flight=self.in_flight)
-
-    def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
-        """Count a failure."""
-        if self.adaptive is not None:
-            self.adaptive.failed(error, sent_at=sent_at, now=now)
 
     def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""

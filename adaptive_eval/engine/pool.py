@@ -105,6 +105,7 @@ class Pool:
     ) -> None:
         self.members = tuple(members)
         self.rates = Rates(rate or RateLimit())
+        self._left: tuple[Member, ...] = ()  # servers whose requests in flight are awaited
         self._choices = 0
         self._changed_at = open_since
 
@@ -123,6 +124,7 @@ class Pool:
         """Remove a server: it gets no more requests; those in flight finish."""
         member.left_at = now
         self.members = tuple(one for one in self.members if one is not member)
+        self._left = (*(one for one in self._left if one.slots), member)
         self._changed_at = now
 
     @property
@@ -210,7 +212,7 @@ class Pool:
 
     def silent(self, now: float, rule: Silence) -> Iterator[tuple[Member, float]]:
         """Yield the servers that answer nothing while answers came, and for how many seconds."""
-        for member in self.members:
+        for member in dict.fromkeys((*self.members, *self._left)):
             if member.in_flight < rule.requests:
                 continue
             monitors = [one.monitor for one in self.members if rule.itself or one is not member]

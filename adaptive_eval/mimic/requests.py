@@ -16,8 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptive_eval import __version__
-from adaptive_eval.mimic.examinee import Asked, Examinee
-from adaptive_eval.mimic.prose import clip, count_tokens, tokenize
+from adaptive_eval.mimic.examinee import Asked, Examinee, clip, count_tokens, tokenize
 
 
 class ApiError(Exception):

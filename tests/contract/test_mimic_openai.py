@@ -11,10 +11,9 @@ import pytest
 from mimic_client import ASK, SPEC, answer, ask, chat, stats, texts, wait_until
 from openai import AsyncOpenAI
 
-from adaptive_eval.mimic.examinee import Examinee
+from adaptive_eval.mimic.examinee import Examinee, count_tokens
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.prose import count_tokens
 
 # What it says
 

@@ -163,6 +163,18 @@ def test_a_server_that_leaves_gets_nothing_more_and_what_is_out_comes_back():
     assert {one.endpoint: one.state for one in last.endpoints} == {ONE: "in", TWO: "left"}
 
 
+def test_requests_that_hang_at_a_server_that_has_left_do_not_hold_up_the_end():
+    found = cluster(lambda at: [ONE, TWO] if at < 15.0 else [ONE], ONE, TWO)
+    late = TransientEndpointError("no answer within 3600 s", kind="timeout")
+    found.servers[TWO].script = lambda step, attempt: (3600.0, late)
+    scene = scene_of(found, steps=200, concurrency=4)
+    scene.controller.resolve_after = 60
+    verdict, ended = play(scene, found)
+    assert verdict.reason == "resolved"
+    assert found.servers[TWO].calls
+    assert ended <= 60.0
+
+
 def test_a_connection_that_dies_after_the_server_has_left_costs_only_what_was_in_flight():
     found = cluster(lambda at: [ONE, TWO] if at < 15.0 else [ONE], ONE, TWO, script=lambda step, attempt: 7.0)
     found.servers[TWO].up = lambda at: at < 20.5

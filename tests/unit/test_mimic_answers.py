@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser
-from adaptive_eval.mimic.examinee import Examinee, Reply, Stream
+from adaptive_eval.mimic.examinee import Examinee, Reply, Stream, count_tokens, tokenize
 from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicSpec, ModelSpec
-from adaptive_eval.mimic.prose import count_tokens, tokenize
 from adaptive_eval.mimic.requests import Sample, token_logprobs
 
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")

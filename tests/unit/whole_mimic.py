@@ -13,9 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
 from adaptive_eval.mimic.delivery import Exchange
+from adaptive_eval.mimic.examinee import tokenize
 from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.prose import tokenize
 from adaptive_eval.mimic.requests import Response
 from adaptive_eval.mimic.routes import MimicServer, application, completions_route
 from adaptive_eval.mimic.serving import main
