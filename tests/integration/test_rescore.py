@@ -102,7 +102,7 @@ def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
     ("arguments", "words"),
     [
         ([], "say what to score by"),
-        (["--rubric", "format-awar"], "unknown name 'format-awar'"),
+        (["--rubric", "format-awar"], "'format-awar' is not one of binary, "),
         (["--rubric", "{schema: binary, weights: [1]}"], "1 weights for the 2 categories"),
         (["--rubric", "{schema: conf-calibrated, pilot: 2}"], "leave them out to take them from the stored"),
         (["--rubric", "verifier-only"], "needs signal 'verifier_a'"),
