@@ -32,11 +32,6 @@ def most_in_flight(complete: Sequence[int]) -> list[int]:
     return [SLOW_START + steps for steps in complete]
 
 
-NEARLY = 0.7
-"""Least share of the evidence that trials in flight must promise before no more are issued, where run-ahead
-is capped; measured with ``benchmarks/run_ahead.py``."""
-
-
 _NONE = np.zeros(0, dtype=np.int64)
 LOOKS = 16
 """Predictions while as many trials are issued and completed as are in flight."""
@@ -55,9 +50,8 @@ class Drain:
     fails, the contrast asks again as soon as the trials are complete.
     """
 
-    def __init__(self, comparison: Comparison, *, capped: bool) -> None:
+    def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
-        self._capped = capped
         self._predicts = comparison.rule.name in DECIDERS
         self._foresight = Foresight(comparison.board, comparison.fold.levels.guard)
         self._models = len(comparison.spec.models)
@@ -112,10 +106,7 @@ class Drain:
             )
             difference, variance = (np.repeat(each, mean.shape[1], axis=1) for each in (difference, variance))
             difference[pairs], variance[pairs], ready[pairs] = mean, spread, questions >= MIN_QUESTIONS
-        # The less must be promised, the more trials are in flight. So those beyond a decision stay in
-        # proportion to those that it takes, and a run with few in flight does not wait for them.
-        share = max(NEARLY, 1.0 - 2.0 * flight / complete) if self._capped else 1.0
-        decided = ready & self._decided(rows, difference, variance, at_margin, growth[:, 0], share)
+        decided = ready & self._decided(rows, difference, variance, at_margin, growth[:, 0])
         self._closing, self._first, self._second = rows[decided], first[decided], second[decided]
 
     def _decided(
@@ -125,30 +116,27 @@ class Drain:
         variance: NDArray[np.float64],
         at_margin: NDArray[np.float64],
         growth: NDArray[np.float64],
-        share: float,
     ) -> NDArray[np.bool_]:
-        """Return where contrasts are decided on the way, or at the end, where `share` of it is enough."""
-        # What has fallen short on the way, where most answers are there, will hardly grow.
+        """Return where contrasts are decided on the way, or at the end."""
         comparison, margin = self._comparison, self._comparison.margin
-        scale = np.where(np.arange(difference.shape[1]) > 0, share, 1.0)
-        evidence = (scale * log_evidence(difference, variance, margin)).max(axis=1)
+        evidence = log_evidence(difference, variance, margin).max(axis=1)
         bet = comparison.courses.bet[rows]
-        read = np.maximum(evidence, share * comparison.latest.statistic[rows])
+        read = np.maximum(evidence, comparison.latest.statistic[rows])
         evidence = np.where(np.isnan(bet), read, bet * growth)
         tied = np.zeros(rows.size, dtype=bool)
         if margin is not None:
-            ties = (scale * log_tie_evidence(difference, variance * at_margin, margin)).max(axis=1)
-            tied = ties >= share * comparison.fold.tie_threshold
+            ties = log_tie_evidence(difference, variance * at_margin, margin).max(axis=1)
+            tied = ties >= comparison.fold.tie_threshold
             if claims := comparison.fold.levels.claims:
                 # The better model of a pair is the one that is sought.
                 above = log_evidence_above(np.abs(difference), variance * at_margin, margin)
-                tied |= (scale * above).max(axis=1) >= share * log(claims / comparison.alpha)
+                tied |= above.max(axis=1) >= log(claims / comparison.alpha)
         # Each winner lowers the threshold of the others, also of those that reached it before.
         winners = -1
         won = tied
         while int((won & ~tied).sum()) > winners:
             winners = int((won & ~tied).sum())
-            won = evidence >= share * comparison.fold.levels.winner(comparison.fold.won + winners)
+            won = evidence >= comparison.fold.levels.winner(comparison.fold.won + winners)
         return np.asarray(won | tied)
 
 

@@ -17,7 +17,6 @@ from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import SLOW_START, Drain, most_in_flight
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
-from adaptive_eval.core.run_ahead import RunAhead
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
@@ -71,8 +70,7 @@ class Issuer:
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
         self._samples_per_prompt = spec.samples_per_prompt
-        self._run_ahead = RunAhead(spec, board, comparison, states)
-        self._drain = Drain(comparison, capped=spec.allocation.run_ahead != "unlimited")
+        self._drain = Drain(comparison)
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
         self._asked = np.arange(len(spec.names)) < len(spec.models)
@@ -103,7 +101,6 @@ class Issuer:
         requests: list[TrialRequest] = []
         if not self._refill_gaps(requests, free, total):
             return requests
-        free = self._run_ahead.within(free, capacity)
         if self._samples_per_prompt > 1 and not isinstance(capacity, int):
             free = {model: self._whole_runs(model, slots) for model, slots in free.items()}
         ahead: Counter[int] = Counter()
@@ -138,7 +135,7 @@ class Issuer:
         return self._turns.queue
 
     def _may_be_limited(self, capacity: int) -> bool:
-        """Return whether a limit of :meth:`_free` or on run-ahead may hold back one of so many trials."""
+        """Return whether a limit of :meth:`_free` may hold back one of so many trials."""
         if any(self.states.gaps):
             return True
         # Until the comparison is read on, answers only make room.
@@ -158,8 +155,6 @@ class Issuer:
         if self.comparison.goal.stops:
             common = min(map(complete.__getitem__, self.comparison.members), default=0)
             room.append(SLOW_START + common - max(states.in_flight))
-            run_ahead = self._run_ahead
-            room += [] if run_ahead.least is None else [run_ahead.least - run_ahead.furthest]
         return min(room, default=FINISHED)
 
     def _issue_in_turn(self, queue: list[tuple[int, int]], trials: int) -> list[TrialRequest]:

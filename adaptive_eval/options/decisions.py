@@ -227,12 +227,6 @@ class StoppingSpec(Record):
         return round(NormalDist().inv_cdf(self.confidence), 3)
 
 
-def _run_ahead(value: Any) -> Any:
-    if value in ("auto", "unlimited") or (isinstance(value, int) and value >= 1 and value is not True):
-        return value
-    raise ValueError(f"{value!r} is neither auto, unlimited nor a whole number from 1")
-
-
 @record
 class AllocationSpec(Record):
     """Which model, and which question, gets the next trial."""
@@ -246,11 +240,6 @@ class AllocationSpec(Record):
         default="auto",
         description="schedule: one order of questions, the same for all models. rounds: after two passes, "
         "each model's trials go where its own answers vary. auto: rounds up to 100 questions a task.",
-    )
-    run_ahead: Annotated[int | Literal["auto", "unlimited"], BeforeValidator(_run_ahead)] = Field(
-        default="auto",
-        description="Most trials of a model beyond its first unfinished one, which the decisions wait for: "
-        "fewer spend less when some answers are slow, more take less time. auto: 128 or more; unlimited.",
     )
 
 
