@@ -73,7 +73,6 @@ from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.inspect_task import InspectScorer, inspect_rows
 from adaptive_eval.interop.lm_eval_task import LmEvalScorer, lm_eval_rows
-from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES
 from adaptive_eval.options.section import IN_INSPECT, PYTHON
 from adaptive_eval.scoring.code import CodeScorer
@@ -230,6 +229,8 @@ class Built:
         asked = any(model.uses_mimic for model in self.config.models)
         if mimic is None or not asked:
             return None
+        from adaptive_eval.mimic.process import MimicProcess
+
         questions: dict[tuple[str, str], dict[str, Any]] = {}
         for task in (*self.tasks, *chain.from_iterable(self.own_tasks.values())):
             for known in answer_key(task, self.config.task(task.name).scorer):

@@ -10,7 +10,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.grading import Grading, model_graded
@@ -18,8 +18,9 @@ from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.errors import WorkersLost
-from adaptive_eval.executors.remote import RemoteExecutor
-from adaptive_eval.executors.worker import Setup
+
+if TYPE_CHECKING:  # a run without Ray needs no workers
+    from adaptive_eval.executors.worker import Setup
 
 _PACE = 0.005
 """Seconds between two batches of results, for each worker: so there are 200 batches a second in all."""
@@ -56,6 +57,7 @@ class _OnRay:
     @asynccontextmanager
     async def executor(self, built: Built) -> AsyncIterator[Executor]:
         from adaptive_eval.executors.ray_cluster import WorkerActors, watched
+        from adaptive_eval.executors.remote import RemoteExecutor
 
         section, setup = built.config.executor, setup_of(built)
         async with (
@@ -100,6 +102,8 @@ def setup_of(built: Built) -> Setup:
 
     Answers that another model judges are scored here: its budget and its limits hold over all of them then.
     """
+    from adaptive_eval.executors.worker import Setup
+
     section, judged = built.config.executor, model_graded(built.scorers)
     tasks = tuple(task for task in built.tasks if task.name not in judged)
     return Setup(

@@ -16,7 +16,6 @@ from typing import Any
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import DatasetError, UsageError
-from adaptive_eval.interop.gather import first_indices
 from adaptive_eval.library import library
 from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.text import storable
@@ -227,6 +226,8 @@ class StopEarly:
         model = ModelSpec(str(task.model))
         spec = SessionSpec((model,), (TaskSpec(str(task.task), ids),), self.goal, self._stopping)
         self._session = Session(spec)
+        from adaptive_eval.interop.gather import first_indices  # with what reads logs
+
         self._indices = first_indices(ids, epochs, self._session.board.run_sequence)
         return "adaptive-eval"
 

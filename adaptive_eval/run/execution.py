@@ -36,7 +36,6 @@ from adaptive_eval.run.pilot import (
     resumed,
 )
 from adaptive_eval.run.probe import probe_all, require_usable
-from adaptive_eval.run.rescoring import track
 from adaptive_eval.run.run_console import Console, LogConsole
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
@@ -82,7 +81,10 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
         asked = await run.finish()
         results = run.session.results()
     assert run.session.stopped is not None
-    track(run.built, directory, say)
+    if any(task.track for task in built.config.tasks):
+        from adaptive_eval.run.rescoring import track
+
+        track(run.built, directory, say)
     reports = write_reports(directory, targets=lambda _: targets_of(built.tasks)) if options.report else None
     return Ended(run.session.stopped, results, asked, reports)
 
