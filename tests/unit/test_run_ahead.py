@@ -10,7 +10,7 @@ import pytest
 import standings_examples as examples
 from session_scripts import make_spec
 
-from adaptive_eval.core.foresight import Foresight
+from adaptive_eval.core.drain import Foresight
 from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
