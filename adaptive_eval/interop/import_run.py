@@ -105,10 +105,7 @@ def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple
 
 
 BATCH = 64
-"""Fewest trials of a batch: the trials of those after the stop are marked so, as in a live run."""
-
-STEPS = 4
-"""Trials of each model in a batch, where the models are many: a look takes time by their pairs."""
+"""Trials of a batch: those after the stop are marked so, as in a live run. Larger ones are slower."""
 
 NOT_THERE = "not in the logs"
 """Reason of a trial of the sequence that no log has."""
@@ -266,17 +263,16 @@ class _Copy:
 
     def _batches(self) -> Iterator[list[TrialOutcome | Missing]]:
         total, index = self.sequences.row.size, self.sequences.index
-        batch = max(BATCH, STEPS * len(self.gathered.models))
         ended: set[int] = set()
-        for start in range(0, total, batch):
+        for start in range(0, total, BATCH):
             self.progress("writing", start, total)
-            records = self._records(slice(start, start + batch))
+            records = self._records(slice(start, start + BATCH))
             for record in records:
                 self.writer.outcome(record)
             self.writer.commit()
             yield [record.outcome for record in records]
-            if start + batch < total:
-                self._end_sequences(int(index[start + batch]), ended)
+            if start + BATCH < total:
+                self._end_sequences(int(index[start + BATCH]), ended)
 
     def _end_sequences(self, index: int, ended: set[int]) -> None:
         """Drop the models whose trials end long before those of the others."""
