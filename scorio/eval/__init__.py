@@ -2,10 +2,10 @@
 
 ``R`` is an (M, N) matrix: rows are questions, columns are trials. Binary metrics take outcomes 0 and 1;
 categorical metrics take categories ``0..C`` with a reward vector ``w`` of length ``C + 1``. One-dimensional
-input is one question. Point estimators return a float, `bayes` and `avg` a pair ``(mu, sigma)``; the ``*_ci``
-functions return ``(mu, sigma, lo, hi)``, a normal-approximation credible interval around the posterior mean
-of the metric on new trials. Input is never modified; bad input raises ValueError naming the argument and its
-value.
+input is one question. Point estimators return a float, `bayes` and `avg` a pair ``(mu, sigma)``
+(:class:`Estimate`); the ``*_ci`` functions return ``(mu, sigma, lo, hi)`` (:class:`Interval`), a
+normal-approximation credible interval around the posterior mean of the metric on new trials. Input is never
+modified; bad input raises ValueError naming the argument and its value.
 
 Unequal trial counts
 --------------------
@@ -59,6 +59,7 @@ from ._drawn import (
     unanimous_at_k_ci,
 )
 from ._geom import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
+from ._interval import Estimate, Interval
 from ._max_k import max_at_k, max_at_k_ci
 from ._tailpass import TailPassProfile, tailpass, tailpass_empirical
 from ._thresholds import (
@@ -71,6 +72,8 @@ from ._thresholds import (
 )
 
 __all__ = [
+    "Estimate",
+    "Interval",
     "TailPassProfile",
     "auc_at_k",
     "auc_at_k_ci",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ._inputs import Missing, read_categories, read_prior
-from ._interval import credible_interval
+from ._interval import Estimate, Interval, credible_interval
 from ._kernels import _categories
 
 
@@ -18,7 +18,7 @@ def bayes(
     missing: Missing = None,
     prior_counts: ArrayLike | None = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float]:
+) -> Estimate:
     r"""Bayes@N: mean and standard deviation of the mean reward under a Dirichlet posterior per question.
 
     Parameters
@@ -78,7 +78,7 @@ def bayes(
     trials = read_categories(R, w, counts, missing, question_weights)
     prior = read_prior(R0, prior_counts, trials, missing)
     mu, sigma = _categories.bayes(trials.counts, trials.w, prior, trials.question_weights)
-    return float(mu), float(sigma)
+    return Estimate(float(mu), float(sigma))
 
 
 def bayes_ci(
@@ -92,7 +92,7 @@ def bayes_ci(
     missing: Missing = None,
     prior_counts: ArrayLike | None = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Bayes@N with a credible interval ``mu -/+ z sigma``.
 
     Parameters
@@ -145,7 +145,7 @@ def avg(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float]:
+) -> Estimate:
     r"""avg@N: mean reward, with the Bayes@N deviation under a uniform prior rescaled to it.
 
     Parameters
@@ -199,7 +199,7 @@ def avg(
     trials = read_categories(R, w, counts, missing, question_weights)
     trials.require_trials("avg")
     a, sigma = _categories.avg(trials.counts, trials.w, trials.question_weights)
-    return float(a), float(sigma)
+    return Estimate(float(a), float(sigma))
 
 
 def avg_ci(
@@ -211,7 +211,7 @@ def avg_ci(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""avg@N with a credible interval ``a -/+ z sigma_a``.
 
     Parameters

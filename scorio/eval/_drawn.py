@@ -10,6 +10,29 @@ from ._kernels import _bank_metrics, _posteriors
 def pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     r"""Pass@k: probability that at least one of `k` of a question's trials, drawn at random, is correct.
 
+    Parameters
+    ----------
+    R : array_like of int, shape (M, N) or (N,)
+        Outcomes 0 and 1; None with `counts`.
+    k : int
+        Trials to draw, ``1 <= k <= N``.
+    counts : array_like of int, shape (M, 2), optional
+        Wrong and correct trials of each question, in place of `R`.
+    missing : number or array_like of bool, optional
+        Marks trials of `R` that were not made.
+    question_weights : array_like, shape (M,), optional
+        At least 0, with sum 1; default 1 / M each.
+
+    Returns
+    -------
+    float
+        Mean over questions, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Outcomes other than 0 and 1, `k` no integer or out of range, another argument malformed.
+
     See Also
     --------
     pass_at_k_ci : Posterior summary for new trials.
@@ -36,6 +59,15 @@ def pass_hat_k(trials: BinaryTrials, k: int) -> FloatArray:
     r"""Pass^k: probability that all of `k` of a question's trials, drawn at random, are correct.
 
     Also under the names `unanimous_at_k` and `g_pass_at_k`.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
 
     See Also
     --------
@@ -66,6 +98,15 @@ unanimous_at_k = pass_hat_k
 def g_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     """G-Pass@k with threshold 1: `pass_hat_k` under the name of the G-Pass@k literature.
 
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
+
     References
     ----------
     .. [1] Liu et al. (2024). Are Your LLMs Capable of Stable Reasoning? arXiv:2412.13147.
@@ -82,6 +123,15 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 @by_draws
 def auc_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     r"""AUC@K: area under the Pass@j curve from 1 to `k`, by the trapezoidal rule and scaled to [0, 1].
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
 
     Notes
     -----
@@ -107,6 +157,15 @@ def auc_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 def maj_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     r"""Maj@k: probability that more than half of `k` of a question's trials, drawn at random, are correct.
 
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
+
     See Also
     --------
     g_pass_at_k_tau : The same with a threshold of ``tau = (k // 2 + 1) / k``.
@@ -128,6 +187,15 @@ def maj_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 @by_draws
 def mg_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     r"""mG-Pass@k: mean of G-Pass@k_tau over ``tau`` from 0.5 to 1.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
 
     Notes
     -----
@@ -151,6 +219,15 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     """GeoSpectrum*: `geo_spectrum_at_k` with its default coupling and weights.
 
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> from scorio.eval import geo_spectrum_star_at_k
@@ -163,6 +240,37 @@ def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 @by_posterior
 def pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     r"""Posterior summary of Pass@k on `k` new trials of each question.
+
+    Parameters
+    ----------
+    R : array_like of int, shape (M, N) or (N,)
+        Outcomes 0 and 1; None with `counts`.
+    k : int
+        New trials, ``1 <= k <= N``; N is the largest number of trials of any question.
+    confidence : float, default 0.95
+        Credibility level of the interval, in (0, 1).
+    bounds : (float, float) or None, default (0, 1)
+        The interval is clipped to these.
+    alpha0 : float, default 1
+        First parameter of the Beta prior of a question's probability of success, positive.
+    beta0 : float, default 1
+        Second parameter of it, positive.
+    counts : array_like of int, shape (M, 2), optional
+        Wrong and correct trials of each question, in place of `R`.
+    missing : number or array_like of bool, optional
+        Marks trials of `R` that were not made.
+    question_weights : array_like, shape (M,), optional
+        At least 0, with sum 1; default 1 / M each.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+        Posterior mean, standard deviation, and ``mu -/+ z sigma`` clipped to `bounds`.
+
+    Raises
+    ------
+    ValueError
+        Outcomes other than 0 and 1; an argument malformed or out of range.
 
     Notes
     -----
@@ -191,6 +299,15 @@ def pass_hat_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
 
     Also under the names `unanimous_at_k_ci` and `g_pass_at_k_ci`.
 
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
     Notes
     -----
     As `pass_at_k_ci` with :math:`g(p) = p^k`, :math:`\mathrm{E}[g(p_q)] = B(\alpha_q + k, \beta_q) /
@@ -213,6 +330,15 @@ unanimous_at_k_ci = pass_hat_k_ci
 def g_pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     """Posterior summary of G-Pass@k with threshold 1: `pass_hat_k_ci`.
 
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
     Examples
     --------
     >>> from scorio.eval import g_pass_at_k_ci
@@ -226,6 +352,15 @@ def g_pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
 @by_posterior
 def auc_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     """Posterior summary of AUC@K on new trials of each question.
+
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
 
     Notes
     -----
@@ -244,6 +379,15 @@ def auc_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
 @by_posterior
 def maj_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     r"""Posterior summary of Maj@k on `k` new trials of each question.
+
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
 
     Notes
     -----
@@ -264,6 +408,15 @@ def maj_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
 def mg_pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     r"""Posterior summary of mG-Pass@k on `k` new trials of each question.
 
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
     Notes
     -----
     As `pass_at_k_ci` with :math:`g(p) = \frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil, 0)]`, X
@@ -282,6 +435,17 @@ def mg_pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
 @by_any_posterior
 def geo_spectrum_star_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     """Approximate posterior summary of GeoSpectrum*, the default of `geo_spectrum_at_k_ci`.
+
+    Parameters
+    ----------
+    R, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+    k : int
+        New trials, any ``k >= 1``.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
 
     Examples
     --------

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ._arguments import beta_prior, powers, resamples
 from ._inputs import Missing, read_binary
-from ._interval import credible_interval
+from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors
 
 
@@ -118,7 +118,7 @@ def geom_at_k_ci(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Approximate posterior summary of Geom@k on `k` new trials of each question.
 
     Parameters
@@ -171,7 +171,7 @@ def geom_ds_at_k_ci(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Approximate posterior summary of Geom_ds@k on `k` new trials of each question.
 
     Parameters

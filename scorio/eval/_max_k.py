@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from ._arguments import resamples
 from ._inputs import Missing, read_categories, read_prior
-from ._interval import credible_interval
+from ._interval import Interval, credible_interval
 from ._kernels import _categories
 
 
@@ -81,7 +81,7 @@ def max_at_k_ci(
     missing: Missing = None,
     prior_counts: ArrayLike | None = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Posterior summary of the expected best reward of `k` new trials of each question.
 
     Parameters

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from ._arguments import beta_prior, coupling, resamples, spectrum_weights, unit
 from ._inputs import Missing, read_binary
-from ._interval import credible_interval
+from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors
 
 
@@ -72,7 +72,7 @@ def g_pass_at_k_tau_ci(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Posterior summary of G-Pass@k_tau on `k` new trials of each question.
 
     Parameters
@@ -166,7 +166,7 @@ def threshold_spectrum_at_k_ci(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Posterior summary of a threshold spectrum on `k` new trials of each question.
 
     Parameters
@@ -277,7 +277,7 @@ def geo_spectrum_at_k_ci(
     counts: ArrayLike | None = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
+) -> Interval:
     r"""Approximate posterior summary of GeoSpectrum on `k` new trials of each question.
 
     Parameters

@@ -39,8 +39,6 @@ from scorio.rank._irt import (
 from scorio.rank._kendall import kendall_tau_b
 from scorio.rank._metrics import (
     auc_at_k,
-    avg,
-    bayes,
     g_pass_at_k,
     g_pass_at_k_tau,
     geo_spectrum_at_k,
@@ -48,7 +46,6 @@ from scorio.rank._metrics import (
     geom_at_k,
     geom_ds_at_k,
     maj_at_k,
-    max_at_k,
     mg_pass_at_k,
     pass_at_k,
     pass_hat_k,
@@ -65,8 +62,9 @@ from scorio.rank._pairwise import (
     rao_kupper,
     rao_kupper_map,
 )
-from scorio.rank._ranked import NamedRanking
+from scorio.rank._ranked import NamedRanking, Scored, ScoredItems
 from scorio.rank._ratings import elo, pagerank, rank_centrality
+from scorio.rank._rewards import avg, bayes, max_at_k
 from scorio.rank._ties import rank_scores
 from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
 from scorio.rank._voting import (
@@ -86,6 +84,8 @@ __all__ = [
     "NamedRanking",
     "PairwiseConfidence",
     "Prior",
+    "Scored",
+    "ScoredItems",
     "TransferPosterior",
     "UniformPrior",
     "auc_at_k",

@@ -83,6 +83,10 @@ class UniformPrior:
         return 0.0
 
 
+SYMMETRIC = (GaussianPrior, LaplacePrior, CauchyPrior, UniformPrior)
+"""Priors that treat all models alike."""
+
+
 @dataclass(frozen=True)
 class CustomPrior:
     """A function of the abilities as penalty."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive, whole
 from scorio.eval._inputs import Missing, read_observed
-from scorio.rank._fitting import Matrix, Prior, UniformPrior, read_prior_penalty, require_connected
+from scorio.rank._fitting import (
+    SYMMETRIC,
+    Matrix,
+    Prior,
+    UniformPrior,
+    read_prior_penalty,
+    require_connected,
+)
 from scorio.rank._item_fit import ItemFit
-from scorio.rank._ranked import Ranking, documented, fitted
-from scorio.rank._ties import Ranks, TieMethod
-
-ItemRanking: TypeAlias = Ranking | tuple[Ranks, Matrix, dict[str, Matrix]]
+from scorio.rank._ranked import Ranking, Scored, ScoredItems, fitted, keeps_names
+from scorio.rank._ties import TieMethod
 
 
-@documented
+@keeps_names
 def rasch(
     R: Outcomes,
     method: TieMethod = "competition",
@@ -26,13 +29,27 @@ def rasch(
     return_item_params: bool = False,
     *,
     missing: Missing = None,
-) -> ItemRanking:
+) -> Ranking:
     r"""Rank models by the abilities of the Rasch model (1PL) of joint maximum likelihood [1]_.
 
     Right answers of model l on question m are :math:`\mathrm{Binomial}(N, \sigma(\theta_l - b_m))`,
     difficulties with mean 0. The order is that of the mean :func:`avg`, whose total is sufficient; the
     scores are abilities on the logit scale, biased outwards where questions are few. A finite solution needs
     a right and a wrong answer of every model and on every question. Cost: O(LM) an iteration.
+
+    Parameters
+    ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
+    max_iter
+        As in :func:`bradley_terry`.
+    return_item_params : bool
+        Also return a dict of the questions' parameters (and the scores).
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -46,7 +63,7 @@ def rasch(
     return _items(R, missing, UniformPrior(), method, return_scores, max_iter, return_item_params)
 
 
-@documented
+@keeps_names
 def rasch_map(
     R: Outcomes,
     prior: Prior | float = 1.0,
@@ -56,15 +73,26 @@ def rasch_map(
     return_item_params: bool = False,
     *,
     missing: Missing = None,
-) -> ItemRanking:
+) -> Ranking:
     """Rank models by :func:`rasch` with a prior of the abilities.
 
     Finite for a model that is always right or always wrong; every question needs a right and a wrong answer.
 
     Parameters
     ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
     prior : float or object with a ``penalty(theta)`` method
         Variance of a normal prior around 0 of the abilities, or a prior such as :class:`CauchyPrior`.
+    max_iter
+        As in :func:`bradley_terry`.
+    return_item_params
+        As in :func:`rasch`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
@@ -75,7 +103,7 @@ def rasch_map(
     return _items(R, missing, penalty, method, return_scores, max_iter, return_item_params)
 
 
-@documented
+@keeps_names
 def rasch_2pl(
     R: Outcomes,
     method: TieMethod = "competition",
@@ -85,7 +113,7 @@ def rasch_2pl(
     reg_discrimination: float = 0.01,
     *,
     missing: Missing = None,
-) -> ItemRanking:
+) -> Ranking:
     r"""Rank models by the abilities of the two-parameter logistic model (2PL) [1]_.
 
     As :func:`rasch` with :math:`\sigma(a_m (\theta_l - b_m))`: questions differ in how sharply they tell
@@ -95,8 +123,19 @@ def rasch_2pl(
 
     Parameters
     ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
     reg_discrimination : float
         Weight of the penalty :math:`\sum_m \log^2 a_m`, above 0; it fixes the scale of the abilities.
+    max_iter
+        As in :func:`bradley_terry`.
+    return_item_params
+        As in :func:`rasch`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -112,7 +151,7 @@ def rasch_2pl(
     )
 
 
-@documented
+@keeps_names
 def rasch_2pl_map(
     R: Outcomes,
     prior: Prior | float = 1.0,
@@ -123,15 +162,26 @@ def rasch_2pl_map(
     reg_discrimination: float = 0.01,
     *,
     missing: Missing = None,
-) -> ItemRanking:
+) -> Ranking:
     """Rank models by :func:`rasch_2pl` with a prior of the abilities.
 
     Parameters
     ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
     prior : float or object with a ``penalty(theta)`` method
         Variance of a normal prior around 0 of the abilities, or a prior such as :class:`CauchyPrior`.
     reg_discrimination : float
         Weight of the penalty of the log-discriminations, above 0.
+    max_iter
+        As in :func:`bradley_terry`.
+    return_item_params
+        As in :func:`rasch`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
@@ -153,18 +203,22 @@ def _items(
     max_iter: int,
     items: bool,
     regularisation: float | None = None,
-) -> ItemRanking:
+) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
     right, made = _counts(R, missing, prior, name)
     weight = None if regularisation is None else positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
     theta, difficulty, log_a = fit.solve(whole("max_iter", max_iter), name)
-    ranking = fitted(theta, theta, method, return_scores or items)
+    if weight is not None and isinstance(prior, SYMMETRIC):
+        theta = _tied_by_symmetry(theta, right, made)
+    ranks = fitted(theta, theta, method, return_scores)
     parameters = {"difficulty": difficulty}
     if weight is not None:
         parameters["discrimination"] = np.exp(log_a)
-    return (*ranking, parameters) if items else ranking
+    if not items:
+        return ranks
+    return ScoredItems(ranks.ranks if isinstance(ranks, Scored) else ranks, theta, parameters)
 
 
 def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Matrix, Matrix]:
@@ -188,3 +242,24 @@ def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Mat
         wins[:models, models:], wins[models:, :models] = right, (made - right).T
         require_connected(wins, name)
     return right, made
+
+
+def _tied_by_symmetry(theta: Matrix, right: Matrix, made: Matrix) -> Matrix:
+    """Return `theta` with its mean for models that can be swapped without changing the set of questions.
+
+    Of such models 2PL may have a best fit and its mirror image, and rounding would choose one of the two.
+    """
+    cells = right * (made.max() + 1.0) + made
+    questions, answers = cells[:, np.lexsort(cells)], np.sort(cells, axis=1)
+    tied, left = theta.copy(), list(range(len(theta)))
+    while left:
+        first, group = left[0], [left[0]]
+        for other in left[1:]:
+            if np.array_equal(answers[first], answers[other]):
+                swapped = cells.copy()
+                swapped[[first, other]] = cells[[other, first]]
+                if np.array_equal(swapped[:, np.lexsort(swapped)], questions):
+                    group.append(other)
+        tied[group] = theta[group].mean()
+        left = [model for model in left if model not in group]
+    return tied

@@ -1,9 +1,10 @@
-"""The metrics of :mod:`scorio.eval` as rankings: every model's value at once, then the ranks."""
+"""The metrics of :mod:`scorio.eval` that draw k trials, as rankings."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from numbers import Real
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio._labels import Outcomes
 from scorio.eval._arguments import coupling, powers, spectrum_weights, unit
-from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
-from scorio.eval._kernels import _bank_metrics, _categories
-from scorio.rank._ranked import Ranking, RankingFunction, documented, ranked
+from scorio.eval._inputs import BinaryTrials, Missing, read_binary
+from scorio.eval._kernels import _bank_metrics
+from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
 from scorio.rank._ties import TieMethod
 
 Scores = NDArray[np.float64]
 
 
-def _by_draws(scores: Callable[[BinaryTrials, int], Scores]) -> RankingFunction:
-    """Make the ranking by `scores`, under its name and with its docstring completed."""
+def _by_draws(scores: Callable[..., Scores]) -> RankingFunction:
+    """Make the ranking by ``scores(trials, k, ...)``: its own parameters stand between k and `method`."""
 
-    def metric(
+    def common(
         R: Outcomes | None,
         k: int,
         method: TieMethod = "competition",
@@ -32,17 +33,42 @@ def _by_draws(scores: Callable[[BinaryTrials, int], Scores]) -> RankingFunction:
         missing: Missing = None,
         question_weights: ArrayLike | None = None,
     ) -> Ranking:
-        trials = read_binary(R, counts, missing, question_weights, models=True)
-        return ranked(scores(trials, trials.draws(k)), method, return_scores)
+        raise NotImplementedError
 
-    metric.__name__, metric.__qualname__ = scores.__name__, scores.__qualname__
-    metric.__doc__ = scores.__doc__
-    return documented(metric)
+    first, k, *others = inspect.signature(common).parameters.values()
+    own = list(inspect.signature(scores).parameters.values())[2:]
+    signature = inspect.Signature([first, k, *own, *others])
+
+    def metric(*args: Any, **options: Any) -> Ranking:
+        given = signature.bind(*args, **options)
+        given.apply_defaults()
+        asked = given.arguments
+        trials = read_binary(
+            asked["R"], asked["counts"], asked["missing"], asked["question_weights"], models=True
+        )
+        values = scores(trials, trials.draws(asked["k"]), *(asked[each.name] for each in own))
+        return ranked(values, asked["method"], asked["return_scores"])
+
+    update_wrapper(metric, scores)
+    metric.__signature__ = signature  # type: ignore[attr-defined]
+    return keeps_names(metric)
 
 
 @_by_draws
 def pass_at_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by Pass@k: at least one of `k` of a question's trials is correct.
+
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k : int
+        Trials drawn without replacement, at least 1 and at most any question's number of trials.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -66,6 +92,18 @@ def pass_at_k(trials: BinaryTrials, k: int) -> Scores:
 def pass_hat_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by Pass^k, also called Unanimous@k: all of `k` of a question's trials are correct.
 
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     References
     ----------
     .. [1] Yao, Shinn, Razavi and Narasimhan (2024). τ-bench: A Benchmark for Tool-Agent-User Interaction in
@@ -86,6 +124,18 @@ unanimous_at_k = pass_hat_k
 def auc_at_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by AUC@k: the trapezoidal mean of Pass@1 to Pass@k.
 
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     References
     ----------
     .. [1] Hu et al. (2026). Rewarding the Rare: Uniqueness-Aware RL for Creative Problem Solving in LLMs.
@@ -103,6 +153,18 @@ def auc_at_k(trials: BinaryTrials, k: int) -> Scores:
 def maj_at_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by Maj@k: more than half of `k` of a question's trials are correct.
 
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     Examples
     --------
     >>> maj_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 3)
@@ -114,6 +176,18 @@ def maj_at_k(trials: BinaryTrials, k: int) -> Scores:
 @_by_draws
 def g_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by G-Pass@k at τ = 1, which is Pass^k: all of `k` trials are correct.
+
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -131,6 +205,18 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
 def mg_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by mG-Pass@k: the mean of G-Pass@k_τ over τ from 0.5 to 1.
 
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     References
     ----------
     .. [1] Liu et al. (2024). Are Your LLMs Capable of Stable Reasoning? arXiv:2412.13147.
@@ -147,6 +233,18 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
 def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Scores:
     """Rank models by GeoSpectrum*@k: √(Pass@k · mG-Pass@k) of the dataset.
 
+    Parameters
+    ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     Examples
     --------
     >>> geo_spectrum_star_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
@@ -155,25 +253,24 @@ def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Scores:
     return _bank_metrics.geo_spectrum_at_k(trials, k)
 
 
-@documented
-def g_pass_at_k_tau(
-    R: Outcomes | None,
-    k: int,
-    tau: float,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
+@_by_draws
+def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Scores:
     """Rank models by G-Pass@k_τ: at least a share τ of `k` of a question's trials is correct.
 
     Parameters
     ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
     tau : float
         Share of the `k` trials that must be correct, in [0, 1]: at least max(1, ⌈τk⌉) of them; 0 is Pass@k, 1
         is Pass^k.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -187,92 +284,79 @@ def g_pass_at_k_tau(
     >>> g_pass_at_k_tau(R, 2, 0.0)
     array([2, 1])
     """
-    trials = read_binary(R, counts, missing, question_weights, models=True)
-    k, tau = trials.draws(k), unit("tau", tau)
-    scores = _bank_metrics.g_pass_at_k_tau(trials, k, tau)
-    return ranked(scores, method, return_scores)
+    return _bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau))
 
 
-@documented
-def geom_at_k(
-    R: Outcomes | None,
-    k: int,
-    pass_power: float = 0.5,
-    unanimous_power: float = 0.5,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
+@_by_draws
+def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> Scores:
     """Rank models by Geom@k: the mean over questions of Pass@k^a · Pass^k^b of the question.
 
     Parameters
     ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
     pass_power, unanimous_power : float
         Exponents a of Pass@k and b of Pass^k, not both 0.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
     >>> geom_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    trials = read_binary(R, counts, missing, question_weights, models=True)
-    exponents = powers(pass_power, unanimous_power)
-    scores = _bank_metrics.geom_at_k(trials, trials.draws(k), *exponents)
-    return ranked(scores, method, return_scores)
+    return _bank_metrics.geom_at_k(trials, k, *powers(pass_power, unanimous_power))
 
 
-@documented
+@_by_draws
 def geom_ds_at_k(
-    R: Outcomes | None,
-    k: int,
-    pass_power: float = 0.5,
-    unanimous_power: float = 0.5,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
+    trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5
+) -> Scores:
     """Rank models by Geom_ds@k: Pass@k^a · Pass^k^b of the whole dataset.
 
     Parameters
     ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
     pass_power, unanimous_power : float
         Exponents a of Pass@k and b of Pass^k, not both 0.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
     >>> geom_ds_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    trials = read_binary(R, counts, missing, question_weights, models=True)
-    exponents = powers(pass_power, unanimous_power)
-    scores = _bank_metrics.geom_ds_at_k(trials, trials.draws(k), *exponents)
-    return ranked(scores, method, return_scores)
+    return _bank_metrics.geom_ds_at_k(trials, k, *powers(pass_power, unanimous_power))
 
 
-@documented
+@_by_draws
 def geo_spectrum_at_k(
-    R: Outcomes | None,
+    trials: BinaryTrials,
     k: int,
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
+) -> Scores:
     """Rank models by GeoSpectrum@k: a geometric blend of Pass@k and a threshold spectrum.
 
     Parameters
     ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
     lam : float
         Coupling λ in [0, 1]: the score is Pass@k^λ · S^(1 − λ), S the threshold spectrum.
     weights : array_like, shape (k,), optional
@@ -280,6 +364,11 @@ def geo_spectrum_at_k(
         With ``lam = 1`` they do not matter and are not checked.
     lambda_ : float, optional
         Another name of `lam`; TypeError where both are given.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
@@ -289,161 +378,30 @@ def geo_spectrum_at_k(
     >>> geo_spectrum_at_k(R, 2, lam=1.0)
     array([2, 1])
     """
-    trials = read_binary(R, counts, missing, question_weights, models=True)
-    k = trials.draws(k)
-    scores = _bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
-    return ranked(scores, method, return_scores)
+    return _bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
 
 
-@documented
-def threshold_spectrum_at_k(
-    R: Outcomes | None,
-    k: int,
-    weights: ArrayLike,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
+@_by_draws
+def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) -> Scores:
     """Rank models by a threshold spectrum: Σ_r w_r P(at least r of `k` trials are correct).
 
     Parameters
     ----------
+    R, method, return_scores, counts, missing, question_weights
+        As in :func:`bayes`.
+    k
+        As in :func:`pass_at_k`.
     weights : array_like, shape (k,)
         Weight w_r of "at least r of `k` trials are correct", at least 0 with a sum of at most 1.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
     >>> threshold_spectrum_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2, [1.0, 0.0])
     array([2, 1])
     """
-    trials = read_binary(R, counts, missing, question_weights, models=True)
-    k = trials.draws(k)
-    scores = _bank_metrics.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))
-    return ranked(scores, method, return_scores)
-
-
-@documented
-def max_at_k(
-    R: Outcomes | None,
-    k: int,
-    w: ArrayLike | None = None,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
-    """Rank models by Max@k: the expected best reward among `k` of a question's trials.
-
-    References
-    ----------
-    .. [1] Bagirov et al. (2025). The Best of N Worlds: Aligning Reinforcement Learning with Best-of-N
-       Sampling via max@k Optimization. arXiv:2510.23393.
-
-    Examples
-    --------
-    >>> max_at_k([[[0, 2, 0]], [[1, 1, 1]]], 2, w=[0.0, 0.5, 1.0], return_scores=True)
-    (array([1, 2]), array([0.66666667, 0.5       ]))
-    """
-    trials = read_categories(R, w, counts, missing, question_weights, models=True)
-    scores = _categories.max_at_k(trials.counts, trials.draws(k), trials.w, trials.question_weights)
-    return ranked(scores, method, return_scores, trials.size)
-
-
-@documented
-def avg(
-    R: Outcomes | None,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    w: ArrayLike | None = None,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
-    """Rank models by avg@N: their mean reward over questions and trials.
-
-    Every model needs a trial of every question.
-
-    Examples
-    --------
-    >>> avg([[[1, 0, 1], [0, 0, 1]], [[1, 1, 1], [0, 1, 1]], [[0, 0, 0], [0, 1, 0]]])
-    array([2, 1, 3])
-    """
-    trials = read_categories(R, w, counts, missing, question_weights, models=True)
-    trials.require_trials("avg")
-    scores = _categories.avg_mean(trials.counts, trials.w, trials.question_weights)
-    return ranked(scores, method, return_scores, trials.size)
-
-
-@documented
-def bayes(
-    R: Outcomes | None,
-    w: ArrayLike | None = None,
-    R0: ArrayLike | None = None,
-    quantile: float | None = None,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    prior_counts: ArrayLike | None = None,
-    question_weights: ArrayLike | None = None,
-) -> Ranking:
-    """Rank models by Bayes@N: their posterior mean, or a quantile of their posterior.
-
-    A model's score is μ, or μ + Φ⁻¹(q) σ with `quantile` q, taking its posterior as normal; μ and σ are those
-    of :func:`scorio.eval.bayes` (Algorithm 1 of [1]_). A quantile below 0.5 ranks cautiously: of two models
-    with the same mean, the one that is known better comes first.
-
-    Parameters
-    ----------
-    R0 : array_like of int, shape (M, D) or (L, M, D), optional
-        Categories of prior trials, the same for all models or of each model.
-    prior_counts : array_like of int, shape (M, C + 1) or (L, M, C + 1), optional
-        Prior trials in each category, in place of `R0`.
-    quantile : float, optional
-        In (0, 1).
-
-    Notes
-    -----
-    With unequal numbers of trials the uniform prior pulls models with fewer trials closer to its mean, so the
-    order of μ is biased; the order is that of :func:`avg` where all numbers are equal and there is no
-    prior (Appendix B of [1]_).
-
-    References
-    ----------
-    .. [1] Hariri, Samandar, Hinczewski and Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
-       Language Model Evaluation. arXiv:2510.04265.
-
-    Examples
-    --------
-    >>> R = [[[1, 0, 1], [0, 0, 1]], [[1, 1, 1], [0, 1, 1]], [[0, 0, 0], [0, 1, 0]]]
-    >>> bayes(R)
-    array([2, 1, 3])
-    >>> ranks, scores = bayes(R, quantile=0.05, return_scores=True)
-    >>> scores.round(4)
-    array([0.2674, 0.4877, 0.0877])
-    """
-    trials = read_categories(R, w, counts, missing, question_weights, models=True)
-    prior = read_prior(R0, prior_counts, trials, missing)
-    if quantile is None:
-        scores = _categories.bayes_mean(trials.counts, trials.w, prior, trials.question_weights)
-    else:
-        mu, sigma = _categories.bayes(trials.counts, trials.w, prior, trials.question_weights)
-        scores = mu + _normal_quantile(quantile) * sigma
-    return ranked(scores, method, return_scores, trials.size)
-
-
-def _normal_quantile(quantile: Any) -> float:
-    # True and False are real numbers to Python, but 0 and 1: outside the range.
-    level = float(quantile) if isinstance(quantile, Real) else 0.0
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"quantile must be a number in (0, 1); got {quantile!r}")
-    from scipy.special import ndtri
-
-    return float(ndtri(level))
+    return _bank_metrics.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))

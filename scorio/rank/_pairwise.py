@@ -21,7 +21,7 @@ from scorio.rank._fitting import (
     read_prior_penalty,
     require_connected,
 )
-from scorio.rank._ranked import Ranking, documented, fitted
+from scorio.rank._ranked import Ranking, fitted, keeps_names
 from scorio.rank._ties import TieMethod
 
 
@@ -83,7 +83,7 @@ def _davidson(wins: Matrix, ties: Matrix, prior: Prior, max_iter: int, name: str
     return np.asarray(theta - theta.mean())
 
 
-@documented
+@keeps_names
 def bradley_terry(
     R: Outcomes,
     method: TieMethod = "competition",
@@ -97,6 +97,18 @@ def bradley_terry(
     :math:`P(i \succ j) = \pi_i / (\pi_i + \pi_j)`; ties are left out. Scores are the strengths, with
     geometric mean 1. Comparisons are taken as independent, although all pairs share a model's trials. A
     finite solution needs a chain of wins from every model to every other. Cost: O(L²) an iteration.
+
+    Parameters
+    ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
+    max_iter : int
+        Largest number of iterations; RuntimeError where the fit has not converged by then.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -112,7 +124,7 @@ def bradley_terry(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@documented
+@keeps_names
 def bradley_terry_map(
     R: Outcomes,
     prior: Prior | float = 1.0,
@@ -126,6 +138,21 @@ def bradley_terry_map(
 
     As :func:`bradley_terry`, finite for all outcomes.
 
+    Parameters
+    ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
+    prior : float or object with a ``penalty(theta)`` method
+        Variance of a normal prior around 0 of the centred log-strengths, or a prior such as
+        :class:`GaussianPrior`, :class:`LaplacePrior`, :class:`CauchyPrior` or :class:`EmpiricalPrior`.
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     Examples
     --------
     >>> bradley_terry_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
@@ -136,7 +163,7 @@ def bradley_terry_map(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@documented
+@keeps_names
 def bradley_terry_davidson(
     R: Outcomes,
     method: TieMethod = "competition",
@@ -149,6 +176,18 @@ def bradley_terry_davidson(
 
     :math:`P(i \sim j) = \nu \sqrt{\pi_i \pi_j} / (\pi_i + \pi_j + \nu \sqrt{\pi_i \pi_j})`, the tie parameter
     ν fitted with the strengths. Cost: O(L²) an iteration.
+
+    Parameters
+    ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -164,7 +203,7 @@ def bradley_terry_davidson(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@documented
+@keeps_names
 def bradley_terry_davidson_map(
     R: Outcomes,
     prior: Prior | float = 1.0,
@@ -176,6 +215,20 @@ def bradley_terry_davidson_map(
 ) -> Ranking:
     """Rank models by :func:`bradley_terry_davidson` with a prior of the log-strengths.
 
+    Parameters
+    ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
+    prior
+        As in :func:`bradley_terry_map`.
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
     Examples
     --------
     >>> bradley_terry_davidson_map([[[1, 1], [1, 0]], [[1, 0], [0, 0]]], prior=2.0)
@@ -186,7 +239,7 @@ def bradley_terry_davidson_map(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@documented
+@keeps_names
 def rao_kupper(
     R: Outcomes,
     tie_strength: float = 1.1,
@@ -202,8 +255,17 @@ def rao_kupper(
 
     Parameters
     ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
     tie_strength : float
         κ, at least 1; with 1 ties are left out (:func:`bradley_terry`).
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -218,7 +280,7 @@ def rao_kupper(
     return _rao_kupper(R, missing, tie_strength, UniformPrior(), method, return_scores, max_iter)
 
 
-@documented
+@keeps_names
 def rao_kupper_map(
     R: Outcomes,
     tie_strength: float = 1.1,
@@ -233,8 +295,19 @@ def rao_kupper_map(
 
     Parameters
     ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
     tie_strength : float
         κ, at least 1; with 1 ties are left out.
+    prior
+        As in :func:`bradley_terry_map`.
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
@@ -263,7 +336,7 @@ def _rao_kupper(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@documented
+@keeps_names
 def plackett_luce(
     R: Outcomes,
     method: TieMethod = "competition",
@@ -280,8 +353,17 @@ def plackett_luce(
 
     Parameters
     ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
     tol : float
         Accepted for compatibility; the solution is exact to rounding.
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -300,7 +382,7 @@ def plackett_luce(
     return fitted(theta, strengths / strengths.sum(), method, return_scores)
 
 
-@documented
+@keeps_names
 def plackett_luce_map(
     R: Outcomes,
     prior: Prior | float = 1.0,
@@ -311,6 +393,20 @@ def plackett_luce_map(
     missing: Missing = None,
 ) -> Ranking:
     """Rank models by Plackett-Luce strengths with a prior: :func:`bradley_terry_map`.
+
+    Parameters
+    ----------
+    R, method, return_scores, missing
+        As in :func:`bayes`.
+    prior
+        As in :func:`bradley_terry_map`.
+    max_iter
+        As in :func:`bradley_terry`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------

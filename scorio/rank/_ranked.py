@@ -1,4 +1,4 @@
-"""The result of every ranking, and the parts of the docstring that all rankings share."""
+"""The results of rankings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Literal, Protocol, TypeAlias, cast, overload
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import scorio.eval as metrics
-from scorio._documented import completed
 from scorio._labels import read_labels
 from scorio._named import Named
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
@@ -70,9 +68,32 @@ class NamedRanking(Named):
         return "\n".join(lines)
 
 
-Plain: TypeAlias = Ranks | tuple[Ranks, NDArray[np.float64]]
-Ranking: TypeAlias = Plain | NamedRanking
 Floats: TypeAlias = NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """Ranks and the scores that they follow from, shape (L,) each; a pair that prints like one."""
+
+    ranks: Ranks
+    scores: Floats
+
+    def __repr__(self) -> str:
+        return tuple.__repr__(self)
+
+
+class ScoredItems(NamedTuple):
+    """Ranks, scores and the questions' parameters by name."""
+
+    ranks: Ranks
+    scores: Floats
+    item_params: dict[str, Floats]
+
+    def __repr__(self) -> str:
+        return tuple.__repr__(self)
+
+
+Plain: TypeAlias = Ranks | Scored
+Ranking: TypeAlias = Plain | ScoredItems | NamedRanking
 
 
 class RankingFunction(Protocol):
@@ -86,7 +107,7 @@ class RankingFunction(Protocol):
     @overload
     def __call__(
         self, R: ArrayLike | None, *args: Any, return_item_params: Literal[True], **options: Any
-    ) -> tuple[Ranks, Floats, dict[str, Floats]]: ...
+    ) -> ScoredItems: ...
 
     @overload
     def __call__(
@@ -96,7 +117,7 @@ class RankingFunction(Protocol):
         return_scores: Literal[True],
         return_item_params: Literal[False] = False,
         **options: Any,
-    ) -> tuple[Ranks, Floats]: ...
+    ) -> Scored: ...
 
     @overload
     def __call__(
@@ -119,7 +140,7 @@ def ranked(
 ) -> Plain:
     """Return the ranks of `scores`, made from numbers of size `scale`, and the scores if `return_scores`."""
     ranks = rank_scores(scores, method, scale=scale)
-    return (ranks, scores) if return_scores else ranks
+    return Scored(ranks, scores) if return_scores else ranks
 
 
 def fitted(
@@ -127,62 +148,12 @@ def fitted(
 ) -> Plain:
     """Return the ranks of the abilities of an iterative fit, tied up to its accuracy, and the scores."""
     ranks = rank_scores(theta, method, 1e-6, scale=max(1.0, float(np.abs(theta).max())))
-    return (ranks, scores) if return_scores else ranks
+    return Scored(ranks, scores) if return_scores else ranks
 
 
-PARAMETERS = {
-    "R": """array_like of int, shape (L, M, N) or (L, M), mapping of names to matrices (M, N), or None
-    Outcomes 0 or 1 of L models on M questions in N trials; (L, M) means N = 1. None with
-    `counts`.""",
-    "k": """int
-    Trials drawn without replacement, at least 1 and at most any question's number of trials.""",
-    "max_iter": """int
-    Largest number of iterations; RuntimeError where the fit has not converged by then.""",
-    "w": """array_like, shape (C + 1,), optional
-    Rewards of the categories, in any order and of any sign; default [0, 1] for outcomes 0 and 1. With `w`
-    the trials in `R` are categories 0..C.""",
-    "prior": """float or object with a ``penalty(theta)`` method
-    Variance of a normal prior around 0 of the centred log-strengths, or a prior such as
-    :class:`GaussianPrior`, :class:`LaplacePrior`, :class:`CauchyPrior` or :class:`EmpiricalPrior`.""",
-    "tie_policy": """{'half', 'ignore'}
-    A question on which two models are right as often counts half for each, or for none.""",
-    "return_item_params": """bool
-    Also return a dict of the questions' parameters (and the scores).""",
-    "method": """{'competition', 'competition_max', 'dense', 'avg', 'ordinal'}
-    Ranks of tied models (:func:`rank_scores`).""",
-    "return_scores": """bool
-    Also return the scores.""",
-    "counts": """array_like of int, shape (L, M, C + 1), optional
-    Trials in each category (wrong and correct ones: C = 1), in place of `R`; questions may differ in their
-    number of trials.""",
-    "missing": """number or array_like of bool, optional
-    A value in `R`, such as −1, or a mask of its shape: trials that were not made.""",
-    "question_weights": """array_like, shape (M,), optional
-    At least 0, with sum 1; default 1/M each.""",
-}
-"""Parameters that mean the same in several rankings."""
-
-_RESULT = """Returns
--------
-ranks : numpy.ndarray, shape (L,)
-    1 is best; int64, for ``method="avg"`` float64.
-scores : numpy.ndarray, shape (L,)
-    With `return_scores` only{scores}.
-
-For a mapping, or labels of xarray or pandas, a :class:`NamedRanking` of names, ranks and scores.
-
-Raises
-------
-ValueError
-    If an argument is malformed or out of range; the message names it, the value and what is allowed."""
-
-
-def documented(function: Callable[..., Any]) -> RankingFunction:
-    """Complete a ranking's docstring by what rankings share, and let it keep the names of models."""
-    name = function.__name__
-    scores = f": values of :func:`scorio.eval.{name}`" if hasattr(metrics, name) else ""
-    completed(function, PARAMETERS, _RESULT.format(scores=scores))
-    signature = inspect.signature(function)
+def keeps_names(function: Callable[..., Any]) -> RankingFunction:
+    """Let a ranking keep the names of models."""
+    name, signature = function.__name__, inspect.signature(function)
 
     @wraps(function)
     def ranking(R: Any, *args: Any, **options: Any) -> Any:

@@ -12,14 +12,14 @@ from scorio.eval._arguments import finite, numbers, positive, whole
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import Matrix, require_connected
 from scorio.rank._pairwise import pair_counts
-from scorio.rank._ranked import Ranking, documented, ranked
+from scorio.rank._ranked import Ranking, keeps_names, ranked
 from scorio.rank._ties import TieMethod
 
 DrawHandling = Literal["skip", "draw", "correct_draw_only"]
 TieHandling = Literal["half", "ignore"]
 
 
-@documented
+@keeps_names
 def elo(
     R: Outcomes,
     K: float = 32.0,
@@ -37,12 +37,19 @@ def elo(
 
     Parameters
     ----------
+    R, method, return_scores
+        As in :func:`bayes`.
     K : float
         Step, positive.
     initial_rating : float
         Rating of every model before the first trial.
     tie_handling : {'correct_draw_only', 'draw', 'skip'}
         Which ties are draws: those of two right answers, all, or none; the other ties are left out.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -66,7 +73,7 @@ def elo(
     return ranked(ratings, method, return_scores, max(abs(ratings_before), step))
 
 
-@documented
+@keeps_names
 def pagerank(
     R: Outcomes,
     damping: float = 0.85,
@@ -84,12 +91,19 @@ def pagerank(
 
     Parameters
     ----------
+    R, method, return_scores
+        As in :func:`bayes`.
     damping : float
         d, in (0, 1).
     max_iter, tol : int, float
         Accepted for compatibility; nothing is iterated.
     teleport : array_like, shape (L,), optional
         Weights e, at least 0; default uniform.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -114,7 +128,7 @@ def pagerank(
     return ranked(scores, method, return_scores)
 
 
-@documented
+@keeps_names
 def rank_centrality(
     R: Outcomes,
     method: TieMethod = "competition",
@@ -132,6 +146,8 @@ def rank_centrality(
 
     Parameters
     ----------
+    R, method, return_scores
+        As in :func:`bayes`.
     tie_handling : {'half', 'ignore'}
         Ties count half a win for each side, or are left out.
     smoothing : float
@@ -140,6 +156,11 @@ def rank_centrality(
         Probability of a jump to a uniformly drawn model, in [0, 1).
     max_iter, tol : int, float
         Accepted for compatibility; nothing is iterated.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------

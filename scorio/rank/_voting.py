@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
 from scorio.eval._inputs import read_outcomes
-from scorio.rank._ranked import Ranking, documented, ranked
+from scorio.rank._ranked import Ranking, keeps_names, ranked
 from scorio.rank._ties import TieMethod, rank_scores
 
 Matrix: TypeAlias = NDArray[np.float64]
@@ -39,11 +39,21 @@ def _right(R: Outcomes) -> NDArray[np.int64]:
     return np.asarray(read_outcomes(R).sum(axis=2, dtype=np.int64))
 
 
-@documented
+@keeps_names
 def borda(R: Outcomes, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
     """Rank models by Borda count [1]_: a question gives L − rank points, the mean of them to tied models.
 
     Cost: O(ML log L).
+
+    Parameters
+    ----------
+    R, method, return_scores
+        As in :func:`bayes`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -60,11 +70,21 @@ def borda(R: Outcomes, method: TieMethod = "competition", return_scores: bool = 
     return ranked((len(right) - rank_scores(right.T, "avg")).sum(axis=0), method, return_scores)
 
 
-@documented
+@keeps_names
 def copeland(R: Outcomes, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
     """Rank models by Copeland's rule [1]_: won minus lost pairs, a pair going to the majority of questions.
 
     Cost: O(L²M).
+
+    Parameters
+    ----------
+    R, method, return_scores
+        As in :func:`bayes`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -79,11 +99,21 @@ def copeland(R: Outcomes, method: TieMethod = "competition", return_scores: bool
     return ranked(np.sign(above - above.T).sum(axis=1), method, return_scores)
 
 
-@documented
+@keeps_names
 def win_rate(R: Outcomes, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
     """Rank models by their share of the decided comparisons, over all questions and opponents.
 
     A model without a decided comparison has 0.5. Cost: O(L²M).
+
+    Parameters
+    ----------
+    R, method, return_scores
+        As in :func:`bayes`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     Examples
     --------
@@ -96,7 +126,7 @@ def win_rate(R: Outcomes, method: TieMethod = "competition", return_scores: bool
     return ranked(scores, method, return_scores)
 
 
-@documented
+@keeps_names
 def schulze(
     R: Outcomes,
     tie_policy: TiePolicy = "half",
@@ -106,6 +136,18 @@ def schulze(
     """Rank models by Schulze's method [1]_: the stronger of the strongest paths of majorities decides a pair.
 
     Scores are levels of the resulting order, L for models that none beats. Cost: O(L³ + L²M).
+
+    Parameters
+    ----------
+    R, method, return_scores
+        As in :func:`bayes`.
+    tie_policy
+        As in :func:`borda`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------
@@ -125,7 +167,7 @@ def schulze(
     return ranked(_levels(paths > paths.T), method, return_scores)
 
 
-@documented
+@keeps_names
 def kemeny_young(
     R: Outcomes,
     tie_policy: TiePolicy = "half",
@@ -141,12 +183,21 @@ def kemeny_young(
 
     Parameters
     ----------
+    R, method, return_scores
+        As in :func:`bayes`.
     time_limit : float, optional
         Seconds for one integer program; RuntimeError where the best order is not proven by then. Default: 60,
         and ValueError for more than 25 models with `tie_aware`, whose programs together take minutes.
     tie_aware : bool
         Tie models whose order differs among the best orders, at the cost of a program for each pair; with
         False one of the best orders is returned.
+    tie_policy
+        As in :func:`borda`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
 
     References
     ----------

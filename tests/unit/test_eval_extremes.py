@@ -69,3 +69,8 @@ def test_auc_of_a_large_k_is_the_trapezoidal_mean_of_pass_at_k() -> None:
         passed = -np.expm1(log_failed)
         expected = (passed.sum() - 0.5 * (passed[0] + passed[-1])) / 899
         assert metrics.auc_at_k_ci(None, 900, counts=[wrong, right])[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_sums_that_would_take_minutes_are_refused() -> None:
+    with pytest.raises(ValueError, match="k and the numbers of trials must be smaller"):
+        metrics.maj_at_k_ci(None, 10**6, counts=[[5 * 10**8, 5 * 10**8]])

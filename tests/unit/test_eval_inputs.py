@@ -80,7 +80,7 @@ def refused(function: Callable[[], Any], *words: str) -> None:
 
 
 def test_every_function_of_the_reference_is_there_and_no_other() -> None:
-    profiles = {"tailpass", "tailpass_empirical", "TailPassProfile"}
+    profiles = {"tailpass", "tailpass_empirical", "TailPassProfile", "Estimate", "Interval"}
     assert set(metrics.__all__) == set(SIGNATURES) | profiles
 
 

@@ -189,3 +189,16 @@ def test_work_that_would_take_hours_is_refused():
     assert sorted(rank.kemeny_young(R, tie_aware=False, method="ordinal")) == list(range(1, 27))
     with pytest.raises(ValueError, match="at most 10000000 trials where k of them are drawn; got 2000000000"):
         rank.pass_at_k(None, 10**6, counts=[[[10**9, 10**9]], [[10**9, 10**9]]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_models_that_can_be_swapped_tie_in_2pl(seed):
+    """The second model has the answers of the first, to the questions in another order."""
+    first, second = np.random.default_rng(seed).integers(0, 2, (2, 9, 4))
+    R = np.stack([np.vstack([first, second]), np.vstack([second, first])])
+    totals = R.sum(axis=(0, 2))
+    R = R[:, (totals > 0) & (totals < 8)]
+    assert rank.rasch_2pl_map(R, max_iter=5000).tolist() == [1, 1]
+    three = np.stack([R[0], R[0], 1 - R[0]])
+    ranks = rank.rasch_2pl_map(three, max_iter=5000)
+    assert ranks[0] == ranks[1]

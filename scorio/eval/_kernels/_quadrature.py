@@ -36,6 +36,8 @@ _DEPTH = 45.0
 _BLOCK = 1 << 21
 """Largest number of elements of a temporary array."""
 
+_MOST_TERMS = 2 * 10**8
+"""Most terms of the sums at all nodes: they take seconds."""
 _ALL_COUNTS = 4096
 """Beyond this many trials only the counts that can occur at a node are summed over."""
 
@@ -132,6 +134,8 @@ def spectrum_at(grid: Nodes, k: int, scores: FloatArray) -> FloatArray:
         block, reach = 16, np.ceil(10.0 * np.sqrt(k * p * np.exp(grid.log_q)) + 40.0).astype(np.int64)
     low = np.maximum(np.floor(k * p).astype(np.int64) - reach, 0)
     high = np.minimum(np.ceil(k * p).astype(np.int64) + reach, k) + 1
+    if (high - low).sum() > _MOST_TERMS:
+        raise ValueError(f"k and the numbers of trials must be smaller for this metric; got k = {k}")
     for start in range(0, values.size, block):
         at = slice(start, min(values.size, start + block))
         counts = slice(low[at].min(), high[at].max())
