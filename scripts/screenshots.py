@@ -1,6 +1,6 @@
 """Makes the pictures in docs/images from a real run of configs/quickstart.yaml: about two minutes.
 
-Needs Chromium (Debian: apt-get install -y chromium) and the extras web and dev. The pictures of the terminal
+Needs Chromium (Debian: apt-get install -y chromium) and the extra dev. The pictures of the terminal
 are drawn from the run file, those of the web page by the browser, while the run goes on and after its end.
 
     .venv/bin/python scripts/screenshots.py
@@ -52,9 +52,9 @@ def main() -> None:
                 assert process.poll() is None, "the run did not start"
                 time.sleep(0.2)
             with served(run) as address:
-                live_pictures(chromium, f"{address}runs/quickstart/")
+                live_picture(chromium, f"{address}runs/quickstart/")
                 process.wait()
-                finished_pictures(chromium, f"{address}runs/quickstart/")
+                finished_picture(chromium, f"{address}runs/quickstart/")
         terminal_pictures(run)
     for picture in sorted(IMAGES.iterdir()):
         size = picture.stat().st_size
@@ -62,34 +62,19 @@ def main() -> None:
         assert size < LARGEST, f"{picture.name} is too large for a README"
 
 
-def live_pictures(chromium: Browser, address: str) -> None:
+def live_picture(chromium: Browser, address: str) -> None:
     """Show the page while one pair is open."""
     page = opened(chromium, address, "light", DESKTOP)
-    page.locator("#part-summary .tiles strong", has_text="9 of 10").wait_for(timeout=120_000)
+    page.get_by_text("9 of 10").first.wait_for(timeout=120_000)
     page.wait_for_timeout(8_000)
     page.screenshot(path=IMAGES / "web-live.png")
     page.context.close()
 
 
-def finished_pictures(chromium: Browser, address: str) -> None:
-    """Show plots, a phone, and trials after the run's end."""
-    page = opened(chromium, address, "dark", {"width": 1280, "height": 1240})
-    page.locator("#figures").scroll_into_view_if_needed()
-    for figure in ("scores", "evidence", "matrix", "ranks", "cells", "cost"):
-        page.locator(f"#figure-{figure}").scroll_into_view_if_needed()
-        page.locator(f"#figure-{figure} .main-svg").first.wait_for(state="attached")
-    page.evaluate("document.getElementById('figures').scrollIntoView()")
-    page.wait_for_timeout(500)
-    page.screenshot(path=IMAGES / "web-plots.png")
-    page.context.close()
+def finished_picture(chromium: Browser, address: str) -> None:
+    """Show the page after the run's end on a phone."""
     page = opened(chromium, address, "light", PHONE)
     page.screenshot(path=IMAGES / "web-phone.png")
-    page.context.close()
-    page = opened(chromium, f"{address}pairs/4", "light", DESKTOP)
-    trial = page.locator("details.trial").first
-    trial.locator("summary").click()
-    trial.scroll_into_view_if_needed()
-    page.screenshot(path=IMAGES / "web-trials.png")
     page.context.close()
 
 

@@ -39,7 +39,8 @@ def command(options: tuple[str, ...]) -> int:
     config = next(file for folder in _CONFIGS if (file := folder / "quickstart.yaml").exists())
     code = run.main([str(config), "--new", *options], "adaptive-eval quickstart", standalone_mode=False)
     assert isinstance(code, int)
-    if code == 0:
+    elsewhere = any(option.startswith("--out") for option in options)
+    if code == 0 and not elsewhere:
         click.echo("\nNext")
         called, width = _called(), max(len(arguments) for arguments, _ in _NEXT)
         for arguments, purpose in _NEXT:
