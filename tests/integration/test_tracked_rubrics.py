@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 
 import pytest
 from mimic_runs import command, mimic_config, run_config
@@ -60,22 +59,11 @@ def test_scores_are_those_of_each_rubric(run):
     assert found["as run"]["sage"] > 1.0 >= found["exact-match"]["sage"]
 
 
-def test_markdown_and_html_show_the_same_table_and_the_page_a_drawing(run):
+def test_markdown_and_html_show_the_same_table(run):
     text, page = (run / "report.md").read_text(), (run / "report.html").read_text()
     assert "## Ranks by rubric" in text
     assert "Kendall τ" in text
     assert '<h2 id="rankings">Ranks by rubric</h2>' in page
-    drawing = page[
-        page.index('<svg class="ranks"') : page.index("</svg>", page.index('<svg class="ranks"')) + 6
-    ]
-    root = ET.fromstring(drawing)
-    lines = [group for group in root if group.tag == "g"]
-    assert len(lines) == 3
-    for group, rank in zip(lines, (1, 2, 3), strict=True):
-        points = group.find("polyline").get("points").split()
-        assert len(points) == 4
-        assert len({point.split(",")[1] for point in points}) == 1, rank  # the order is the same everywhere
-        assert len(group.findall("circle")) == 4
 
 
 def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new(tmp_path):
