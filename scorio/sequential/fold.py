@@ -148,9 +148,9 @@ class Levels:
 
     def good_enough(self, course: Course) -> Bools:
         """Return where the first model, and where the second, is not worse by more than the margin."""
-        sides = [np.asarray(sign * course.difference - course.slack) for sign in (1.0, -1.0)]
         if not self.claims:
-            return np.zeros((2, *sides[0].shape), dtype=bool)
+            return np.zeros((2, *course.difference.shape), dtype=bool)
+        sides = [np.asarray(sign * course.difference - course.slack) for sign in (1.0, -1.0)]
         evidence = np.stack([log_evidence_above(side, course.margin, self.margin) for side in sides])
         return np.asarray((evidence >= log(self.claims / self.alpha)) & (course.questions >= MIN_QUESTIONS))
 
@@ -286,12 +286,10 @@ class Fold:
         wanted, course = self.needed[piece.rows], piece.course
         reached = course.statistic[:, -1] >= self.threshold
         reached |= course.tie.max(axis=1) >= self.ties_at(piece.rows, self.tied)
-        reached |= self._found_enough(piece.rows, course).any(axis=(0, 2))
+        if self.levels.claims:
+            enough = self.levels.good_enough(course) & (self.enough_at[:, piece.rows, None] < 0)
+            reached |= enough.any(axis=(0, 2))
         return bool((wanted & reached).any())
-
-    def _found_enough(self, rows: Ints, course: Course) -> Bools:
-        """Return the steps at which a model is good enough that was not before; shape (2, p, k)."""
-        return np.asarray(self.levels.good_enough(course) & (self.enough_at[:, rows, None] < 0))
 
     def decide(self, row: int, *, won: bool, step: int) -> Event:
         """Decide one contrast, of which the latest values are those of the call."""
