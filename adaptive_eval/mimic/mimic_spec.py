@@ -324,10 +324,13 @@ def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checke
     try:
         return adapter.validate_python(_with_tuples(data))
     except ValidationError as error:
-        lines = [
-            f"{source}: {_place(details['loc'])}: {details['msg'].removeprefix('Value error, ')}"
-            for details in error.errors(include_url=False)
-        ]
+        found = error.errors(include_url=False)
+        lines = []
+        for details in found:
+            place, words = details["loc"], details["msg"].removeprefix("Value error, ")
+            within = [one for one in found if one["loc"][: len(place)] == place]
+            if len(within) == 1:  # else a part of it is wrong
+                lines.append(f"{source}: {_place(place)}: {words}")
         raise UsageError("\n".join(lines)) from None
 
 

@@ -22,7 +22,7 @@ class TogetherScorer:
 
     Examples
     --------
-    >>> from adaptive_eval.scoring.exact import ExactScorer
+    >>> from adaptive_eval.scoring.match import ExactScorer
     >>> answers = [{"text": text, "finish_reason": "stop"} for text in ("4", "5", "4")]
     >>> trial, question = Completion("4, 5, 4", "stop", calls=tuple(answers)), Question("t", "q", "4")
     >>> for by in ("all", "any", "majority"):
