@@ -44,7 +44,7 @@ def check_all(config: RunConfig) -> Found:
         for check_model in _OF_A_MODEL:
             yield from check_model(config, model, path)
     for place, task in enumerate(config.tasks):
-        for check_task in (_prompt, _scorer, _rubrics):
+        for check_task in (_prompt, _scorer, _rubrics, _answers):
             yield from check_task(config, task, ("tasks", place))
 
 
@@ -267,8 +267,8 @@ def _samples(config: RunConfig, model: ModelConfig, here: Place) -> Found:
     wanted, most, here = model.samples_per_request, model.concurrency, (*here, "samples_per_request")
     if wanted == 1:
         return
-    if any(task.solver is not None for task in config.tasks):
-        yield here, "a solver makes its own requests, with one answer each; leave it out"
+    if any(task.solver is not None or task.answers is not None for task in config.tasks):
+        yield here, "a task with solver or answers makes requests of one answer each; leave it out"
     if model.api in _LACKS:
         yield here, f"{_LACKS[model.api][1]} gives one answer to a request; leave it out"
     if model.sampling.temperature == 0:
@@ -372,6 +372,24 @@ _ASKED_FOR = {
     "prompt_bpt": ("extra_body", "prompt_logprobs", "extra_body: {prompt_logprobs: 0}"),
 }
 """Signals that an endpoint gives only when the request asks for them: section, key, and how to write it."""
+
+
+_ALONE = ("judge", "verifier", "inspect", "lm-eval")
+"""Scorers that cannot score several answers of a trial together."""
+
+
+def _answers(config: RunConfig, task: TaskConfig, here: Place) -> Found:
+    """Yield what does not go with several answers a trial."""
+    if task.answers is None:
+        return
+    here = (*here, "answers")
+    if task.solver is not None:
+        yield here, "a solver makes the calls of a trial itself; leave one of the two out"
+    if task.scorer.kind in _ALONE:
+        words = f"the scorer {task.scorer.kind} scores one answer at a time"
+        yield here, f"{words}; leave answers out, or use another scorer"
+    if task.rubric.schema_definition is not None or task.track:
+        yield here, "several answers are right or wrong together; leave rubric and track out"
 
 
 def _rubrics(config: RunConfig, task: TaskConfig, here: Place) -> Found:
