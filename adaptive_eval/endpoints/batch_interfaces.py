@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from adaptive_eval.endpoints.batches import Batch, BatchInterface, json_lines
 from adaptive_eval.endpoints.failures import from_status, malformed
-from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 if TYPE_CHECKING:
     import openai
     from openai.pagination import AsyncCursorPage
     from openai.types import Batch as Said
-from dataclasses import replace
-from typing import cast
-
-from adaptive_eval.errors import PermanentEndpointError
 
 _LABEL = "adaptive-eval"
 """Name of the metadata that tells a run's own batches from others of the account."""

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, c
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.describe import targets_of
@@ -41,8 +42,10 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.files import ReportPaths, write_reports
 from adaptive_eval.views.reading import decision_from, started_at, still_valid, withdrawals
+
+if TYPE_CHECKING:  # what a report is written with is imported once there is one to write
+    from adaptive_eval.views.files import ReportPaths
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,11 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
         from adaptive_eval.run.rescoring import track
 
         track(run.built, directory, say)
-    reports = write_reports(directory, targets=lambda _: targets_of(built.tasks)) if options.report else None
+    reports = None
+    if options.report:
+        from adaptive_eval.views.files import write_reports
+
+        reports = write_reports(directory, targets=lambda _: targets_of(built.tasks))
     return Ended(run.session.stopped, results, asked, reports)
 
 

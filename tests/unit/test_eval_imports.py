@@ -23,6 +23,16 @@ def test_nothing_else_is_loaded(statement: str) -> None:
     )
 
 
+def test_a_session_loads_no_metrics_and_no_faces_for_arrays() -> None:
+    loaded = fresh("import adaptive_eval.core.session\nimport sys; print(*sys.modules)").split()
+    assert not {"scorio.eval", "scorio.sequential.comparison", "scorio.sequential.planning"} & set(loaded)
+
+
+def test_a_run_loads_no_page_of_its_report() -> None:
+    loaded = fresh("import adaptive_eval.run.execution\nimport sys; print(*sys.modules)").split()
+    assert not {"adaptive_eval.views.page", "adaptive_eval.views.plots"} & set(loaded)
+
+
 def test_no_metric_needs_scipy() -> None:
     code = (
         "from scorio import eval; R = [[0, 1, 1], [1, 1, 1]]\n"
