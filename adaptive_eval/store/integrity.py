@@ -92,7 +92,7 @@ class RunContents:
         expected = 0
         for row in self._rows(TRIALS, "outcomes", **_NO_FILTERS):
             self._lose(range(expected, row[0]))
-            expected = row[0] + 1
+            expected = max(expected, row[0] + 1)
             try:
                 yield make(*row)
             except UNREADABLE:
@@ -139,8 +139,10 @@ class RunContents:
             if rows is None and failures < _PATIENCE:
                 singles = [self._between(query, filters, [number]) for number in numbers]
                 rows = list(chain.from_iterable(filter(None, singles)))
-                failures = 0 if rows else failures + _AT_ONCE
-            yield from rows or ()
+                failures += _AT_ONCE
+            if rows:
+                failures = 0
+                yield from rows
 
     def _between(
         self, query: str, filters: Mapping[str, Any], numbers: Sequence[int]

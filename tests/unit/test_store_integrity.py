@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from adaptive_eval.cli.run import command as resume
 from adaptive_eval.cli.validate import command
 from adaptive_eval.errors import RunDamaged, RunFileError
-from adaptive_eval.store import pending
+from adaptive_eval.store import integrity, pending
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter, salvage
@@ -161,3 +161,21 @@ def test_a_description_that_lacks_an_entry_is_named_and_the_run_can_be_read(tmp_
     assert f"lacks '{lacking}'" in str(done.exception)
     with RunReader(tmp_path / "run") as reader:
         assert reader.latest_snapshot() is not None
+
+
+def test_rows_are_read_one_by_one_after_a_readable_part_however_much_was_lost_before(monkeypatch):
+    """64 rows of each 128 are unreadable, more of them in all than are given up for lost in succession."""
+    batches = 2 * (integrity._PATIENCE // integrity._AT_ONCE + 2)
+    last = range(batches * integrity._AT_ONCE, (batches + 1) * integrity._AT_ONCE)
+
+    def between(self, query, filters, numbers):
+        whole = len(numbers) > 1
+        if numbers[0] in last:
+            return None if whole or numbers[0] == last[0] else [(numbers[0],)]
+        odd = numbers[0] // integrity._AT_ONCE % 2
+        return None if odd else [(number,) for number in numbers]
+
+    monkeypatch.setattr(integrity.RunContents, "_between", between)
+    monkeypatch.setattr(integrity.RunContents, "_end", lambda self, table: last[-1])
+    contents = object.__new__(integrity.RunContents)
+    assert [number for (number,) in contents._rows("", "outcomes")][-63:] == list(last[1:])
