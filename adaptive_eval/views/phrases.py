@@ -130,8 +130,11 @@ def pair_decimals(pairs: Sequence[PairResult]) -> int:
 
 
 def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the settings that fit a line, versions one by one, in alphabetical order."""
-    shown = {key: value for key, value in meta.items() if key not in (NAME, STARTED_AT)}
+    """Return the settings that fit a line and say anything, versions one by one, in alphabetical order."""
+    empty = ("", "[]", "{}")
+    shown = {
+        key: value for key, value in meta.items() if key not in (NAME, STARTED_AT) and value not in empty
+    }
     versions = _versions(shown.pop("versions", ""))
     short = {key: value for key, value in shown.items() if len(value) <= _SHORT and "\n" not in value}
     return sorted({**short, **versions}.items())

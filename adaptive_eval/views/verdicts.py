@@ -13,6 +13,10 @@ from adaptive_eval.views.inert import cut, inert
 from adaptive_eval.views.numbers import NOTHING, count, fixed, listing, rank_interval, signed, trimmed
 
 _SCORE = "The score decides: the mean of the means of questions, of several tasks their weighted mean."
+_ROUNDS = (
+    "From the third pass on, rounds weight the trials of a question, so the plain mean of the exported "
+    "trials differs from the score."
+)
 _RANKS = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
 _PAIR = {"better": "better", "worse": "worse", "tie": "tied", "open": "open"}
 _THRESHOLD = {"better": "above", "worse": "below", "tie": "tied", "open": "open"}
@@ -53,7 +57,7 @@ def rank_column(results: Results) -> RankColumn:
     baseline = _baseline(results, models)
     if baseline is None:
         of = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
-        return RankColumn("rank", f"{_RANKS} {_SCORE}", of, True)
+        return RankColumn("rank", f"{_RANKS} {_score_note(results)}", of, True)
     seen = [flipped(pair) if pair.first == baseline else pair for pair in results.pairs]
     found = {pair.first: _PAIR[pair.verdict] for pair in seen}
     found[baseline] = "compared" if _is_new(results, baseline) else "baseline"
@@ -65,7 +69,11 @@ def _verdicts(results: Results, found: dict[str, str], about: str) -> RankColumn
     margin = results.equivalence
     tied = f" Tied: within ±{trimmed(margin)}." if margin is not None and "tied" in found.values() else ""
     of = {line.model: found.get(line.model, NOTHING) for line in results.models}
-    return RankColumn("verdict", f"{about}{tied} {_SCORE}", of, False)
+    return RankColumn("verdict", f"{about}{tied} {_score_note(results)}", of, False)
+
+
+def _score_note(results: Results) -> str:
+    return f"{_SCORE} {_ROUNDS}" if results.in_rounds else _SCORE
 
 
 def _baseline(results: Results, models: list[str]) -> str | None:

@@ -71,3 +71,23 @@ def test_the_export_rebuilds_the_score_that_ranks_and_bayes_at_n(tmp_path):
         assert bayes(given) == pytest.approx((line["bayes_mu"], line["bayes_sigma"]), abs=1e-9)
     scores = [line["score"] for line in report["models"]]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_a_report_of_rounds_says_that_plain_means_differ_from_its_scores(tmp_path):
+    """Rounds weight the trials of a question: six passes of two close models."""
+    run, models = tmp_path / "run", {"old": coin(0.5, 1), "new": coin(0.55, 2)}
+    adaptive_eval.evaluate(models, ROWS, scorer="numeric", out=run, seed=4, stopping={"max_passes": 6})
+    assert CliRunner().invoke(cli, ["report", str(run)], catch_exceptions=False).exit_code == 0
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    answers = exported(run, tmp_path / "trials.csv")
+    assert report["in_rounds"] == ["task"]
+    for line in report["models"]:
+        given = [answers[line["model"]][row["id"]] for row in ROWS]
+        plain = sum(sum(one) / len(one) for one in given) / len(given)
+        assert 1e-4 < abs(line["score"] - plain) < 0.03
+    page = (run / "report.md").read_text(encoding="utf-8")
+    assert "the plain mean of the exported trials differs from the score" in page
+    assert "(from the third pass on, rounds weight the trials of a question)" in page
+    assert "| changes |" not in page  # an empty setting
+    assert "| thresholds |" not in page
+    assert ">stopped<" not in (run / "report.html").read_text(encoding="utf-8")  # "Stopped (…)" says it
