@@ -10,7 +10,7 @@ import numpy as np
 from adaptive_eval.core.account import Account
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.goals import TIE, sides
+from adaptive_eval.core.goals import OPEN, TIE, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
@@ -68,18 +68,31 @@ def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> 
     return low, high
 
 
+_CLAIMS = ("not_worse", "not_better")
+"""What a model is found to be, by more than the margin, where it is good enough and where the other is."""
+
+
 def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: int) -> Decision:
     """Return the decision that a model needs no more trials."""
     goal, names = comparison.goal, spec.names
     evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
-    last, verdict = 0, comparison.fold.verdict
+    last, fold = 0, comparison.fold
     for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
-        last = max(last, int(comparison.fold.decided_at[row]))
-        if goal.single[row] or (verdict[row] == 0 and not comparison.lost[row]):
+        last = max(last, int(fold.decided_at[row]))
+        if goal.single[row]:
             continue
-        kind = "lost" if comparison.lost[row] else "tied" if verdict[row] == TIE else "separated"
-        other = int(goal.second[row] if goal.first[row] == model else goal.first[row])
-        evidence[kind].append(names[other])
+        is_first = bool(goal.first[row] == model)
+        other = names[int(goal.second[row] if is_first else goal.first[row])]
+        if comparison.lost[row]:
+            evidence["lost"].append(other)
+        elif fold.verdict[row] != OPEN:
+            evidence["tied" if fold.verdict[row] == TIE else "separated"].append(other)
+        else:
+            for side, kind in enumerate(_CLAIMS if is_first else _CLAIMS[::-1]):
+                if fold.enough_at[side, row] >= 0:
+                    last = max(last, int(fold.enough_at[side, row]))
+                    evidence.setdefault(kind, []).append(other)
+                    evidence["within"] = spec.stopping.equivalence
     step = last or comparison.reached
     if comparison.board.determinism.done(model):
         evidence |= {"exact": True, "questions": spec.questions}

@@ -233,8 +233,9 @@ class SessionSpec:
         winners = max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold
         if stopping.equivalence is None or stopping.rule not in ("anytime", "exact"):
             return Levels(family, ties, *winners)
-        cuts = [goal.k * (len(self.names) - goal.k) for goal in self.goal.parts if goal.kind == "top-k"]
-        return Levels(family, ties, *winners, max(cuts, default=0), stopping.equivalence / self.scale[1])
+        sizes = {goal.k for goal in self.goal.parts if goal.kind == "top-k"}
+        claims = sum(k * (len(self.names) - k) for k in sizes)  # any of these pairs could make one wrong
+        return Levels(family, ties, *winners, claims, stopping.equivalence / self.scale[1])
 
     @property
     def greedy(self) -> tuple[int, ...]:

@@ -151,6 +151,7 @@ def needed_kinds(results: Results) -> list[ContrastKind]:
 _FAMILIES = {
     "holm": "Holm over all pairs",
     "pair": "each pair by itself",
+    "top-set": "all pairs across the cut together",
 }
 _FLIPPED: dict[Verdict, Verdict] = {"better": "worse", "worse": "better", "tie": "tie", "open": "open"}
 

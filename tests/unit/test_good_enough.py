@@ -7,8 +7,8 @@ import pytest
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
-from adaptive_eval.views.sentences import describe
+from adaptive_eval.core.spec import GoalSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.views.sentences import describe, promises
 from scorio.sequential.evidence import log_evidence, log_evidence_above
 
 NEAR = [0.62, 0.6, 0.25]
@@ -40,6 +40,10 @@ def test_the_best_is_known_within_the_margin_before_its_pairs_are_decided(name):
     assert {*evidence["good_enough"]} <= {"m0", "m1", "old"}
     assert evidence["within"] == spec.stopping.equivalence
     assert "is better than" in describe(session.stopped)
+    retired = [describe(one) for one in session.decisions if one.kind == "retired"]
+    assert any(f"by more than {spec.stopping.equivalence:g}" in words for words in retired)
+    assert not any("no open pair needs it" in words for words in retired)
+    assert any("such claim is ever wrong" in words for words in promises(session.results()).holds)
     # Every batch of the log gives the same claims.
     again = Session(spec)
     again.replay([outcome] for batch in log for outcome in batch)
@@ -52,6 +56,13 @@ def test_a_run_without_a_margin_or_of_a_ranking_claims_nothing():
         spec = make_spec(3, 60, max_passes=2, **part)
         fold = drive(Session(spec), coin(NEAR)).comparison.fold
         assert (fold.enough_at < 0).all()
+
+
+def test_sets_of_several_sizes_share_the_error_rate():
+    """Of four models, three pairs could make the best one wrong, and four the best two."""
+    sizes = [GoalSpec("top-k", k=k) for k in (1, 2, 2)]
+    spec = replace(make_spec(4, 60, equivalence=0.12), goal=GoalSpec("all", goals=tuple(sizes)))
+    assert spec.levels(spec.rule(), 6).claims == 3 + 4
 
 
 def test_lost_answers_are_bounded():

@@ -14,6 +14,7 @@ from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.sentences import promises, say
+from adaptive_eval.views.verdicts import family_words
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,13 @@ def test_every_rule_and_family_says_what_it_promises(rule, family):
     assert any("rank intervals" in text for text in said.holds) == (family == "holm")
     assert any("smaller than 0.05" in text for text in said.holds)
     assert any("Bayes@N" in text for text in said.limits)
+
+
+def test_the_family_of_a_set_of_the_best_promises_the_set():
+    said = promises(replace(examples.finished(), family="top-set", top_k=2))
+    assert any(text.startswith("The set of the best 2: ") for text in said.holds)
+    assert not any("Each pair by itself: the error rate" in text for text in said.holds)
+    assert "top-set" not in family_words("top-set")
 
 
 def test_zscore_promises_nothing_under_peeking():
