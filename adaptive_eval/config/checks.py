@@ -1,4 +1,4 @@
-"""Checks that concern several settings together, of a config whose every value is right by itself."""
+"""Checks that concern several settings together; they read a config whose every value is right by itself."""
 
 from __future__ import annotations
 

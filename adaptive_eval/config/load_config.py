@@ -20,6 +20,7 @@ from adaptive_eval.errors import ConfigError, Problem
 from adaptive_eval.options.decisions import Decisions, conflicts
 from adaptive_eval.options.mistakes import (
     CONFLICT,
+    Found,
     Place,
     did_you_mean,
     dotted,
@@ -103,8 +104,10 @@ def _checked(
     try:
         config = RunConfig.model_validate(data)
     except ValidationError as error:
-        collected.add(plain_problems(error, RunConfig), meant=misspelt_keys(error, RunConfig))
-    if config is not None:
+        wrong = list(plain_problems(error, RunConfig))
+        collected.add(wrong, meant=misspelt_keys(error, RunConfig))
+        collected.add(_conflicts_elsewhere(data, [path for path, _ in wrong]))
+    else:
         collected.add(check_all(config))
     collected.add(_missing_datasets(data, base))
     problems = collected.in_file_order(unreadable)
@@ -113,6 +116,43 @@ def _checked(
     config._text = text if text and data == document.data else write_document(data)
     config._source, config._base_dir = source, base
     return config
+
+
+def _conflicts_elsewhere(data: Any, wrong: Sequence[Place]) -> Found:
+    """Yield what does not go together in a config without its wrong settings, if that is one.
+
+    Not in the sections, models and tasks that now lack one, nor about whole sections: they may only seem so.
+    """
+    for path in wrong:
+        data = _without(data, path)
+    try:
+        rest = RunConfig.model_validate(data)
+    except ValidationError:
+        return
+    lacking = {_owner(path) for path in wrong}
+    for path, words in check_all(rest):
+        if len(path) > 1 and _owner(path) not in lacking:
+            yield path, words
+
+
+def _owner(path: Place) -> Place:
+    """Return the place of the section, or of the item of a list, that a setting belongs to."""
+    in_list = len(path) > 1 and isinstance(path[1], int)
+    return path[:2] if in_list else path[:1]
+
+
+def _without(data: Any, path: Place) -> Any:
+    """Return data without the setting at `path`; items stay in their lists, or others would move up."""
+    if not path:
+        return data
+    first, rest = path[0], path[1:]
+    if isinstance(data, tuple) and isinstance(first, int) and rest:
+        return (*data[:first], _without(data[first], rest), *data[first + 1 :])
+    if not isinstance(data, dict) or first not in data:
+        return data
+    if rest:
+        return {**data, first: _without(data[first], rest)}
+    return {key: value for key, value in data.items() if key != first}
 
 
 def config_from_data(data: Any, base_dir: str | Path | None = None) -> RunConfig:

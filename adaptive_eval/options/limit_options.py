@@ -71,7 +71,9 @@ class BudgetSpec(Record):
     trials: Count | None = Field(default=None, description="Trials, such as 20000 or 20k.")
     tokens: Count | None = Field(default=None, description="Prompt and answer tokens, such as 50M.")
     usd: float | None = Field(default=None, gt=0, le=10**15, description="US dollars.")
-    wall_clock: Seconds | None = Field(default=None, gt=0, description="Running time, such as 2h or 30m.")
+    wall_clock: Seconds | None = Field(
+        default=None, gt=0, description="Running time, such as 2h or 30m; a number alone is seconds."
+    )
     prompt_tokens: Count | None = Field(default=None, description="Prompt tokens.")
     completion_tokens: Count | None = Field(default=None, description="Answer tokens.")
 

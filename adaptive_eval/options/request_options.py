@@ -162,7 +162,9 @@ class OnConfig(Section):
 class RetryConfig(Section):
     """Retry policy of failed requests."""
 
-    attempts: int = Field(default=6, ge=1, le=100, description="Attempts per trial.")
+    attempts: int = Field(
+        default=6, ge=1, le=100, description="Attempts per trial, those of its judge or verifier included."
+    )
     max_seconds: float = Field(
         default=300.0, gt=0, description="Seconds after which a trial is not attempted again."
     )
