@@ -167,6 +167,10 @@ def _endpoints(config: RunConfig, model: ModelConfig, here: Place) -> Found:
         yield from _function(config, model, here)
     if not model.uses_mimic:
         return
+    asked = {"api": model.api != "chat", "stream": model.stream, "batch": model.batch is not None}
+    for key, otherwise in asked.items():
+        if otherwise:
+            yield (*here, key), "the mimic server answers whole chats only; leave it out"
     if len(urls) > 1:
         yield path, "mimic cannot be combined with other endpoints of a model"
     elif config.mimic is None:
