@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 
 Floats = NDArray[np.float64]
 
@@ -149,6 +148,8 @@ def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: 
     >>> log_evidence_above([0.0, 0.05, -0.05], 3e-4, 0.05).round(4).tolist()
     [3.7773, 13.978, -1.957]
     """
+    from scipy.special import log_ndtr
+
     v = np.asarray(variance, dtype=np.float64)
     above = np.asarray(difference, dtype=np.float64) + equivalence
     parts = [equivalence * (above - 0.5 * equivalence) / v]

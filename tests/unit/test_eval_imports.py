@@ -33,6 +33,11 @@ def test_a_run_loads_no_page_of_its_report() -> None:
     assert not {"adaptive_eval.views.page", "adaptive_eval.views.plots"} & set(loaded)
 
 
+def test_a_run_starts_without_scipy_and_the_metrics() -> None:
+    loaded = fresh("import adaptive_eval.core.session, sys; print(*sys.modules)").split()
+    assert not {"scipy", "scorio.eval", "scorio.sequential.comparison"} & set(loaded)
+
+
 def test_no_metric_needs_scipy() -> None:
     code = (
         "from scorio import eval; R = [[0, 1, 1], [1, 1, 1]]\n"
