@@ -141,8 +141,8 @@ def schulze(
     ----------
     R, method, return_scores
         As in :func:`bayes`.
-    tie_policy
-        As in :func:`borda`.
+    tie_policy : {'half', 'ignore'}
+        A question on which two models are right as often counts half for each, or for none.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def kemeny_young(
         Tie models whose order differs among the best orders, at the cost of a program for each pair; with
         False one of the best orders is returned.
     tie_policy
-        As in :func:`borda`.
+        As in :func:`schulze`.
 
     Returns
     -------
