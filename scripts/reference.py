@@ -63,10 +63,10 @@ DEFAULTS = {".goal": "ranking"}
 HEAD = """# Config reference
 
 Every key of a config, generated from its JSON schema (`validate --schema`) by `scripts/reference.py`.
-`needed` marks keys that a config must have. Counts may have a unit (`20k`, `5M`), times need one where it
-says so (`2h`, `90s`, `1h30m`). Paths start from the config's folder. [Tasks](tasks.md),
-[scoring](scoring.md), [endpoints](endpoints.md) and [statistics](statistics.md) say how the keys
-work together.
+`needed` marks keys that a config must have; `e.g.` marks an example. Counts may have a unit (`20k`, `5M`),
+times need one where it says so (`2h`, `90s`, `1h30m`). Paths start from the config's folder.
+[Tasks](tasks.md), [scoring](scoring.md), [endpoints](endpoints.md) and [statistics](statistics.md) say how
+the keys work together.
 """
 
 CLI_HEAD = """# Command line reference
@@ -194,17 +194,16 @@ def _title(paths: Sequence[str]) -> str:
 
 
 def _table(path: str, section: Mapping[str, Any], keys: Sequence[str]) -> str:
-    rows = ["| key | value | default | example | meaning |", "| :-- | :-- | :-- | :-- | :-- |"]
+    rows = ["| key | value | default | meaning |", "| :-- | :-- | :-- | :-- |"]
     required = section.get("required", ())
     for key in keys:
         value = section["properties"][key]
-        default = DEFAULTS.get(f"{path}.{key}", value.get("default"))
-        nothing = "" if any(_references(value)) else "none"
-        said = "needed" if key in required else _value(_written(value, default), nothing)
-        shown = example(path, key, value)
-        rows.append(
-            f"| `{key}` | {_type(value)} | {said} | {_value(shown, '')} | {_cell(_meaning(key, value))} |"
-        )
+        default = _written(value, DEFAULTS.get(f"{path}.{key}", value.get("default")))
+        said = "needed" if key in required else _value(default, "")
+        shown = _value(example(path, key, value), "")
+        if shown and shown != said and (key in required or _type(value) != "true, false"):
+            said = f"{said}; e.g. {shown}".removeprefix("; ")
+        rows.append(f"| `{key}` | {_type(value)} | {said} | {_cell(_meaning(key, value))} |")
     return "\n".join(rows) + "\n"
 
 
@@ -222,8 +221,8 @@ def cli_page() -> str:
         usage = f"adaptive-eval {name}{' [OPTIONS]' if options else ''}{f' {arguments}' if arguments else ''}"
         parts.append(f"## {name}\n\n```text\n{usage}\n```\n\n{_prose(command.help or '')}\n")
         if options:
-            rows = ["| option | meaning | default |", "| :-- | :-- | :-- |"]
-            rows += [f"| {_option(one)} | {_cell(one.help or '')} | {_default(one)} |" for one in options]
+            rows = ["| option | meaning |", "| :-- | :-- |"]
+            rows += [f"| {_option(one)} | {_cell(one.help or '')}{_default(one)} |" for one in options]
             parts.append("\n".join(rows) + "\n")
     return "\n".join(parts)
 
@@ -325,7 +324,8 @@ def _option(option: click.Option) -> str:
 
 def _default(option: click.Option) -> str:
     default = option.to_info_dict()["default"]
-    return "" if option.is_flag or callable(default) else _value(default, "")
+    shown = "" if option.is_flag or callable(default) else _value(default, "")
+    return f" Default: {shown}." if shown else ""
 
 
 if __name__ == "__main__":
