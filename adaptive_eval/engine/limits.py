@@ -224,8 +224,8 @@ class AdaptiveConcurrency:
 
     The limit doubles every round (one answer per request that may be in flight) until the first sign of
     overload, then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all requests that were
-    in flight together. It decreases where more requests brought hardly more answers a second, the sign of a
-    queue; and where answers take 1.5 times as long without more requests.
+    in flight together. It decreases, to below what it was, where more requests brought hardly more answers a
+    second, the sign of a queue; and where answers take 1.5 times as long without more requests.
 
     Durations are measured per token, so that long answers are not taken for overload.
 
@@ -249,6 +249,7 @@ class AdaptiveConcurrency:
     step = 4.0  # requests by which the limit grows in a round, once the first sign of a limit was seen
     grown = 1.25  # two rounds are compared when one had so many times the requests in flight of the other
     worth = 0.25  # the share of a growth by which throughput must grow: twice the requests, 25 % more answers
+    back = 0.9  # of the limit before a growth in vain: so a queue that was there before becomes shorter, too
     slower = 1.5  # answers that take so many times as long, without more requests: others use the server too
     fewest = 8  # answers that make a round, at least
 
@@ -296,7 +297,7 @@ class AdaptiveConcurrency:
             growth, rise = self._limit / limit, pace / max(pace_before, 1e-9)
             if growth >= self.grown:
                 if growth / max(rise, 1e-9) - 1.0 < self.worth * (growth - 1.0):
-                    self._cut(1.0 / growth, now)
+                    self._cut(self.back / growth, now)
                     return
                 self._before = (self._limit, pace)
             elif rise > self.slower:

@@ -64,6 +64,13 @@ def test_a_server_with_a_queue_is_kept_busy_and_not_flooded():
     assert max(driven.settled) <= 80
 
 
+def test_the_queue_of_a_small_server_becomes_shorter():
+    """It works on 4 at once, and the first 16 wait already."""
+    driven = drive(lambda load, now: max(1.0, load / 4))
+    assert driven.rate >= 0.95 * 4
+    assert sorted(driven.settled)[len(driven.settled) // 2] <= 12
+
+
 def test_a_server_that_refuses_above_its_limit_gets_less():
     driven = drive(lambda load, now: 1.0, most=24)
     assert max(driven.settled) <= 32
