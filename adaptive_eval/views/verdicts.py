@@ -375,8 +375,8 @@ def saving(results: Results) -> tuple[int, int] | None:
 
     Uniform allocation reads the same pairs at the same trials, and continues with all models until the last
     pair is resolved. The comparison holds only for a run that resolved its goal with all its models; None
-    otherwise. References are asked nothing either way. Trials in flight at the stop are not counted for
-    uniform allocation, so its figure is on the low side.
+    otherwise. References are asked nothing either way. Answers that came after the stop are in both figures:
+    every model of uniform allocation has as many of them as the one with the most trials.
     """
     asked = [line for line in results.models if line.state != "reference"]
     if results.stop is None or results.stop.reason != "resolved" or len(asked) < 2:
