@@ -126,8 +126,10 @@ def record(cls: type[_T]) -> type[_T]:
             init(self, *args, **values)
         except ValidationError as error:
             found = error.errors()[0]
-            place, got = dotted((cls.__name__, *found["loc"])), found["input"]
-            raise UsageError(f"{place}: {found['msg']}, got {got!r}", code="usage/specification") from None
+            words, place = found["msg"].replace("Input should", "must"), dotted((cls.__name__, *found["loc"]))
+            ours = words.removeprefix("Value error, ")  # words of a check of ours name the value
+            said = ours if ours != words else f"{words}, got {found['input']!r}"
+            raise UsageError(f"{place}: {said}", code="usage/specification") from None
 
     made.__init__ = checked
     return cast(type[_T], made)

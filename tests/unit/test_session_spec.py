@@ -124,3 +124,16 @@ def test_margin_width_and_threshold_keep_their_share_of_other_scores():
     assert (width.width, threshold.value) == (pytest.approx(0.2), pytest.approx(3.0))
     assert spec.rescored({"t": (-20.0, 0.0, 80.0)}).stopping == spec.stopping
     Session(graded)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: StoppingSpec(confidence=2.0), "StoppingSpec.confidence: must be less than 1, got 2.0"),
+        (lambda: BudgetSpec(trials=-1), "BudgetSpec.trials: -1 is not a whole number from 1 to 10^15"),
+    ],
+)
+def test_a_refusal_has_our_words(make, words):
+    with pytest.raises(UsageError) as refused:
+        make()
+    assert str(refused.value) == words
