@@ -1,6 +1,6 @@
 """Requests in batches: many at once, answered within a day at half the price.
 
-The common part of OpenAI's and Anthropic's interfaces; the differences are in a file for each.
+The common part of OpenAI's and Anthropic's interfaces, which are in `batch_interfaces.py`.
 """
 
 from __future__ import annotations
