@@ -130,6 +130,14 @@ def test_a_rule_without_an_error_rate_is_named(before):
     assert "promises no error rate" in comparison_markdown(comparison)
 
 
+def test_each_warning_is_a_paragraph_of_its_own(before):
+    unfinished = replace(before, results=replace(before.results, stop=None))
+    rendered = MarkdownIt().render(comparison_markdown(compare(unfinished, unfinished)))
+    warned = [part for part in rendered.split("</p>") if "Warning:" in part]
+    assert len(warned) >= 2
+    assert all(part.count("Warning:") == 1 for part in warned)
+
+
 def test_the_page_and_the_json_say_the_same(before, after):
     comparison = compare(before, after)
     page = Page(comparison_html(comparison))
