@@ -17,7 +17,6 @@ from rich.table import Table
 
 from adaptive_eval.cli.options import Command, WholeNumber, stacked
 from adaptive_eval.errors import UsageError
-from adaptive_eval.views.live import make_console
 from adaptive_eval.views.plain_data import json_text
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
@@ -107,6 +106,8 @@ class _Lines:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table; columns whose name begins with ``<`` are set left, the others right."""
+    from adaptive_eval.views.live import make_console
+
     console = make_console(sys.stdout)
     if not console.is_terminal:
         console.width = PIPED_WIDTH

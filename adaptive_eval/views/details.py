@@ -88,7 +88,8 @@ class Details:
     def together(self) -> dict[str, dict[str, Any]]:
         """The tasks whose trials are several answers: how many (`k`), and when a trial is right (`by`)."""
         scoring = json.loads(self.meta.get("scoring", "{}"))
-        return {task: one["answers"] for task, one in scoring.items() if "answers" in one}
+        sections = {task: one for task, one in scoring.items() if isinstance(one, dict)}
+        return {task: one["answers"] for task, one in sections.items() if "answers" in one}
 
 
 def read_details(
