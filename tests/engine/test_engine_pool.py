@@ -1,5 +1,7 @@
 """Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from scripted import Scene, ScriptedEndpoint, broken, busy
 
 from adaptive_eval.engine.events import Progress, Remarked
 from adaptive_eval.engine.health import Presence
-from adaptive_eval.engine.pool import Silence
+from adaptive_eval.engine.pool import Pool, Silence
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import TrialKey
@@ -284,3 +286,19 @@ def test_it_is_said_when_a_server_leaves_when_none_is_left_and_when_it_is_back()
     assert left.startswith("a: http://a/v1: the connection was reset")
     assert none_left.startswith("a: no server is left")
     assert back == "a: http://a/v1 answers again"
+
+
+class StandIn:
+    """A server of which only requests in flight and answers matter."""
+
+    def __init__(self, in_flight: int, answers: int) -> None:
+        self.in_flight = in_flight
+        self.slots = [SimpleNamespace(since=0.0)] * in_flight
+        self.monitor = SimpleNamespace(answers=answers, longest=0.1, last=0.0)
+
+
+def test_a_server_is_silent_after_ten_seconds_at_the_least_however_quick_the_others_are():
+    quiet = StandIn(in_flight=4, answers=0)
+    pool = Pool((quiet, StandIn(in_flight=0, answers=20)))
+    assert list(pool.silent(9.0, Silence())) == []
+    assert list(pool.silent(11.0, Silence())) == [(quiet, 11.0)]
