@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import Cells
-from scorio.sequential.evidence import TIE_FACTOR, log_tie_evidence, margin_variance, tie_boundary
+from scorio.sequential.evidence import (
+    TIE_FACTOR,
+    log_tie_evidence,
+    margin_variance,
+    tie_boundary,
+    tie_variance,
+)
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -84,3 +90,9 @@ def test_a_tie_without_any_difference_counts_the_chance_that_none_is_seen():
     c = block.questions[0]
     chance = np.minimum(-c * np.log(1 - 0.02), 0.02**2 / (2 * block.guarded[0]))
     assert evidence == pytest.approx(chance)
+
+
+def test_equal_answers_weigh_as_differences_that_were_not_seen():
+    # Where no difference was seen, V at the margin is that of a share of questions that would go unseen.
+    unseen = 0.05**2 / (-2.0 * 100 * np.log1p(-0.05))
+    assert tie_variance([0.0], [0.0], [0.0], 100, 0.05) == pytest.approx(TIE_FACTOR * unseen)
