@@ -87,7 +87,7 @@ class Operand:
 
     kind: Literal["signal", "threshold", "number"]
     name: str = ""
-    number: float = math.nan
+    number: float = 0.0
 
     def __str__(self) -> str:
         return self.name or f"{self.number:g}"
