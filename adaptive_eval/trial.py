@@ -23,7 +23,7 @@ IMAGE_TOKENS = 16_384
 Signal: TypeAlias = float | int | bool | str | None
 """The value of one base signal of an attempt, such as ``has_box`` or ``token_ratio``."""
 
-COPY_REASON = "a copy of the answer before to this question"
+COPY_REASON = "a copy of the previous answer to this question"
 """The reason of a missing trial whose answer is a copy; it counts as if it had not been asked for."""
 
 NO_ANSWER = "no_answer_"

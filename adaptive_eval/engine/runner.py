@@ -261,9 +261,9 @@ class Runner:
                     records.append(self._ledger.outcome(trial, missing=why, after_stop=after_stop))
                     if self._in_flight.answers_nothing(model):
                         # An answer that no scorer can use is not the server's fault.
-                        words = f"no score for trial after trial: {why}"
+                        words = f"consecutive trials without a score: {why}"
                         if end == "missing":
-                            words = _said(trial, f"no answer for trial after trial: {why}")
+                            words = _said(trial, f"consecutive trials without an answer: {why}")
                         refused.setdefault(model, words)
                 case "refused":
                     refused.setdefault(model, _said(trial, str(trial.failure)))

@@ -165,4 +165,4 @@ def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
 
 def copies_words(copies: int) -> str:
     """Say that answers were left out as copies."""
-    return f"{copies:,} answers are left out: they are copies of earlier ones to the same question"
+    return f"left out as copies of earlier answers to the same question: {copies:,}"

@@ -58,7 +58,7 @@ def test_a_server_that_has_gone_stops_its_model_with_few_holes():
     )
     verdict = run(scene)
     assert verdict.reason == "resolved"
-    assert "trial after trial: HTTP 503: down" in scene.controller.stopped_models["gone"]
+    assert "consecutive trials without an answer: HTTP 503: down" in scene.controller.stopped_models["gone"]
     assert 5 <= len(scene.missing()) <= 16
 
 

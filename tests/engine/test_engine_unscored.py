@@ -64,7 +64,7 @@ def test_a_scorer_that_never_answers_stops_the_model_instead_of_making_holes():
     run_owned(scene.run())
     # not the address of the model's server, which has answered
     assert scene.controller.stopped_models["a"].startswith(
-        "no score for trial after trial: unscored: the judge"
+        "consecutive trials without a score: unscored: the judge"
     )
     assert 3 <= len(scene.missing()) <= 4
 

@@ -71,7 +71,7 @@ def test_settings_to_reproduce_hold_no_private_path(report):
 
 def test_an_unfinished_run_says_so(tmp_path):
     text = to_markdown(runs.summary_of(tmp_path / "forest", rounds=4))
-    assert "The run is not finished: this is what it knew at its last snapshot." in text
+    assert "The run is not finished: these are the figures of its last snapshot." in text
     assert (
         "16 stored outcomes are in no figure here: they came after that snapshot, or wait for an earlier "
         "answer. Continuing the run counts them." in text

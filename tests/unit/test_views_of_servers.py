@@ -51,9 +51,9 @@ def test_in_the_terminal():
 def test_on_the_page():
     words = said("run.problems", "running", view().results.models, view().endpoints, 0)
     model = snapshot().endpoints[0].model
-    assert f"The server http://gpu2/v1 of {model} does not answer; it is asked again and again." in words
+    assert f"The server http://gpu2/v1 of {model} does not answer; requests are repeated." in words
     assert f"The server http://gpu3/v1 of {model} refuses it." in words
-    assert f"The server http://gpu4/v1 of {model} does not answer; it is asked again and again." in words
+    assert f"The server http://gpu4/v1 of {model} does not answer; requests are repeated." in words
     assert not [line for line in words if "http://gpu5/v1" in line]
 
 
