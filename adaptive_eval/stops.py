@@ -14,7 +14,8 @@ lost answers could turn what is open; interrupted."""
 StopReason = Literal[
     "resolved", "partial", "budget", "max_passes", "endpoints", "unusable", "lost", "interrupted"
 ]
-"""``partial``: every pair is decided that the answering models can decide; ``endpoints``: none could be.
+"""``partial``: every pair is decided that the answering models and the references can decide; ``endpoints``:
+none could be.
 ``unusable``: most answers could not be scored, or were cut off.
 ``lost``: lost answers could turn every open pair."""
 

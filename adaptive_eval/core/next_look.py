@@ -1,4 +1,6 @@
-"""When to look next: while no call can end the need for a model's trials, answers wait and are read together.
+"""When to look next, and whether any later look can bring a call.
+
+While no call can end the need for a model's trials, answers wait and are read together.
 
 Decisions fall at the same steps however the steps are read, and to read many at once costs little more than
 to read one. A look that comes too late costs trials that were issued after the decision it would have found.
@@ -6,7 +8,7 @@ to read one. A look that comes too late costs trials that were issued after the 
 
 from __future__ import annotations
 
-from math import log
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,15 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import DECIDERS
-from scorio.sequential.parts import MIN_QUESTIONS, TRUST, log_evidence, log_evidence_above, log_tie_evidence
+from adaptive_eval.core.spec import SessionSpec
+from scorio.sequential.parts import (
+    MIN_QUESTIONS,
+    TRUST,
+    contrast_variance,
+    log_evidence,
+    log_evidence_above,
+    log_tie_evidence,
+)
 
 FIRST = 64
 """Steps that are looked at one by one."""
@@ -22,6 +32,8 @@ PARTS = np.array([64, 32, 16])
 """The next look is one of these parts of the steps away, or at the next step."""
 DEVIATIONS = 4.0
 """Standard deviations by which a difference may move until then."""
+PASSES = 2
+"""Passes over the questions from which on the noise of a model's answers is taken as known."""
 READ_TOGETHER = 100_000
 """Contrasts times steps, so that a look takes little memory."""
 
@@ -97,3 +109,53 @@ def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Flo
             good_enough = log_evidence_above(difference + move, at_margin, margin)
             called |= good_enough >= log(claims / comparison.alpha)
     return np.asarray(called)
+
+
+def too_noisy(spec: SessionSpec, comparison: Comparison) -> list[str]:
+    """Return the references whose noise alone leaves every needed contrast open, whatever is still asked.
+
+    Nothing is returned while any needed contrast may be decided, or is one without a reference.
+    """
+    goal, rows = comparison.goal, np.flatnonzero(comparison.fold.needed)
+    stored = np.maximum(goal.first, goal.second)[rows]
+    known = comparison.rule.name in DECIDERS and not any(task.clusters for task in spec.tasks)
+    if not known or not rows.size or stored.min() < len(spec.models):
+        return []
+    if any(_may_be_decided(spec, comparison, row) for row in rows.tolist()):
+        return []
+    return [spec.names[number] for number in np.unique(stored).tolist()]
+
+
+def _may_be_decided(spec: SessionSpec, comparison: Comparison, row: int) -> bool:
+    """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
+    live, stored = sorted((int(comparison.goal.first[row]), int(comparison.goal.second[row])))
+    variance = moving = 0.0
+    for weight, cells in zip(spec.task_weights, comparison.board.cells, strict=True):
+        asked, there = cells.counts[live].any(axis=1), cells.counts[stored].any(axis=1)
+        if (there & ~asked).any() or comparison.fold.progress[row] < PASSES * spec.questions:
+            return True
+        (score, noise, _), (other, held, shown) = cells.noise(live), cells.noise(stored)
+        latest, questions = cells.latest(), np.array(there.sum(), dtype=np.float64)
+        square = np.maximum(((score - other)[there] ** 2).sum() - noise[there].sum(), 0.0)
+        remaining = (
+            held[there].sum() / questions,
+            shown[there].sum() / questions,
+            latest.g[stored, 0],
+            latest.r[stored, 0],
+        )
+        exact = cells.binary and not remaining[3]
+        guard = 0.0 if exact else comparison.fold.levels.guard
+        least = contrast_variance(square, guard, questions, len(there), remaining, spec.stopping.target)
+        variance += weight**2 * float(least)
+        moving += weight**2 * float(noise[there].sum() / questions**2)
+    move, margin, fold = DEVIATIONS * sqrt(moving), comparison.margin, comparison.fold
+    size = abs(float(comparison.latest.difference[row]))
+    if log_evidence(size + move, variance, margin) >= fold.threshold:
+        return True
+    if margin is None:
+        return False
+    if fold.levels.claims:
+        good_enough = log_evidence_above(size + move, variance, margin)
+        if good_enough >= log(fold.levels.claims / comparison.alpha):
+            return True
+    return bool(log_tie_evidence(max(size - move, 0.0), variance, margin) >= fold.tie_threshold)

@@ -27,7 +27,7 @@ from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.intake import Completed, Intake
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
-from adaptive_eval.core.next_look import next_look
+from adaptive_eval.core.next_look import next_look, too_noisy
 from adaptive_eval.core.overview import results
 from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
@@ -237,6 +237,10 @@ class Session:
             self._stop(self._conclusion())
         elif comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
             self._stop(StopVerdict("lost", evidence=lost_evidence(self.spec, comparison)))
+        elif noisy := too_noisy(self.spec, comparison):
+            evidence = partial_evidence(self.spec, comparison, self.states)
+            evidence |= {"open": int(needed.sum() + comparison.lost.sum()), "noisy": noisy}
+            self._stop(StopVerdict("partial", evidence=evidence))
 
     def _conclusion(self) -> StopVerdict:
         """Return the verdict once no open contrast can be decided."""

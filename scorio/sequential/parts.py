@@ -8,7 +8,15 @@ from scorio.sequential.answers import FINISHED, Answers
 from scorio.sequential.boards import Board, Call, Known
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
-from scorio.sequential.contrasts import SINGLE, TRUST, ContrastBlock, Contrasts, Target, score_block
+from scorio.sequential.contrasts import (
+    SINGLE,
+    TRUST,
+    ContrastBlock,
+    Contrasts,
+    Target,
+    contrast_variance,
+    score_block,
+)
 from scorio.sequential.drift import DriftEvidence, rank_among
 from scorio.sequential.evidence import (
     FLOOR,

@@ -8,6 +8,7 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
+from adaptive_eval.views.sentences import describe
 
 
 def table(chance, questions=30, trials=20, categories=2, seed=0):
@@ -131,6 +132,23 @@ class TestDecisions:
         session = drive(Session(against(spec, old=0.5)), coin([0.95, 0.05]))
         found = {(call[0], call[1]) for call in calls(session)}
         assert {(("m0", "old"), "better"), (("m1", "old"), "worse")} <= found
+
+    @pytest.mark.parametrize(("questions", "trials"), [(30, 1), (100, 1), (30, 20)])
+    def test_a_reference_too_noisy_for_any_verdict_ends_the_run(self, questions, trials):
+        spec = make_spec(1, questions, equivalence=0.02)
+        reference = ReferenceSpec("old", {"t": table(0.5, questions, trials, seed=3)})
+        session = Session(replace(spec, references=(reference,)))
+        drive(session, coin([0.5], spread=0.2), most=5_000)
+        assert session.stopped is not None
+        assert session.stopped.reason == "partial"
+        assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
+        assert "old are too noisy" in describe(session.stopped)
+
+    def test_a_reference_with_noise_does_not_end_a_run_that_can_still_decide(self):
+        for seed in range(10):
+            reference = ReferenceSpec("old", {"t": table(0.5, 60, 1, seed=seed)})
+            session = Session(replace(make_spec(1, 60), references=(reference,)))
+            assert drive(session, coin([0.95], seed=seed)).stopped.reason == "resolved"
 
     def test_a_reference_that_always_gave_the_same_answer_divides_by_no_zero(self):
         with np.errstate(all="raise", under="ignore"):
