@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from adaptive_eval.cli.options import WholeNumber
 from adaptive_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.store.records import TrialRecord
 
 
 @click.command("samples")
@@ -17,6 +23,12 @@ from adaptive_eval.errors import UsageError
 @click.option("--task", metavar="NAME", help="Only this task.")
 @click.option("--question", metavar="ID", help="Only the question with this id.")
 @click.option("--category", type=WholeNumber(min=0), metavar="K", help="Only answers of category K.")
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    help="The answers of models A and B to the same questions side by side, first those that differ.",
+)
 @click.option("--missing", is_flag=True, help="Only trials that got no answer or no category.")
 @click.option(
     "--limit", type=WholeNumber(min=1), metavar="N", help="At most N. Default: 10; with --json, all."
@@ -30,6 +42,7 @@ def command(
     task: str | None,
     question: str | None,
     category: int | None,
+    compare: tuple[str, str] | None,
     missing: bool,
     limit: int | None,
     newest: bool,
@@ -46,10 +59,15 @@ def command(
 
     if missing and category is not None:
         raise UsageError(f"--category {category} and --missing: a missing trial has no category")
+    if compare and (model is not None or category is not None or missing or newest):
+        raise UsageError("--compare goes with --task, --question, --limit, --full and --json only")
+    most = limit if limit is not None or as_json else 10
     with RunReader(run) as reader:
         about = describe_run(reader)
         _known("model", model, list(about.models))
         _known("task", task, list(about.categories))
+        for name in compare or ():
+            _known("compare", name, list(about.models))
         trials = reader.trials(
             model=model,
             task=task,
@@ -57,18 +75,64 @@ def command(
             category=category,
             missing=True if missing else None,
             newest_first=newest,
-            limit=limit if limit is not None or as_json else 10,
+            limit=most,
         )
+        rows: Iterable[tuple[TrialRecord, ...]] = ((one,) for one in trials)
+        if compare:
+            rows = _answer_pairs(reader, compare, task, question, most)
         shown = 0
-        for record in trials:
-            known = about.categories.get(record.request.task, ()), about.target(record)
+        for records in rows:
+            data, texts = [], []
+            for record in records:
+                known = about.categories.get(record.request.task, ()), about.target(record)
+                data.append(sample_data(record, *known))
+                texts.append("\n".join(sample_lines(record, *known, full=full)))
             if as_json:
-                click.echo(json.dumps(sample_data(record, *known)))
+                click.echo(json.dumps(data if compare else data[0]))
             else:
-                click.echo("\n".join([*([""] if shown else []), *sample_lines(record, *known, full=full)]))
+                click.echo("\n" * (shown > 0) + _side_by_side(texts))
             shown += 1
     if not shown and not as_json:
         click.echo("No stored trial matches.", err=True)
+
+
+def _answer_pairs(
+    reader: RunReader, models: tuple[str, str], task: str | None, question: str | None, most: int | None
+) -> Iterator[tuple[TrialRecord, ...]]:
+    """Yield the answers of two models to the same trial of a question, first those of unequal categories."""
+    found: list[dict[tuple[str, str, int], tuple[int | None, int]]] = []
+    for model in models:
+        seen = {}
+        for record in reader.trials(model=model, task=task, question=question, missing=False):
+            asked = record.request
+            category = record.score.category if record.score else None
+            seen[asked.task, asked.question, asked.repeat] = category, asked.key.index
+        found.append(seen)
+    first, second = found
+    shared = [place for place in first if place in second]
+    shared.sort(key=lambda place: first[place][0] == second[place][0])
+    for place in shared[:most]:
+        steps = first[place][1], second[place][1]
+        answers = [reader.trials(model=model, step=step) for model, step in zip(models, steps, strict=True)]
+        yield tuple(next(answer) for answer in answers)
+
+
+def _side_by_side(texts: Sequence[str]) -> str:
+    """Return texts as columns of the terminal's width; one text as it is."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if len(texts) == 1:
+        return texts[0]
+    table = Table.grid(padding=(0, 2), expand=True)
+    for _ in texts:
+        table.add_column(ratio=1, overflow="fold")
+    table.add_row(*(Text(text) for text in texts))
+    console = Console()
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get().rstrip()
 
 
 def _known(option: str, name: str | None, names: list[str]) -> None:

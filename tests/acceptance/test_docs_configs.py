@@ -39,7 +39,15 @@ from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.views.notifications import Notice
 
 RUN = {
-    *("README.md", "endpoints.md", "howto.md", "interop.md", "previous-results.md", "reliability.md"),
+    *(
+        "README.md",
+        "ci.md",
+        "endpoints.md",
+        "howto.md",
+        "interop.md",
+        "previous-results.md",
+        "reliability.md",
+    ),
     *("report.md", "scaling.md", "scoring.md", "servers.md", "statistics.md", "tasks.md"),
 }
 """Pages whose blocks run here. test_providers.py runs those of providers.md, the site's build the gallery."""

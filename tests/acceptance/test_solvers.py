@@ -12,7 +12,7 @@ from command_line import ROOT, Finished, in_process, report, trials, write_confi
 
 from adaptive_eval.store.reader import RunReader
 
-PAGE = (ROOT / "docs" / "tasks.md").read_text("utf-8").partition("## Your own solvers")[2]
+PAGE = (ROOT / "docs" / "agent.md").read_text("utf-8")
 LOOP = PAGE.partition("```python\n")[2].partition("```")[0]
 TOOLS = [{"name": "add", "parameters": {"type": "object"}}]
 

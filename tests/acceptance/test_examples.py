@@ -1,0 +1,106 @@
+"""The files of docs/examples run, the pages show them, and two prompts are compared as the README says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import PATIENCE, ROOT, environment, in_process, report, trials
+from pages import blocks
+
+EXAMPLES = ROOT / "docs" / "examples"
+SHOWN = {
+    "scorer.md": ("own_scorer.py", "own_scorer.yaml"),
+    "agent.md": ("agent.py", "agent.yaml"),
+    "ci.md": ("test_candidate.py",),
+    "checkpoints.md": ("checkpoint_1.yaml", "checkpoint_2.yaml"),
+}
+QUICK = ("--display", "none", "-o", "mimic.latency.median=0.001")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Return a folder with what the examples need of a clone."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    shutil.copytree(EXAMPLES, tmp_path / "docs" / "examples")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_a_page_shows_the_files_that_run(page: str) -> None:
+    shown = [one.text for one in blocks("python", "yaml") if one.page.name == page]
+    for name in SHOWN[page]:
+        assert (EXAMPLES / name).read_text("utf-8") in shown, name
+
+
+@pytest.mark.parametrize("name", ["own_scorer", "agent"])
+def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
+    done = in_process("run", f"docs/examples/{name}.yaml", "--out", "run", *QUICK, cwd=clone)
+    assert done.code == 0, done.said
+    assert "large is ahead of small" in done.said
+    records = trials(clone / "run")
+    signals = [record.score.signals for record in records if record.score]
+    assert len(signals) == len(records)
+    assert all(("words" in one) == (name == "own_scorer") for one in signals)
+
+
+def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clone: Path) -> None:
+    here = clone / "docs" / "examples"
+    for number in (1, 2):
+        done = in_process("run", f"checkpoint_{number}.yaml", *QUICK, cwd=here)
+        assert done.code == 0, done.said
+    (pair,) = report(here / "runs" / "step-2000")["pairs"]
+    assert (pair["first"], pair["verdict"]) == ("step-2000", "better")
+    assert {record.request.key.model for record in trials(here / "runs" / "step-2000")} == {"step-2000"}
+    assert in_process("report", "runs", "--output", "site", cwd=here).code == 0
+    (table,) = json.loads((here / "site" / "index.json").read_text("utf-8"))["tables"]
+    assert len(table["runs"]) == 2
+
+
+def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "test_candidate.py", tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_two_prompts_are_compared_in_five_commands(clone: Path) -> None:
+    """The first three install the program here; the others run as written, in a clone."""
+    (block,) = (
+        one.text for one in blocks("console") if one.page.name == "README.md" and "git clone" in one.text
+    )
+    lines = block.splitlines()
+    assert len(lines) == 5
+    for line in lines[3:]:
+        _, *command = shlex.split(line)
+        done = in_process(*command, *(("--display", "none") if command[0] == "run" else ()), cwd=clone)
+        assert done.code == 0, done.said
+    heads = re.findall(r"^brief · arithmetic/(\S+) ·", done.out, re.MULTILINE)
+    assert len(heads) == 10
+
+
+def test_answers_that_differ_come_first(clone: Path) -> None:
+    assert in_process("run", "configs/prompts.yaml", *QUICK, cwd=clone).code == 0
+    compare = ("samples", "runs/prompts", "--compare", "brief", "steps")
+    done = in_process(*compare, "--json", cwd=clone)
+    pairs = [json.loads(line) for line in done.out.splitlines()]
+    assert all(first["model"] == "brief" and second["model"] == "steps" for first, second in pairs)
+    for key in ("task", "question", "repeat", "target"):
+        assert all(first[key] == second[key] for first, second in pairs)
+    alike = [first["category"] == second["category"] for first, second in pairs]
+    assert alike == sorted(alike)
+    assert len(set(alike)) == 2
+    assert len({(first["question"], first["repeat"]) for first, _ in pairs}) == len(pairs) > 100
+    one = in_process(*compare, "--question", pairs[0][0]["question"], "--limit", "1", "--json", cwd=clone)
+    assert json.loads(one.out)[0]["question"] == pairs[0][0]["question"]
+    for wrong in (("--compare", "brief", "none"), ("--compare", "brief", "steps", "--missing")):
+        refused = in_process("samples", "runs/prompts", *wrong, cwd=clone)
+        assert (refused.code, "--compare" in refused.err) == (2, True), refused
