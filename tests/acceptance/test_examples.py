@@ -59,8 +59,8 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
     assert (pair["first"], pair["verdict"]) == ("step-2000", "better")
     assert {record.request.key.model for record in trials(here / "runs" / "step-2000")} == {"step-2000"}
     assert in_process("report", "runs", "--output", "site", cwd=here).code == 0
-    (table,) = json.loads((here / "site" / "index.json").read_text("utf-8"))["tables"]
-    assert len(table["runs"]) == 2
+    (board,) = json.loads((here / "site" / "index.json").read_text("utf-8"))["boards"]
+    assert {one["model"] for one in board["models"]} == {"step-1000", "step-2000"}
 
 
 def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
