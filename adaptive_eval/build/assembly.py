@@ -71,12 +71,12 @@ from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.imported_runs import IMPORTED
-from adaptive_eval.interop.inspect_task import InspectScorer, inspect_rows
-from adaptive_eval.interop.lm_eval_task import LmEvalScorer, lm_eval_rows
+from adaptive_eval.interop.inspect_task import inspect_rows
+from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES
+from adaptive_eval.options.scorers import CodeScorerConfig
 from adaptive_eval.options.section import IN_INSPECT, PYTHON
-from adaptive_eval.scoring.code import CodeScorer
-from adaptive_eval.scoring.registry import SCORERS, build_scorer
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.scoring.together import TogetherScorer
@@ -91,7 +91,6 @@ from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.verdicts import repeat_notices
 
 LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
-SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})
 
 
 @dataclass(frozen=True)
@@ -164,8 +163,12 @@ class Built:
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices for a person, before the run starts."""
-        coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
-        notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
+        notices = []
+        for task, scorer in self.scorers.items():
+            if isinstance(scorer, CodeScorerConfig):
+                from adaptive_eval.scoring.sandbox import sandbox_notice
+
+                notices.append(f"task {task}: {sandbox_notice(scorer.python)}")
         notices += repeat_notices(self.spec)
         if few := shortage(self.config, most_connections()):
             notices.append(few)

@@ -12,11 +12,12 @@ from typing import Any
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.core.account import NOTHING, PICODOLLARS, Account, Amount
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.core.spec import BudgetSpec, Price
+from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
 from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
+from adaptive_eval.options.scorers import ScorerBudgetConfig
 from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer
 from adaptive_eval.scoring.text import sendable
 from adaptive_eval.trial import Completion, Message, Question
@@ -40,16 +41,9 @@ class GradingModelClient:
 
     def __init__(self, scorer: ModelGradedScorer) -> None:
         self._scorer = scorer
-        limits, price = scorer.budget or {}, scorer.price
-        requests, tokens = (limits.get(name) for name in ("requests", "tokens"))
-        self._price = None if price is None else Price(price["input"], price["output"])
-        self.account = Account(
-            BudgetSpec(
-                trials=None if requests is None else int(requests),
-                tokens=None if tokens is None else int(tokens),
-                usd=limits.get("usd"),
-            )
-        )
+        limits = scorer.budget or ScorerBudgetConfig()
+        self._price = scorer.price
+        self.account = Account(BudgetSpec(limits.requests, limits.tokens, limits.usd))
         self._unbilled = Bill()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._endpoint: OpenAIChat | None = None

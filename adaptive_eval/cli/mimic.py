@@ -38,8 +38,10 @@ _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
     metavar="NAME=MEAN",
     help=f"A model and its mean accuracy in [0, 1]. Repeatable. Default: {', '.join(_DEFAULT_MODELS)}.",
 )
-@click.option("--seed", type=WholeNumber(), default=0, help="Seed of every coin and latency.")
-@click.option("--latency", type=Number(), default=0.2, metavar="SECONDS", help="Median latency, lognormal.")
+@click.option("--seed", type=WholeNumber(min=0), default=0, help="Seed of every coin and latency.")
+@click.option(
+    "--latency", type=Number(min=0.0), default=0.2, metavar="SECONDS", help="Median latency, lognormal."
+)
 @click.option("--api-key-env", metavar="NAME", help="Variable with the key that requests must carry.")
 @click.option(
     "--spec",

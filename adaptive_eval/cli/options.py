@@ -30,27 +30,21 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return add
 
 
-class _Ranged:
-    """What a help text says of a number: N, and its range where it has one."""
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return "N"
-
-    def _describe_range(self) -> str:
-        words = str(super()._describe_range())  # type: ignore[misc]
-        return "" if words == "x<=None" else words
-
-
-class Number(_Ranged, click.FloatRange):
-    """A number."""
+class Number(click.FloatRange):
+    """A number in a range, which the help text shows."""
 
     name = "number"
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return N."""
+        return "N"
 
-class WholeNumber(_Ranged, click.IntRange):
-    """A whole number."""
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range, which the help text shows."""
 
     name = "whole number"
+    get_metavar = Number.get_metavar
 
 
 override_option = click.option(
@@ -72,10 +66,6 @@ disk_option = click.option(
     "--disk-check/--no-disk-check",
     default=True,
     help="Check first that the run has room on its disk.",
-)
-
-config_options = stacked(
-    click.argument("config_file", metavar="CONFIG", type=click.Path(path_type=Path)), override_option
 )
 
 metrics_options = stacked(

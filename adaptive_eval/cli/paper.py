@@ -23,7 +23,7 @@ from adaptive_eval.cli.options import Number, WholeNumber
     help="Multiplies all numbers of replicates; 0.01 takes about a minute.",
 )
 @click.option("--jobs", type=WholeNumber(1), default=2, help="Processes; they change no number.")
-@click.option("--seed", type=WholeNumber(), default=1, help="Seed of coins and runs.")
+@click.option("--seed", type=WholeNumber(min=0), default=1, help="Seed of coins and runs.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),

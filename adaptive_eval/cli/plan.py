@@ -137,9 +137,14 @@ _OF_A_CONFIG = ("models", "questions", "recorded", "only", "weights", "goal", "c
     metavar="N",
     help="Trials in flight; decisions do not depend on it, trials spent do. 1 simulates fastest.",
 )
-@click.option("--latency-sigma", type=Number(), default=0.4, help="Log standard deviation of --latency.")
 @click.option(
-    "--latency-factor", type=Number(), default=1.0, help="A right answer takes this many times as long."
+    "--latency-sigma", type=Number(min=0.0), default=0.4, help="Log standard deviation of --latency."
+)
+@click.option(
+    "--latency-factor",
+    type=Number(min=0.0, min_open=True),
+    default=1.0,
+    help="A right answer takes this many times as long.",
 )
 @simulation_options(200)
 def command(**options: Any) -> None:

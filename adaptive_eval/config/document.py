@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
@@ -32,14 +32,17 @@ MAX_DEPTH = 500
 _TAG = "tag:yaml.org,2002:"
 
 
+Marks: TypeAlias = dict[Place, tuple[int, int]]
+"""Line and column of every value, or of its key where it has one, from 1."""
+
+
 @dataclass(frozen=True)
 class Document:
     """The data of a YAML text."""
 
     data: Any  # plain data: dict, tuple, str, int, float, bool and None; None for an empty text
     problems: tuple[Problem, ...] = ()  # what is wrong with the text as YAML
-    # line and column of every value, or of its key where it has one, from 1
-    marks: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict)
 
     def mark(self, path: Place) -> tuple[int, int] | None:
         """Return line and column of `path`, or of the nearest value around it that has them.
@@ -189,7 +192,7 @@ class _Reader:
     """Turns one node graph into plain data, collecting lines and problems on the way."""
 
     def __init__(self) -> None:
-        self.marks: dict[Place, tuple[int, int]] = {}
+        self.marks: Marks = {}
         self.problems: list[Problem] = []
         self.open: set[int] = set()
         self.values = 0

@@ -94,12 +94,15 @@ def _checked(
     """Return the config of a document; its text is kept where nothing is changed in it."""
     base = Path(base_dir).absolute() if base_dir is not None else None
     unknown: list[tuple[Place, str]] = []
-    data = written_out(document.data, base, unknown)
+    read, document = document, written_out(document, base, unknown)
+    data = document.data
     given, unreadable = read_overrides(overrides, data)
     collected = _Collected(document, given)
     data = apply_overrides(data, given)
     collected.secrets(find_secrets(Document(data, marks=document.marks), text))
+    collected.document = read  # what is wrong with a short form is at its place in the file
     collected.add(unknown)
+    collected.document = document
     config: RunConfig | None = None
     try:
         config = RunConfig.model_validate(data)
@@ -113,7 +116,7 @@ def _checked(
     problems = collected.in_file_order(unreadable)
     if config is None or problems:
         raise ConfigError(problems, source)
-    config._text = text if text and data == document.data else write_document(data)
+    config._text = text if text and data == read.data else write_document(data)
     config._source, config._base_dir = source, base
     return config
 

@@ -7,8 +7,8 @@ of its key; ``variants: {of: qwen, system: [plain.txt, strict.txt]}`` is a grid 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from adaptive_eval.config.document import read_document, write_document
+from adaptive_eval.config.document import Document, Marks, read_document, write_document
 from adaptive_eval.config.overrides import apply_overrides
 from adaptive_eval.options.mistakes import (
     Place,
@@ -42,7 +42,7 @@ _OF_THE_DATASET = ("subset", "split", "revision")
 """Keys that say nothing about another dataset."""
 
 
-def written_out(data: Any, base: Path | None, problems: Problems) -> Any:
+def written_out(document: Document, base: Path | None, problems: Problems) -> Document:
     """Return a config with its short forms written out, and add what is wrong with them to `problems`.
 
     Examples
@@ -50,7 +50,7 @@ def written_out(data: Any, base: Path | None, problems: Problems) -> Any:
     >>> found = []
     >>> models = ({"name": "a", "provider": "ollama"}, {"variants": {"of": "a", "temperature": (0, 0.7)}})
     >>> tasks = ({"benchmark": "gsm8k", "limit": 50}, "gsm9k")
-    >>> data = written_out({"models": models, "tasks": tasks}, None, found)
+    >>> data = written_out(Document({"models": models, "tasks": tasks}), None, found).data
     >>> [(model["name"], model["endpoints"]) for model in data["models"]][1]
     ('a:temperature-0', ('http://localhost:11434/v1',))
     >>> data["tasks"][0]["name"], data["tasks"][0]["limit"], data["tasks"][0]["scorer"]
@@ -58,8 +58,9 @@ def written_out(data: Any, base: Path | None, problems: Problems) -> Any:
     >>> found
     [(('tasks', 1), "'gsm9k' is no benchmark; did you mean 'gsm8k'? `adaptive-eval tasks` lists them")]
     """
+    data, marks = document.data, document.marks
     if not isinstance(data, Mapping):
-        return data
+        return document
     written = dict(data)
     tasks, models = data.get("tasks"), data.get("models")
     if isinstance(tasks, tuple):
@@ -67,9 +68,22 @@ def written_out(data: Any, base: Path | None, problems: Problems) -> Any:
         written["tasks"] = tuple(found)
     if isinstance(models, tuple):
         known = [_with_provider(model, ("models", place), problems) for place, model in enumerate(models)]
-        varied = _with_variants(known, problems)
+        varied = list(_with_variants(known, problems))
         written["models"] = tuple(_with_texts(model, path, base, problems) for path, model in varied)
-    return written
+        marks = _moved(marks, [path for path, _ in varied])
+    return replace(document, data=written, marks=marks)
+
+
+def _moved(marks: Marks, origins: Sequence[Place]) -> Marks:
+    """Return the marks with those of every model at its place among the models that are written out."""
+    of_model: dict[Place, list[Place]] = {}
+    for place in marks:
+        of_model.setdefault(place[:2], []).append(place)
+    moved = {place: mark for place, mark in marks.items() if place[:1] != ("models",) or len(place) == 1}
+    for number, origin in enumerate(origins):
+        for place in of_model.get(origin, ()):
+            moved["models", number, *place[2:]] = marks[place]
+    return moved
 
 
 @dataclass(frozen=True)

@@ -217,14 +217,6 @@ class OpenAIEndpoint(ABC):
         """Return the models that the server lists."""
         return model_ids(self._exchange.json(await self._exchange.get("/models")))
 
-    async def offers(self, path: str) -> bool:
-        """Return whether the server answers a GET of `path`, such as ``/health``, next to its ``/v1``."""
-        try:
-            await self._exchange.get(self._exchange.address.root + path)
-        except EndpointError:
-            return False
-        return True
-
     async def alive(self) -> bool:
         """Return whether the server is there (:func:`~adaptive_eval.endpoints.server_info.is_there`)."""
         return await server_info.is_there(self._exchange.get, self._exchange.address.root)

@@ -17,6 +17,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import DatasetError, UsageError
 from adaptive_eval.library import library
+from adaptive_eval.options.scorers import InspectScorerConfig
 from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.text import storable
 from adaptive_eval.tasks.sources import modules_of
@@ -108,8 +109,7 @@ class SampleCompletion(Completion):
     scores: Mapping[str, tuple[Any, str | None]] = field(default_factory=lambda: _NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class InspectScorer:
+class InspectScorer(InspectScorerConfig):
     """Takes the score that Inspect has given.
 
     Examples
@@ -118,10 +118,6 @@ class InspectScorer:
     >>> InspectScorer().score(answer, Question("t", "q", "4")).category
     1
     """
-
-    metric: str | None = None  # the scorer of Inspect, where a task has several
-    right_from: float = 0.5  # least score that counts as right
-    strip_reasoning: bool = True
 
     def check_target(self, question: Question) -> str | None:
         """Return None: what a target must be is Inspect's to say."""

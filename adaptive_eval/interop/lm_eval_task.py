@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from adaptive_eval.errors import DatasetError, first_line
 from adaptive_eval.interop.inspect_task import taken
 from adaptive_eval.library import library
+from adaptive_eval.options.scorers import LmEvalScorerConfig
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score
 
@@ -149,14 +150,8 @@ def _loaded(name: str, base: str, sources: _Sources) -> Any:
     return loaded[task]
 
 
-@dataclass(frozen=True, slots=True)
-class LmEvalScorer:
+class LmEvalScorer(LmEvalScorerConfig):
     """Scores an answer as the harness would have scored it alone."""
-
-    metric: str | None = None  # which of the task's metrics, where it has several
-    filter: str | None = None  # which of its filters, where it has several
-    right_from: float = 0.5  # least value of the metric that counts as right
-    strip_reasoning: bool = True  # leave out ``<think>…</think>`` and its like first
 
     def check_target(self, question: Question) -> str | None:
         """Return the flaw of the question or of the choice of metric and filter, or None."""

@@ -34,7 +34,7 @@ class _ReadsReasoning(_Scorer):
     )
 
 
-class _AnswerScorer(_Scorer):
+class AnswerScorerConfig(_Scorer):
     """The fields of scorers that extract an answer from the text."""
 
     marker: str | None = Field(
@@ -42,7 +42,7 @@ class _AnswerScorer(_Scorer):
     )
 
 
-class _ExtractingScorer(_AnswerScorer):
+class _ExtractingScorer(AnswerScorerConfig):
     """Scorers of a stated answer."""
 
     extract: Literal["auto", "boxed", "stated", "whole"] = Field(
@@ -51,19 +51,19 @@ class _ExtractingScorer(_AnswerScorer):
     )
 
 
-class _TextScorer(_AnswerScorer):
+class _TextScorer(AnswerScorerConfig):
     """Scorers that compare texts."""
 
     ignore_case: bool = Field(default=True, description="Letter case does not matter.")
 
 
-class _GradedScorer(_Scorer):
+class GradedScorerConfig(_Scorer):
     """Scorers whose score from 0 to 1 counts as right from some value on."""
 
     right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
 
 
-class _ToolScorer(_GradedScorer):
+class _ToolScorer(GradedScorerConfig):
     """Scorers of tasks of other tools."""
 
     metric: str | None = Field(
@@ -77,7 +77,7 @@ class ExactScorerConfig(_ExtractingScorer, _TextScorer):
     kind: Literal["exact"] = "exact"
 
 
-class NumericScorerConfig(_AnswerScorer):
+class NumericScorerConfig(AnswerScorerConfig):
     """Right when the answer is the target's number, whatever its notation and unit."""
 
     kind: Literal["numeric"] = "numeric"
@@ -93,7 +93,7 @@ class NumericScorerConfig(_AnswerScorer):
     )
 
 
-class ChoiceScorerConfig(_AnswerScorer):
+class ChoiceScorerConfig(AnswerScorerConfig):
     """Right when the answer is the target's option, by letter or by text."""
 
     kind: Literal["choice"] = "choice"
@@ -132,7 +132,7 @@ class ContainsScorerConfig(_TextScorer):
     kind: Literal["contains"] = "contains"
 
 
-class JsonScorerConfig(_AnswerScorer):
+class JsonScorerConfig(AnswerScorerConfig):
     """Right when the answer's JSON has the target in a field, or fits a JSON Schema."""
 
     kind: Literal["json"] = "json"
@@ -158,13 +158,13 @@ class ToolCallsScorerConfig(_Scorer):
     ordered: bool = Field(default=False, description="Whether the calls must come in the target's order.")
 
 
-class F1ScorerConfig(_GradedScorer, _AnswerScorer):
+class F1ScorerConfig(GradedScorerConfig, AnswerScorerConfig):
     """Word-overlap F1 with the target, logged as the signal score."""
 
     kind: Literal["f1"] = "f1"
 
 
-class RougeScorerConfig(_GradedScorer, _AnswerScorer):
+class RougeScorerConfig(GradedScorerConfig, AnswerScorerConfig):
     """ROUGE F-measure with the target, logged as the signal score."""
 
     kind: Literal["rouge"] = "rouge"
@@ -212,7 +212,7 @@ class CodeScorerConfig(_Scorer):
         return self.model_dump(mode="json", exclude={"require_sandbox"})
 
 
-class CallableScorerConfig(_GradedScorer, _ReadsReasoning):
+class CallableScorerConfig(GradedScorerConfig, _ReadsReasoning):
     """A user function."""
 
     kind: Literal["python"] = "python"
@@ -230,9 +230,10 @@ class ScorerBudgetConfig(Section):
     usd: float | None = Field(default=None, gt=0, description="Most US dollars; needs price.")
 
 
-class _ModelGradedScorer(_ReadsReasoning):
+class ModelGradedScorerConfig(_ReadsReasoning):
     """The fields of model-graded scorers."""
 
+    kind: str
     endpoint: Endpoint = Field(description="Base URL of its server.")
     model: str = Field(min_length=1, description="Its model id.")
     api_key_env: EnvName | None = Field(
@@ -256,7 +257,7 @@ class _ModelGradedScorer(_ReadsReasoning):
 _OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget"}
 
 
-class JudgeScorerConfig(_GradedScorer, _ModelGradedScorer):
+class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     """Another model says whether the answer is right, or as good as the reference."""
 
     kind: Literal["judge"] = "judge"
@@ -287,7 +288,7 @@ _Comparing: TypeAlias = (
 )
 
 
-class VerifierScorerConfig(_ModelGradedScorer):
+class VerifierScorerConfig(ModelGradedScorerConfig):
     """Another model's probabilities of correct, wrong and off-task, from its log-probabilities."""
 
     kind: Literal["verifier"] = "verifier"

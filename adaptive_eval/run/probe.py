@@ -109,7 +109,7 @@ async def _report(
     probed = await probe_all(endpoints)
     for one in probed:
         if isinstance(one.result, Probe):
-            say(f"endpoint   {one.model}: {await _offer(one.endpoint, one.result)}")
+            say(f"endpoint   {one.model}: {_offer(one.endpoint, one.result)}")
         elif one.model in found:
             then = "ask it again" if isinstance(one.result, TransientEndpointError) else "leave it out"
             say(f"warning    {one.words.rstrip('.')}; a run would {then}")
@@ -125,14 +125,13 @@ async def _report(
                 say(f"probe      {one.model}: {line}")
 
 
-async def _offer(endpoint: ModelEndpoint, probe: Probe) -> str:
+def _offer(endpoint: ModelEndpoint, probe: Probe) -> str:
     """Return what an endpoint offers, in one line."""
     if not isinstance(endpoint, OpenAIEndpoint):
         return f"{endpoint.url} is there; it was not called"
     parts = [f"{endpoint.url} answers"]
     if probe.context_length is not None:
         parts.append(f"context {probe.context_length:,} tokens")
-    parts += [path for path in ("/health", "/metrics") if await endpoint.offers(path)]
     if len(probe.models) > 1:
         parts.append(f"{len(probe.models)} models")
     if probe.note:

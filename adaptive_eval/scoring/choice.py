@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from adaptive_eval.options.scorers import ChoiceScorerConfig
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Question
@@ -30,8 +30,7 @@ _AFTER_LETTER = (
 _NEGATION = re.compile(r"\b(?:not|neither|nor|incorrect|wrong|false|cannot|except)\b|n['’]t\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceScorer(AnswerScorer):
+class ChoiceScorer(ChoiceScorerConfig, AnswerScorer):
     """Compares options. The article "A" is no option, and an answer that names several options is wrong.
 
     An answer names an option as ``B``, ``(B)``, ``B.``, ``**B**``, ``B. the text`` or by its text; in prose
@@ -46,10 +45,6 @@ class ChoiceScorer(AnswerScorer):
     >>> [scorer.score(answer, question).extracted for answer in answers]
     ['B', 'B', None]
     """
-
-    letters: str = "ABCD"  # letters of the options, for questions that list none
-    # whether a target that is a number counts options from 0 or from 1. Default: numbers are texts.
-    index_from: int | None = None
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""

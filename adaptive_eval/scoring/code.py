@@ -8,14 +8,14 @@ import re
 import zlib
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
 from typing import Any, Literal, TypedDict
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, protections, require_sandbox, run_tests
+from adaptive_eval.options.scorers import CodeScorerConfig
+from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
 from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -31,27 +31,13 @@ CASES_DISK = 256 * 2**20
 """Bytes of files with cases: those of LiveCodeBench have inputs and answers of many megabytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodeScorer:
-    """Runs a model's Python program, and then the tests, in a sandbox without network or files."""
+class CodeScorer(CodeScorerConfig):
+    """Runs a model's Python program, and then the tests, in a sandbox without network or files.
 
-    allow_execution: bool = False  # must be true: the programs are untrusted
-    # what is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
-    # question. The tests run in the module that the code has made. They pass where they come to their end,
-    # or end the process themselves with status 0; the program that they test may not.
-    code: str = "{answer}"
-    tests: str = "{target}"
-    # fields of the question with cases of LiveCodeBench's form: the program is run for each, in place of the
-    # tests. Functional cases call the ``func_name`` of the field ``metadata``.
-    cases: tuple[str, ...] = ()
-    # seconds until the sandbox is killed; seconds of CPU time of one process (and so of one case)
-    time_limit: float = 10.0
-    cpu_limit: float = 10.0
-    memory: int = 512 * 2**20  # bytes of all processes together (and of address space of one)
-    python: str | None = None  # the interpreter, without its packages. Default: the one that runs this.
-    # ``strict`` refuses to run where one of the sandbox's protections does not hold
-    require_sandbox: Literal["basic", "strict"] = "basic"
-    strip_reasoning: bool = True  # drop ``<think>…</think>`` and similar tags
+    The tests run in the module that the code has made. They pass if they come to their end, or end the
+    process themselves with status 0; the program that they test may not. Functional cases call the
+    ``func_name`` of the field ``metadata``.
+    """
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question unusable, or None."""
@@ -72,13 +58,6 @@ class CodeScorer:
             known = ", ".join(values)
             return f"the scorer's code or tests use the field {missing[0]!r}; the question has {known}"
         return None if _filled(self.tests, values).strip() else "the tests are empty"
-
-    def notice(self) -> str:
-        """Return a sentence on the protections that the sandbox has on this machine."""
-        found = protections(self.python)
-        has = ", ".join(name for name, cure in found.items() if cure is None)
-        lacks = "; ".join(f"{name} ({cure})" for name, cure in found.items() if cure is not None)
-        return f"programs run in a sandbox with {has}" + (f"; it lacks {lacks}" if lacks else "")
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Run one answer; a program that fails, hangs or ends the process gets category 0 and a reason."""

@@ -6,9 +6,9 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
+from adaptive_eval.options.scorers import JudgeScorerConfig
 from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF, ORDER_DECIDED
 from adaptive_eval.scoring.text import answer_part, last_boxed, storable
@@ -51,21 +51,12 @@ def _schema(verdicts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeScorer(ModelGradedScorer):
-    """Asks a model of an OpenAI-compatible endpoint, with structured output, and takes the majority."""
+class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
+    """Asks a model of an OpenAI-compatible endpoint, with structured output, and takes the majority.
 
-    kind: ClassVar[str] = "judge"
-
-    # ``reference``: is the answer right, given the reference? ``pairwise``: which is better, the answer or
-    # the reference? Every vote is then asked twice with the two in either order, and counts where both
-    # orders agree; without such a vote the answer has no category
-    compare: Literal["reference", "pairwise"] = "reference"
-    # for ``pairwise``: least share (a win counts 1, a tie 0.5) that counts as right
-    right_from: float = 0.5
-    criteria: str = ""  # what counts as right or better, in words; added to the instructions
-    votes: int = 1  # judgements of each answer, an odd number; the majority decides
-    max_tokens: int = 512  # longest judgement
+    With ``compare: pairwise`` every vote is asked twice, answer and reference in either order, and counts
+    if both orders agree (a win counts 1, a tie 0.5); without such a vote the answer has no category.
+    """
 
     @property
     def longest_reply(self) -> int:

@@ -1,13 +1,19 @@
-"""The scorers ``exact``, ``regex`` and ``contains``: the answer's text against a text or a pattern."""
+"""The scorers ``exact``, ``regex``, ``contains`` and ``numeric``: against a text, a pattern or a number."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from adaptive_eval.library import library
+from adaptive_eval.options.scorers import (
+    ContainsScorerConfig,
+    ExactScorerConfig,
+    NumericScorerConfig,
+    RegexScorerConfig,
+)
+from adaptive_eval.scoring.numeric import FoundNumber, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Undecided
 from adaptive_eval.scoring.text import Extract, is_spaceless, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Question
@@ -18,8 +24,7 @@ LONGEST_TARGET = 10_000
 _SENTENCE_END = re.compile(r"[.!?]\s")
 
 
-@dataclass(frozen=True, slots=True)
-class ExactScorer(AnswerScorer):
+class ExactScorer(ExactScorerConfig, AnswerScorer):
     r"""Compares texts after normalising Unicode, white space punctuation and, by default, case.
 
     Examples
@@ -29,11 +34,6 @@ class ExactScorer(AnswerScorer):
     >>> ExactScorer().score(Completion("The answer is **paris**.", "stop"), question).reason
     'right (stated)'
     """
-
-    # where the answer is: the last box; after the last "the answer is"; the whole text. ``auto`` takes the
-    # first that the text has.
-    extract: Literal["auto", "boxed", "stated", "whole"] = "auto"
-    ignore_case: bool = True  # ignore letter case
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
@@ -74,8 +74,7 @@ LIMIT = 1.0
 """Seconds that one match may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegexScorer(AnswerScorer):
+class RegexScorer(RegexScorerConfig, AnswerScorer):
     r"""Matches a regular expression, by an engine with a time limit.
 
     With a `pattern`, its last match in the answer (group 1, if it has groups) must be the target up to
@@ -89,9 +88,6 @@ class RegexScorer(AnswerScorer):
     >>> scorer.score(answer, Question("t", "q", "two")).extracted
     'two'
     """
-
-    pattern: str | None = None  # the expression, in the syntax of the package ``regex``
-    ignore_case: bool = True  # ignore letter case
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target, or the pattern, unusable, or None."""
@@ -129,8 +125,7 @@ class RegexScorer(AnswerScorer):
         return len(set(forms)) == 1
 
 
-@dataclass(frozen=True, slots=True)
-class ContainsScorer(AnswerScorer):
+class ContainsScorer(ContainsScorerConfig, AnswerScorer):
     """Right when the target is somewhere in the answer, and not inside a longer word or number.
 
     Examples
@@ -141,8 +136,6 @@ class ContainsScorer(AnswerScorer):
     ...  for text in ("I think it is paris, France.", "Comparison")]
     [1, 0]
     """
-
-    ignore_case: bool = True  # ignore letter case
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
@@ -189,3 +182,80 @@ def _is_one_word(left: str, right: str) -> bool:
 def _compiled(pattern: str, ignore_case: bool) -> Any:
     engine = library("regex", "the scorer regex", "regex")
     return engine.compile(pattern, engine.IGNORECASE if ignore_case else 0)
+
+
+_USUALLY_ENOUGH = 400
+"""Characters at the end of a text that are searched first for its last number."""
+
+_REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\b", re.IGNORECASE)
+"""Separators between a stated number and its explanation, which may hold further numbers."""
+
+
+class NumericScorer(NumericScorerConfig, AnswerScorer):
+    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numeric`).
+
+    A box that holds no number is a wrong answer. Of two tolerances the larger bound holds.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> question = Question("sums", "q1", "1200")
+    >>> NumericScorer().score(Completion(r"So it costs \boxed{\$1,200.00}.", "stop"), question).category
+    1
+    """
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target unusable, or None."""
+        if read_number(question.target) is None:
+            return f"the target {question.target[:60]!r} is not a number; use the scorer exact, or correct it"
+        return None
+
+    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
+        """Return the answer in `text`, whose last box is `box`, or None."""
+        if self.extract in ("auto", "boxed") and box is not None:
+            return Answer(box.text, "boxed", is_final=True)
+        stated = last_stated(text) if self.extract in ("auto", "stated") else None
+        if stated is not None:
+            answer = _stated_number(stated, len(text))
+            if answer is not None:
+                return answer
+        if self.extract in ("auto", "last-number"):
+            last = _last_number(text)
+            # In a text that was cut off, a later number may be missing.
+            return Answer(last.text, "last number", is_final=False) if last is not None else None
+        return None
+
+    def is_right(self, answer: Answer, question: Question) -> bool:
+        """Tell whether `answer` is the target's number."""
+        number, target = read_number(answer.text), read_number(question.target)
+        if number is None or target is None:
+            return False
+        return is_same_number(number, target, self.tolerance, self.relative_tolerance)
+
+
+def _last_number(text: str) -> FoundNumber | None:
+    """Return the last number of a text, looking at its end first."""
+    for length in (_USUALLY_ENOUGH, len(text)):
+        numbers = list(find_numbers(text[-length:]))
+        # The start of the piece may cut a number; the rest of it reads as two numbers at most, as {1}{2}.
+        if len(numbers) > 2 or length == len(text):
+            break
+    return numbers[-1] if numbers else None
+
+
+def _stated_number(stated: Extract, length: int) -> Answer | None:
+    """Return the number of a statement: all of it, the result of its equation, or its first number."""
+    line = stated.text
+    reason = _REASON.search(line)
+    if reason is not None and read_number(line[: reason.start()]) is not None:
+        return Answer(line[: reason.start()], "stated", is_final=True)
+    if read_number(line) is not None:
+        return Answer(line, "stated", is_final=stated.end < length or not line[-1:].isdigit())
+    found: FoundNumber | None = None
+    for part in reversed(line.split("=")):
+        found = next(find_numbers(part), None)
+        if found is not None:
+            break
+    if found is None:
+        return None
+    return Answer(found.text, "stated", is_final=stated.end < length or not found.reaches_end)

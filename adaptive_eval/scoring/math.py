@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from adaptive_eval.library import library
+from adaptive_eval.options.scorers import MathScorerConfig
 from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
-from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
+from adaptive_eval.scoring.workers import in_worker, require_workers
 from adaptive_eval.trial import Question
 
 LONGEST = 1_000
@@ -24,8 +24,7 @@ _PACKAGE = "math-verify[antlr4_13_2]"
 _PRELOAD = "adaptive_eval.scoring.math_preload"
 
 
-@dataclass(frozen=True, slots=True)
-class MathScorer(AnswerScorer):
+class MathScorer(MathScorerConfig, AnswerScorer):
     r"""Compares expressions with math-verify: fractions, roots, sets, intervals, matrices, equations.
 
     An answer with the text or the number of the target is right; an integer other than the target's is wrong.
@@ -38,10 +37,6 @@ class MathScorer(AnswerScorer):
     >>> MathScorer().score(Completion(r"So it is \boxed{1/2}.", "stop"), question).category
     1
     """
-
-    extract: Literal["auto", "boxed", "stated", "whole"] = "auto"  # where the answer is, as for ``exact``
-    # seconds of CPU time of one comparison; beyond them the answer is wrong, with a reason that says so
-    time_limit: float = LIMIT
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from string import ascii_uppercase
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
+
+from pydantic import PrivateAttr
 
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.scorers import ModelGradedScorerConfig
 from adaptive_eval.scoring.text import answer_part
 from adaptive_eval.trial import GIVEN, Completion, Message, Question, Score, Signal
 
@@ -69,26 +72,10 @@ MODELS: dict[str, Callable[[Any], GradingModel]] = {}
 """Makes the grading model of a scorer, by the kind of its server; :mod:`adaptive_eval.build` fills it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelGradedScorer:
+class ModelGradedScorer(ModelGradedScorerConfig, ABC):
     """The common part of judge and verifier."""
 
-    kind: ClassVar[str]
-
-    # base URL and model id of an OpenAI-compatible server
-    endpoint: str
-    model: str
-    api_key_env: str | None = None  # name of the environment variable that holds its key
-    # further fields of every request, such as ``chat_template_kwargs``
-    extra_body: Mapping[str, Any] | None = None
-    timeout: float = 120.0  # seconds that one request may take
-    concurrency: int = 16  # answers scored at once
-    strip_reasoning: bool = True  # leave out ``<think>…</think>`` and its like
-    with_reasoning: bool = False  # show it the reasoning that the server keeps apart from the answer
-    price: Mapping[str, float] | None = None  # USD per million tokens, ``input`` and ``output``
-    # most ``requests``, ``tokens`` and ``usd``, all attempts included
-    budget: Mapping[str, float | None] | None = None
-    _grading_model: GradingModel | None = field(default=None, init=False, repr=False, compare=False)
+    _grading_model: GradingModel | None = PrivateAttr(None)
 
     @property
     def grading_model(self) -> GradingModel:
@@ -96,8 +83,7 @@ class ModelGradedScorer:
         if self._grading_model is None:
             if "openai" not in MODELS:
                 raise UsageError(f"the {self.kind} has no client: import adaptive_eval.build.grading first")
-            object.__setattr__(self, "_grading_model", MODELS["openai"](self))
-        assert self._grading_model is not None
+            self._grading_model = MODELS["openai"](self)
         return self._grading_model
 
     def check_target(self, question: Question) -> str | None:

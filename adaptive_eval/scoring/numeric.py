@@ -1,4 +1,4 @@
-r"""The scorer ``numeric``: numbers as people and models write them, read as exact fractions.
+r"""Numbers as people and models write them, read as exact fractions; needs no package.
 
 Examples: ``1,234.5``, ``-$5``, ``1.2e-3``, ``3 × 10^5``, ``\frac{3}{4}``, ``3 1/2``, ``12 cm^2``, ``50\%``,
 ``5 million``. A list, a range or a formula (``2\pi``) is not a number.
@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
-from adaptive_eval.scoring.scorer import Answer, AnswerScorer
-from adaptive_eval.scoring.text import Extract, last_stated, unwrapped
-from adaptive_eval.trial import Question
+from adaptive_eval.scoring.text import unwrapped
 
 MOST_DIGITS = 400
 """Longest number read, in digits; also the largest power of ten."""
@@ -222,87 +219,3 @@ def _power(base: Fraction, exponent: int) -> Fraction | None:
     if size > 4 * MOST_DIGITS or (base == 0 and exponent < 0):
         return None
     return base**exponent
-
-
-_USUALLY_ENOUGH = 400
-"""Characters at the end of a text that are searched first for its last number."""
-
-_REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\b", re.IGNORECASE)
-"""Separators between a stated number and its explanation, which may hold further numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class NumericScorer(AnswerScorer):
-    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numeric`).
-
-    Examples
-    --------
-    >>> from adaptive_eval.trial import Completion
-    >>> question = Question("sums", "q1", "1200")
-    >>> NumericScorer().score(Completion(r"So it costs \boxed{\$1,200.00}.", "stop"), question).category
-    1
-    """
-
-    # where the answer is: the last box; the number after the last "the answer is"; the last number of the
-    # text. ``auto`` takes the first that the text has. A box that holds no number is a wrong answer.
-    extract: Literal["auto", "boxed", "stated", "last-number"] = "auto"
-    # largest difference that counts as right: absolute, or as a share of the target; the larger bound
-    # holds. Default: none, the comparison is exact.
-    tolerance: float = 0.0
-    relative_tolerance: float = 0.0
-
-    def check_target(self, question: Question) -> str | None:
-        """Return what makes the question's target unusable, or None."""
-        if read_number(question.target) is None:
-            return f"the target {question.target[:60]!r} is not a number; use the scorer exact, or correct it"
-        return None
-
-    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
-        """Return the answer in `text`, whose last box is `box`, or None."""
-        if self.extract in ("auto", "boxed") and box is not None:
-            return Answer(box.text, "boxed", is_final=True)
-        stated = last_stated(text) if self.extract in ("auto", "stated") else None
-        if stated is not None:
-            answer = _stated_number(stated, len(text))
-            if answer is not None:
-                return answer
-        if self.extract in ("auto", "last-number"):
-            last = _last_number(text)
-            # In a text that was cut off, a later number may be missing.
-            return Answer(last.text, "last number", is_final=False) if last is not None else None
-        return None
-
-    def is_right(self, answer: Answer, question: Question) -> bool:
-        """Tell whether `answer` is the target's number."""
-        number, target = read_number(answer.text), read_number(question.target)
-        if number is None or target is None:
-            return False
-        return is_same_number(number, target, self.tolerance, self.relative_tolerance)
-
-
-def _last_number(text: str) -> FoundNumber | None:
-    """Return the last number of a text, looking at its end first."""
-    for length in (_USUALLY_ENOUGH, len(text)):
-        numbers = list(find_numbers(text[-length:]))
-        # The start of the piece may cut a number; the rest of it reads as two numbers at most, as {1}{2}.
-        if len(numbers) > 2 or length == len(text):
-            break
-    return numbers[-1] if numbers else None
-
-
-def _stated_number(stated: Extract, length: int) -> Answer | None:
-    """Return the number of a statement: all of it, the result of its equation, or its first number."""
-    line = stated.text
-    reason = _REASON.search(line)
-    if reason is not None and read_number(line[: reason.start()]) is not None:
-        return Answer(line[: reason.start()], "stated", is_final=True)
-    if read_number(line) is not None:
-        return Answer(line, "stated", is_final=stated.end < length or not line[-1:].isdigit())
-    found: FoundNumber | None = None
-    for part in reversed(line.split("=")):
-        found = next(find_numbers(part), None)
-        if found is not None:
-            break
-    if found is None:
-        return None
-    return Answer(found.text, "stated", is_final=stated.end < length or not found.reaches_end)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from abc import abstractmethod
 from functools import lru_cache
-from typing import Literal
 
 from adaptive_eval.library import library
+from adaptive_eval.options.scorers import F1ScorerConfig, GradedScorerConfig, RougeScorerConfig
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, normalised
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
@@ -20,20 +20,12 @@ LONGEST = 20_000
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
-@dataclass(frozen=True, slots=True)
-class F1Scorer(AnswerScorer):
-    """Word-overlap F1 of the answer with the target; logged as the signal ``score``.
+class _OverlapScorer(GradedScorerConfig, AnswerScorer):
+    """Scores the overlap of the answer's words with the target's; logged as the signal ``score``."""
 
-    Examples
-    --------
-    >>> from adaptive_eval.trial import Completion
-    >>> question = Question("t", "q", "the quick brown fox")
-    >>> F1Scorer().score(Completion("A quick brown dog", "stop"), question).signals["score"]
-    0.5
-    """
-
-    # least score that counts as right. A rubric over ``score`` can have more categories.
-    right_from: float = 0.5
+    @abstractmethod
+    def value(self, answer: str, target: str) -> float:
+        """Return the score of a text, from 0 to 1."""
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
@@ -55,13 +47,24 @@ class F1Scorer(AnswerScorer):
         """Return the score."""
         return {"score": 0.0 if answer is None else round(self.value(answer.text, question.target), 6)}
 
+
+class F1Scorer(F1ScorerConfig, _OverlapScorer):
+    """Word-overlap F1 of the answer with the target; logged as the signal ``score``.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> question = Question("t", "q", "the quick brown fox")
+    >>> F1Scorer().score(Completion("A quick brown dog", "stop"), question).signals["score"]
+    0.5
+    """
+
     def value(self, answer: str, target: str) -> float:
         """Return the score of a text, from 0 to 1."""
         return overlap("rouge1", target, answer)
 
 
-@dataclass(frozen=True, slots=True)
-class RougeScorer(F1Scorer):
+class RougeScorer(RougeScorerConfig, _OverlapScorer):
     """ROUGE F-measure of the answer with the target; logged as the signal ``score``.
 
     Examples
@@ -70,13 +73,10 @@ class RougeScorer(F1Scorer):
     0.5714285714285715
     """
 
-    # words, pairs of words, or the longest common subsequence
-    measure: Literal["rouge1", "rouge2", "rougeL"] = "rougeL"
-
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
         require_workers("the scorer rouge")
-        return F1Scorer.check_target(self, question)
+        return super().check_target(question)
 
     def value(self, answer: str, target: str) -> float:
         """Return the score of a text, from 0 to 1; Undecided if it takes too long."""

@@ -4,44 +4,40 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from adaptive_eval.errors import Coded, UserCodeError
-from adaptive_eval.scoring.choice import ChoiceScorer
-from adaptive_eval.scoring.code import CodeScorer
-from adaptive_eval.scoring.judge import JudgeScorer
-from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, RegexScorer
-from adaptive_eval.scoring.math import MathScorer
+from adaptive_eval.options.scorers import JsonScorerConfig, RegexScorerConfig
 from adaptive_eval.scoring.model_graded import ModelGradedScorer
-from adaptive_eval.scoring.numeric import NumericScorer
-from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
 from adaptive_eval.scoring.scorer import AnswerScorer, Scorer, score_or_failure
-from adaptive_eval.scoring.structured import JsonScorer, ToolCallsScorer
-from adaptive_eval.scoring.user_function import CallableScorer
-from adaptive_eval.scoring.verifier import VerifierScorer
-from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Question, Score
 
-SCORERS: dict[str, Callable[..., Scorer]] = {
-    "exact": ExactScorer,
-    "numeric": NumericScorer,
-    "choice": ChoiceScorer,
-    "math": MathScorer,
-    "regex": RegexScorer,
-    "contains": ContainsScorer,
-    "json": JsonScorer,
-    "tool_calls": ToolCallsScorer,
-    "f1": F1Scorer,
-    "rouge": RougeScorer,
-    "code": CodeScorer,
-    "python": CallableScorer,
-    "judge": JudgeScorer,
-    "verifier": VerifierScorer,
-}
-"""Scorers by the name they have in a config; :mod:`adaptive_eval.build` adds those of other libraries."""
+SCORERS: Mapping[str, str] = MappingProxyType(
+    {
+        "exact": "scoring.match:ExactScorer",
+        "numeric": "scoring.match:NumericScorer",
+        "choice": "scoring.choice:ChoiceScorer",
+        "math": "scoring.math:MathScorer",
+        "regex": "scoring.match:RegexScorer",
+        "contains": "scoring.match:ContainsScorer",
+        "json": "scoring.structured:JsonScorer",
+        "tool_calls": "scoring.structured:ToolCallsScorer",
+        "f1": "scoring.overlap:F1Scorer",
+        "rouge": "scoring.overlap:RougeScorer",
+        "code": "scoring.code:CodeScorer",
+        "python": "scoring.user_function:CallableScorer",
+        "judge": "scoring.judge:JudgeScorer",
+        "verifier": "scoring.verifier:VerifierScorer",
+        "inspect": "interop.inspect_task:InspectScorer",
+        "lm-eval": "interop.lm_eval_task:LmEvalScorer",
+    }
+)
+"""Where the scorer of each name in a config is; its module is imported if a config names it."""
 
 IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "verifier"})
 """Scorers that wait for other processes or a server: score several answers at once."""
@@ -55,12 +51,9 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     >>> build_scorer("numeric", {"tolerance": 0.01}).tolerance
     0.01
     """
-    given = dict(options or {})
-    inner = given.get("is_correct")
-    if isinstance(inner, Mapping):
-        rest = {name: value for name, value in inner.items() if name != "kind"}
-        given["is_correct"] = build_scorer(inner["kind"], rest)
-    return SCORERS[kind](**given)
+    module, name = SCORERS[kind].split(":")
+    scorer: Scorer = getattr(import_module(f"adaptive_eval.{module}"), name)(**(options or {}))
+    return scorer
 
 
 WRONG = "I do not know."
@@ -105,10 +98,13 @@ def _scored(scorer: Scorer, text: str, question: Question) -> Score:
 
 def _right_answers(scorer: Scorer, target: str) -> list[str]:
     """Return answers of which a scorer should call one right; none where the target does not tell."""
-    if isinstance(scorer, RegexScorer) or (isinstance(scorer, JsonScorer) and scorer.schema is not None):
+    if isinstance(scorer, RegexScorerConfig):
         return []
-    if isinstance(scorer, JsonScorer) and scorer.field is not None:
-        return [json.dumps({scorer.field: target})]
+    if isinstance(scorer, JsonScorerConfig):
+        if scorer.json_schema is not None:
+            return []
+        if scorer.field is not None:
+            return [json.dumps({scorer.field: target})]
     marker = scorer.marker or "" if isinstance(scorer, AnswerScorer) else ""
     forms = (target, f"The answer is: {target}", rf"\boxed{{{target}}}")
     return [f"{marker} {form}" for form in forms]
@@ -167,6 +163,8 @@ def _for_the_way(answers: Answers) -> Answers:
 
 
 def _scored_batch(scorer: Scorer, answers: Answers) -> list[Score]:
+    from adaptive_eval.scoring.workers import bound_workers
+
     bound_workers(1)  # the pool has a worker for each core
     scores = (score_or_failure(scorer, completion, question) for completion, question in answers)
     return [replace(score, signals=dict(score.signals)) for score in scores]

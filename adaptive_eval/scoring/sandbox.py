@@ -99,11 +99,21 @@ def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
 
     With `strict`, all :func:`protections` must hold.
     """
-    lacking = [f"{name} ({cure})" for name, cure in protections(python).items() if cure is not None]
+    lacking = _lacking(protections(python))
     if strict and lacking:
-        raise UsageError(
-            f"require_sandbox: strict, but the sandbox lacks here {'; '.join(lacking)}", code=_CODE
-        )
+        raise UsageError(f"require_sandbox: strict, but the sandbox lacks here {lacking}", code=_CODE)
+
+
+def sandbox_notice(python: str | None) -> str:
+    """Return a sentence on the protections that the sandbox has on this machine."""
+    found = protections(python)
+    has = ", ".join(name for name, cure in found.items() if cure is None)
+    lacking = _lacking(found)
+    return f"programs run in a sandbox with {has}" + (f"; it lacks {lacking}" if lacking else "")
+
+
+def _lacking(found: Mapping[str, str | None]) -> str:
+    return "; ".join(f"{name} ({cure})" for name, cure in found.items() if cure is not None)
 
 
 def protections(python: str | None = None) -> Mapping[str, str | None]:

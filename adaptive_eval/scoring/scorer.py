@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from adaptive_eval.errors import EndpointError
+from adaptive_eval.options.scorers import AnswerScorerConfig
 from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -85,18 +86,14 @@ class Answer:
     is_final: bool  # false if a text cut off here may have gone on to another answer
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerScorer(ABC):
+class AnswerScorer(AnswerScorerConfig, ABC):
     """Compares one extracted answer with the target: category 1 if right, else 0.
+
+    A scorer is its section of the config, with what it does.
 
     An answer cut off at its token limit gets category 0 and the reason ``truncated``, unless its result comes
     before the cut (a closed box, a stated answer that ends before it).
     """
-
-    strip_reasoning: bool = True  # drop ``<think>…</think>`` and similar tags before looking for the answer
-    # look only at the text after the last marker, and for a tag (``<result>``) only up to its closing tag.
-    # Without a marker in the text there is no answer.
-    marker: str | None = None
 
     @abstractmethod
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
@@ -139,7 +136,7 @@ class AnswerScorer(ABC):
         )
 
     def _part(self, text: str) -> str:
-        """Return the part of a text that may hold the answer."""
+        """Return the part of a text that may hold the answer; without the marker there is none."""
         part = answer_part(text, strip_reasoning=self.strip_reasoning)
         if self.marker is None:
             return part

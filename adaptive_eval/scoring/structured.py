@@ -7,9 +7,10 @@ import re
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from adaptive_eval.library import library
+from adaptive_eval.options.scorers import JsonScorerConfig, ToolCallsScorerConfig
 from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import CUT_OFF, Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, normalised, storable
@@ -22,9 +23,11 @@ _FENCE_BEGINS = re.compile(r"```(?:json)?[ \t]*\n")
 _FENCE_ENDS = re.compile(r"\n[ \t]*```")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonScorer(AnswerScorer):
+class JsonScorer(JsonScorerConfig, AnswerScorer):
     """Reads the last JSON object (or list) of an answer.
+
+    Numbers of its field are compared by value, texts up to layout. Without field and schema the whole value
+    must equal the target.
 
     Examples
     --------
@@ -34,14 +37,9 @@ class JsonScorer(AnswerScorer):
     1
     """
 
-    # the field that must be the target, or a path to it (``result.value``, ``items.0``). Numbers are
-    # compared by value, texts up to layout. Without field and schema the whole value must equal the target.
-    field: str | None = None
-    schema: Mapping[str, Any] | None = None  # A JSON Schema that the value must fit
-
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target, or the schema, unusable, or None."""
-        if self.schema is not None:
+        if self.json_schema is not None:
             jsonschema = library("jsonschema", "the scorer json with a schema", "jsonschema")
             require_workers("the scorer json with a schema")
             validator = jsonschema.validators.validator_for(self._schema())
@@ -65,7 +63,7 @@ class JsonScorer(AnswerScorer):
     def is_right(self, answer: Answer, question: Question) -> bool:
         """Tell whether the value fits the schema and its field is the target."""
         value = json_value(answer.text)
-        if self.schema is not None:
+        if self.json_schema is not None:
             fits = in_worker(_fits, value, self._schema(), limit=LIMIT, imports="jsonschema")
             if not fits or self.field is None:
                 return fits
@@ -74,7 +72,7 @@ class JsonScorer(AnswerScorer):
         return _is_target(_field(value, self.field), question.target)
 
     def _schema(self) -> Any:
-        return _plain(self.schema)
+        return _plain(self.json_schema)
 
 
 def _fits(value: Any, schema: Any) -> bool:
@@ -169,8 +167,7 @@ MOST = 64
 """Calls of an answer that are compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallsScorer:
+class ToolCallsScorer(ToolCallsScorerConfig):
     """Compares the calls of an answer with those of the target, a JSON list of names and arguments.
 
     Examples
@@ -183,11 +180,6 @@ class ToolCallsScorer:
     >>> ToolCallsScorer(arguments="subset").score(answer, question).category
     1
     """
-
-    arguments: Literal["equal", "subset", "ignore"] = "equal"  # how the arguments of a call are compared
-    calls: Literal["equal", "subset"] = "equal"  # whether the answer may make further calls
-    ordered: bool = False  # whether calls must come in the target's order
-    strip_reasoning: bool = True  # has no effect: no text is read
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""

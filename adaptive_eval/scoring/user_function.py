@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from pydantic import PrivateAttr
+
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
+from adaptive_eval.options.scorers import CallableScorerConfig
 from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, Undecided
 from adaptive_eval.scoring.text import answer_part, last_boxed, storable
 from adaptive_eval.scoring.workers import Home, in_worker, require_workers
@@ -18,46 +20,33 @@ _IMPORT = 600.0
 """Seconds that the import of a function's module may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallableScorer:
+class CallableScorer(CallableScorerConfig):
     """Calls ``function(answer, question)``.
 
     `answer` is the text without its reasoning, `question` a dict of ``id``, ``target``, ``choices`` and the
     dataset's ``fields``; of ``tool_calls`` where the answer has any; with `with_reasoning` of ``reasoning``.
-    The function returns whether the answer
-    is right (bool), a score from 0 to 1, or a mapping with ``score`` and optionally ``extracted``, ``reason``
-    and ``signals`` (name to number).
+    The function returns whether the answer is right (bool), a score from 0 to 1, or a mapping with ``score``
+    and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
 
     Examples
     --------
-    >>> scorer = CallableScorer("operator:contains")
+    >>> scorer = CallableScorer(function="operator:contains")
     >>> question = Question("t", "q", "4")
     >>> scorer.check_target(question) is None
     True
     """
 
-    function: str  # ``module:function``; the module may lie in the folder of the config
-    strip_reasoning: bool = True  # drop ``<think>…</think>`` and similar tags
-    right_from: float = 0.5  # least score that counts as right
-    time_limit: float = 60.0  # seconds that one answer may take
-    with_reasoning: bool = False  # give it the reasoning that the server keeps apart from the answer
-    home: Home = field(default_factory=Home.here, init=False, repr=False, compare=False)
+    _home: Home = PrivateAttr(default_factory=Home.here)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another machine looks for modules in other folders.
-        return type(self), (
-            self.function,
-            self.strip_reasoning,
-            self.right_from,
-            self.time_limit,
-            self.with_reasoning,
-        )
+        return type(self).model_validate, (self.model_dump(),)
 
     def check_target(self, question: Question) -> str | None:
         """Return the fault of the function, or None; the target may be any text."""
         require_workers("the scorer python")
         try:
-            _require_function(self.function, self.home)
+            _require_function(self.function, self._home)
         except (UsageError, Undecided, ScorerFailed) as error:
             return str(error)
         except ScorerUnavailable as error:  # the same for every question
@@ -83,7 +72,7 @@ class CallableScorer:
             "truncated": completion.finish_reason in CUT_OFF,
         }
         try:
-            result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self.home)
+            result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self._home)
         except Undecided as error:
             raise ScorerFailed(str(error)) from None
         right = result["score"] >= self.right_from
@@ -103,9 +92,7 @@ def find_function(name: str) -> Callable[..., Any]:
     >>> find_function("math:sqrt")(4.0)
     2.0
     """
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise UserCodeError(f"{name!r} is not a function; write module:function")
+    module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute, None)
     except ImportError as error:

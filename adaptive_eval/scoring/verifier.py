@@ -18,10 +18,15 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from pydantic import PrivateAttr
+
+from adaptive_eval.options.scorers import VerifierScorerConfig
 from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, asked, fenced
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.scorer import CUT_OFF, Scorer, score_or_failure
 from adaptive_eval.scoring.text import last_boxed
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
@@ -95,30 +100,21 @@ class _Baseline:
         return self._lock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifierScorer(ModelGradedScorer):
+class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
     """Asks a verifier for one letter and reads the probabilities of A, B and C off its log-probabilities.
 
     The signals ``verifier_a``, ``verifier_b`` and ``verifier_c`` hold the calibrated probabilities;
-    ``verifier_raw_a`` and so on those without calibration at temperature 1.
+    ``verifier_raw_a`` and so on those without calibration at temperature 1. An answer is right if A is
+    likelier than B and than C, unless another scorer says so.
     """
 
-    kind: ClassVar[str] = "verifier"
+    _baseline: _Baseline = PrivateAttr(default_factory=_Baseline)
 
-    # what is asked, with ``{question}``, ``{target}`` and ``{answer}``; the answer comes between marker
-    # lines. Default: :data:`PROMPT`.
-    prompt: str | None = None
-    # texts in place of question, target and answer when the baseline is asked for; its logits are
-    # averaged over them. Empty for no calibration.
-    content_free: tuple[str, ...] = ("N/A",)
-    temperature: float = 1.0  # T of the calibration, above 0; beyond 1 it makes the verifier less sure
-    # likeliest tokens asked for at the slot; OpenAI's API gives 20 at most, and so does vLLM unless it was
-    # started with ``--max-logprobs``
-    top_logprobs: int = 20
-    # who says whether the answer is right. By default the verifier does: right where A is likelier than B
-    # and than C.
-    is_correct: Scorer | None = None
-    baseline: _Baseline = field(default_factory=_Baseline, init=False, repr=False, compare=False)
+    @cached_property
+    def right_scorer(self) -> Scorer | None:
+        """The scorer that says whether an answer is right; None if the verifier does."""
+        section = self.is_correct
+        return None if section is None else build_scorer(section.kind, section.options())
 
     @property
     def longest_reply(self) -> int:
@@ -128,12 +124,14 @@ class VerifierScorer(ModelGradedScorer):
     @property
     def requests_each(self) -> int:
         """Most requests that one answer takes; the first one pays for the baseline."""
-        return 1 + (len(self.content_free) if self.baseline.logits is None else 0)
+        return 1 + (len(self.content_free) if self._baseline.logits is None else 0)
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question unusable, or None."""
-        own = ModelGradedScorer.check_target(self, question)
-        return own if own is not None or self.is_correct is None else self.is_correct.check_target(question)
+        problem = super().check_target(question)
+        if problem is None and self.right_scorer is not None:
+            problem = self.right_scorer.check_target(question)
+        return problem
 
     async def grade(self, completion: Completion, question: Question) -> Score:
         """Have one answer verified.
@@ -142,8 +140,8 @@ class VerifierScorer(ModelGradedScorer):
         """
         bill, known = Bill(), None
         text = await asyncio.to_thread(self.shown, completion)  # answers may have megabytes
-        if self.is_correct is not None:
-            known = await asyncio.to_thread(score_or_failure, self.is_correct, completion, question)
+        if self.right_scorer is not None:
+            known = await asyncio.to_thread(score_or_failure, self.right_scorer, completion, question)
             if known.category is None:
                 return known
         signals: dict[str, Signal] = {
@@ -152,7 +150,7 @@ class VerifierScorer(ModelGradedScorer):
             **({} if known is None else known.signals),
         }
         try:
-            baseline = await self._baseline(bill)
+            baseline = await self._baseline_logits(bill)
             logits = await self._logits(self.messages(text, question), bill)
         except CannotScore as error:
             return self.unscored(str(error), {**signals, **bill.signals(self.kind)})
@@ -177,20 +175,20 @@ class VerifierScorer(ModelGradedScorer):
         values = {**values, "answer": fenced("RESPONSE", values["answer"])}
         return [Message("user", _FIELD.sub(lambda found: values[found[1]], prompt))]
 
-    async def _baseline(self, bill: Bill) -> tuple[float, ...]:
+    async def _baseline_logits(self, bill: Bill) -> tuple[float, ...]:
         """Return the labels' logits for content-free prompts; the first answer that needs them pays."""
-        async with self.baseline.lock():
-            if self.baseline.logits is None:
+        async with self._baseline.lock():
+            if self._baseline.logits is None:
                 found = [
                     await self._logits(
                         self._asked(dict.fromkeys(("question", "target", "answer"), text)), bill
                     )
                     for text in self.content_free
                 ] or [(0.0,) * len(LABELS)]
-                self.baseline.logits = tuple(
+                self._baseline.logits = tuple(
                     math.fsum(values) / len(values) for values in zip(*found, strict=True)
                 )
-            return self.baseline.logits
+            return self._baseline.logits
 
     async def _logits(self, messages: Sequence[Message], bill: Bill) -> tuple[float, ...]:
         reply = await self.grading_model.ask(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from command_line import ARITHMETIC, in_process, report, trials, write_config
 
-from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.config.load_config import config_from_data, parse_config
 from adaptive_eval.errors import ConfigError
 
 
@@ -76,6 +76,23 @@ def test_what_is_no_grid_is_refused(variants: dict[str, Any], place: str, code: 
     with pytest.raises(ConfigError) as refused:
         config_from_data(config(**variants))
     assert (place, code) in {(problem.path, problem.code) for problem in refused.value.problems}
+
+
+def test_a_mistake_behind_a_grid_has_its_own_line() -> None:
+    text = """name: lines
+models:
+- {name: qwen, endpoints: ["http://a/v1"]}
+- variants: {of: qwen, temperature: [0, 0.5, 1]}
+- name: other
+  endpoints: ["http://b/v1"]
+  concurrency: none
+- variants: {of: quen}
+tasks: [{name: t, dataset: t.jsonl, scorer: exact}]
+"""
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text)
+    lines = [(problem.code, problem.line) for problem in refused.value.problems]
+    assert lines == [("config/value", 7), ("config/unknown-name", 8)]
 
 
 def test_a_prompt_names_fields_of_the_task(tmp_path: Path) -> None:

@@ -47,20 +47,6 @@ def test_probe_says_how_long_the_context_is(card, length):
     )
 
 
-@pytest.mark.parametrize("prefix", ["", "/team/proxy"])
-def test_what_a_server_offers_beside_v1(prefix):
-    async def handler(request, writer):
-        await reply(200 if request.target == f"{prefix}/health" else 404, "")(request, writer)
-
-    async def main():
-        async with serving(handler) as server:
-            chat = OpenAIChat(f"http://127.0.0.1:{server.port}{prefix}/v1", "tiny")
-            async with chat:
-                return [await chat.offers(path) for path in ("/health", "/metrics")]
-
-    assert asyncio.run(main()) == [True, False]
-
-
 def test_probe_names_the_model_that_was_meant():
     with pytest.raises(PermanentEndpointError) as raised:
         probe(reply(200, MODELS), model="tiny-lorra")

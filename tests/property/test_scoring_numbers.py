@@ -8,7 +8,8 @@ from fractions import Fraction
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adaptive_eval.scoring.numeric import Number, NumericScorer, is_same_number, read_number
+from adaptive_eval.scoring.match import NumericScorer
+from adaptive_eval.scoring.numeric import Number, is_same_number, read_number
 from adaptive_eval.trial import Completion, Question
 
 INTEGERS = st.integers(-(10**30), 10**30)

@@ -107,7 +107,6 @@ def test_a_pattern_that_fails_when_it_is_used_is_a_failure():
         ("contains", {}, "I do not", ["warning/all-alike"]),
         ("exact", {"extract": "boxed", "marker": "<result>"}, "Paris", []),
         ("json", {"field": "city"}, "Paris", []),
-        ("f1", {"right_from": 0.0}, "Paris", ["warning/all-alike"]),
         ("python", {"function": "own_scorer:plain"}, "Paris", []),
     ],
 )
@@ -126,7 +125,6 @@ def test_a_scorer_that_fails_on_the_sample_is_refused(function):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        ("own_scorer", "write module:function"),
         ("no_such_module:f", "cannot be imported"),
         ("own_scorer:missing", "has no function 'missing'"),
     ],

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.scoring.numeric import NumericScorer, find_numbers, is_same_number, read_number
+from adaptive_eval.scoring.match import NumericScorer
+from adaptive_eval.scoring.numeric import find_numbers, is_same_number, read_number
 from adaptive_eval.trial import Completion, Question
 
 READABLE = [

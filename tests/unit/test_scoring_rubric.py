@@ -7,7 +7,7 @@ import math
 import pytest
 
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.scoring.numeric import NumericScorer
+from adaptive_eval.scoring.match import NumericScorer
 from adaptive_eval.scoring.rubric import TOKEN_RATIO_UNIT, Rubric, TaskScoring, attempt_signals
 from adaptive_eval.trial import Completion, Question, Usage
 from scorio.categorical import TOKEN_RATIO_UNIT as PAPERS_UNIT
