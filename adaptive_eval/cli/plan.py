@@ -231,7 +231,7 @@ def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
 
 
 def simulate_rule(options: Mapping[str, Any]) -> None:
-    """Simulate the session that the options ask for, and print what comes of it."""
+    """Simulate the session of the options, and print verdicts, errors and trials."""
     spec, answers = what_to_run(options)
     with workers_of(options) as workers, progress_bar() as report:
         result, others = _simulated(spec, answers, options, workers, report)

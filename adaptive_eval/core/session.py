@@ -24,6 +24,7 @@ from adaptive_eval.core.decision_evidence import (
     stopped_models,
 )
 from adaptive_eval.core.forecast import forecast
+from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.intake import Completed, Intake
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
@@ -247,7 +248,9 @@ class Session:
         comparison, states = self.comparison, self.states
         if comparison.goal.stops and comparison.met:
             return StopVerdict("resolved", evidence=resolved_evidence(comparison))
-        if comparison.goal.stops and (comparison.fold.verdict != 0).any():
+        fold = comparison.fold
+        is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()
+        if comparison.goal.stops and is_something_known:
             return StopVerdict("partial", evidence=partial_evidence(self.spec, comparison, states))
         stopped = stopped_models(self.spec, self.budget, states)
         if states.stopped.keys() <= states.spent:

@@ -233,6 +233,12 @@ def _meta(
     }
 
 
+def _without_unbounded(results: Results) -> Results:
+    """Leave out the warning that nothing bounds the session: recorded trials do."""
+    kept = [text for text in results.warnings if getattr(text, "code", "") != "warning/unbounded"]
+    return replace(results, warnings=tuple(kept))
+
+
 @dataclass
 class _Copy:
     """Writes the gathered trials in the order of the trial sequences, and has the session decide on them."""
@@ -255,7 +261,7 @@ class _Copy:
         for decision in self.session.decisions:
             body = {part.name: getattr(decision, part.name) for part in fields(decision)}
             self.writer.decision(now, decision.trials, body)
-        results = self.session.results()
+        results = _without_unbounded(self.session.results())
         self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()
         absent, gathered = self.counts["absent"], self.gathered

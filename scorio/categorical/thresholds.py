@@ -86,7 +86,7 @@ class Thresholds(Mapping[str, float]):
             Values fixed by hand; they take precedence over rules.
         partial : bool
             Leave out thresholds of which there are no attempts. Right only for judging the very attempts they
-            come from: none of them needs what is left out.
+            come from: none of them needs such a threshold.
 
         Returns
         -------

@@ -8,9 +8,11 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.trial import TrialOutcome
 from adaptive_eval.views.sentences import describe, promises
 from scorio.sequential.evidence import log_evidence, log_evidence_above
 
+NAMES = ("m0", "m1", "m2")
 NEAR = [0.62, 0.6, 0.25]
 BASE = make_spec(3, 60, goal="top-k", equivalence=0.12, max_passes=40)
 TWO_TASKS = tuple(TaskSpec(name, tuple(f"q{n}" for n in range(30))) for name in "tu")
@@ -63,6 +65,20 @@ def test_sets_of_several_sizes_share_the_error_rate():
     sizes = [GoalSpec("top-k", k=k) for k in (1, 2, 2)]
     spec = replace(make_spec(4, 60, equivalence=0.12), goal=GoalSpec("all", goals=tuple(sizes)))
     assert spec.levels(spec.rule(), 6).claims == 3 + 4
+
+
+def test_claims_without_a_verdict_are_part_of_the_result_when_the_other_models_stop():
+    """The best model is good enough against one rival, and the other rival stops answering."""
+    session = Session(BASE)
+    answer = coin(NEAR)
+    while session.stopped is None and not (session.comparison.fold.enough_at >= 0).any():
+        session.tell([TrialOutcome(one.key, answer(one)) for one in session.ask(dict.fromkeys(NAMES, 4))])
+    assert (session.comparison.fold.verdict == 0).all()
+    for name in NAMES:
+        session.stop_model(name, "HTTP 401")
+    assert session.stopped.reason == "partial"
+    assert session.stopped.evidence["open"] == 2
+    assert describe(session.stopped).startswith("decided as far as possible: 2 pairs stay open")
 
 
 def test_lost_answers_are_bounded():

@@ -80,6 +80,14 @@ class TestOutcomes:
         states = {line.model: (line.state, line.note) for line in result.results.models}
         assert states["c"] == ("stopped", "its imported trials end here")
 
+    def test_recorded_trials_bound_the_session_and_nothing_else_has_to(self, tmp_path):
+        for shape in ((1, 20, 6), (2, 20, 6)):
+            result = imported(
+                tmp_path / str(shape[0]),
+                archive(tmp_path / "x.npz", random_outcomes(shape), "ab"[: shape[0]]),
+            )
+            assert result.results.warnings == ()
+
     def test_missing_and_cut_off_answers_are_kept_apart_from_wrong_ones(self, tmp_path):
         rows = [
             {"model": "a", "question": "q", "trial": 0, "category": 1, "text": "yes", "target": "yes"},
