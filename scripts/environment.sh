@@ -3,6 +3,10 @@
 
 cd "$(dirname "$0")/.."
 
+# pip need not compile what is never imported; Python keeps what it compiles, also where an image forbids that.
+export PIP_COMPILE=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
+unset PYTHONDONTWRITEBYTECODE
+
 find_python() {
     for name in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
         [ -n "$name" ] && command -v "$name" >/dev/null 2>&1 || continue
@@ -17,7 +21,9 @@ find_python() {
 # install EXTRAS: "" or "[dev]". Does nothing when pyproject.toml has not changed since the last time.
 install() {
     stamp=".venv/installed$1"
-    [ -x .venv/bin/python ] && [ "$stamp" -nt pyproject.toml ] && return 0
+    for made in "$stamp" ".venv/installed[dev]"; do
+        [ -x .venv/bin/python ] && [ "$made" -nt pyproject.toml ] && return 0
+    done
     python=$(find_python)
     if [ ! -x .venv/bin/pip ]; then
         echo "Making a virtual environment in .venv with $("$python" --version) …"
@@ -28,6 +34,6 @@ install() {
         fi
     fi
     echo "Installing (about a minute the first time) …"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".$1"
+    .venv/bin/python -m pip install --editable ".$1"
     touch "$stamp"
 }

@@ -17,7 +17,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
-FEW = settings(max_examples=15)
+FEW = settings(max_examples=8)
 PLAIN = make_spec(4, 20, equivalence=0.3, family="pair")
 MEANS = [0.85, 0.6, 0.6, 0.2]
 
@@ -28,7 +28,7 @@ def with_references():
     tables = np.stack([6 - right, right], axis=2)
     tables[1, ::4] = 0
     old, older = (ReferenceSpec(name, {"t": table}) for name, table in zip("ab", tables, strict=True))
-    return replace(make_spec(3, 40, equivalence=0.3, family="pair", max_passes=40), references=(old, older))
+    return replace(make_spec(3, 40, equivalence=0.3, family="pair", max_passes=10), references=(old, older))
 
 
 BOARDS = {"models": (PLAIN, MEANS), "references": (with_references(), [0.85, 0.6, 0.2])}

@@ -30,6 +30,7 @@ class PairSetting:
     shape: float = 8.0
     outcome: str = "binary"
     pairs: int = 400
+    greedy: bool = False
 
     def chances(self, seed: int) -> NDArray[np.float64]:
         """Return the chances of models 2r and 2r + 1 of each pair r."""
@@ -54,14 +55,18 @@ class PairSetting:
 
     def decide(self, seed: int, **stopping: Any) -> SimulationResult:
         """Decide every pair at its own level, with a look after every trial."""
+        coins = GivenChances(self.chances(seed))
+        return simulate(self.spec(**stopping), coins, 1, seed, in_flight=1, workers=1)
+
+    def spec(self, **stopping: Any) -> SessionSpec:
+        """Return what decides every pair at its own level."""
         names = tuple(f"m{number}" for number in range(2 * self.pairs))
-        spec = SessionSpec(
-            models=tuple(ModelSpec(name) for name in names),
+        return SessionSpec(
+            models=tuple(ModelSpec(name, greedy=self.greedy) for name in names),
             tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(self.questions)), WEIGHTS[self.outcome]),),
             goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
             stopping=replace(StoppingSpec(family="pair", max_passes=self.passes), **stopping),
         )
-        return simulate(spec, GivenChances(self.chances(seed)), 1, seed, in_flight=1, workers=1)
 
 
 def most(trials: int, rate: float) -> int:

@@ -5,54 +5,33 @@ Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probabil
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from many_pairs import most
+from many_pairs import PairSetting, most
+from numpy.typing import NDArray
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, TrialRequest
 
-RUNS = 30
 
+class Flipping(PairSetting):
+    """Pairs of equal models: 2, 5 or 10 of their answers are coins, and the others never vary."""
 
-def greedy(questions: int, margin: float | None, seed: int, max_passes: int) -> Session:
-    """Return a session of two models at temperature 0."""
-    task = TaskSpec("t", tuple(f"q{number}" for number in range(questions)))
-    models = (ModelSpec("a", greedy=True), ModelSpec("b", greedy=True))
-    return Session(
-        SessionSpec(
-            models, (task,), stopping=StoppingSpec(equivalence=margin, max_passes=max_passes), seed=seed
-        )
-    )
-
-
-def driven(session: Session, answer: Callable[[TrialRequest], int]) -> Session:
-    """Run a session to its stop, sixteen trials at a time."""
-    while session.stopped is None:
-        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(16)])
-    return session
-
-
-def verdict(margin: float | None, flipping: int, seed: int) -> str:
-    """Decide two equal models of which as many of 100 answers are coins and the others never vary."""
-    rng = np.random.default_rng([1, seed])
-    chances = (rng.random(100) < 0.7).astype(float)
-    chances[rng.permutation(100)[:flipping]] = 0.5
-
-    def answer(request: TrialRequest) -> int:
-        return int(rng.random() < chances[int(request.question[1:])])
-
-    (pair,) = driven(greedy(100, margin, seed, max_passes=4), answer).results().pairs
-    return pair.verdict
+    def chances(self, seed: int) -> NDArray[np.float64]:
+        """Return the chances of both models of each pair."""
+        rng = np.random.default_rng([1, seed])
+        p = (rng.random((self.pairs, self.questions)) < self.mean).astype(float)
+        for pair, row in enumerate(p):
+            row[rng.permutation(self.questions)[: (2, 5, 10)[pair % 3]]] = 0.5
+        return np.repeat(p, 2, axis=0)
 
 
 @pytest.mark.parametrize("margin", [None, 0.02])
 def test_equal_models_whose_answers_flip_are_not_called_different(margin: float | None) -> None:
-    verdicts = [verdict(margin, flipping, seed) for flipping in (2, 5, 10) for seed in range(RUNS)]
-    assert sum(one in ("better", "worse") for one in verdicts) <= most(len(verdicts), 0.05)
+    result = Flipping(100, 4, 0.7, greedy=True).decide(seed=1, equivalence=margin)
+    assert result.wrong_calls.total == 400
+    assert result.wrong_calls.count <= most(400, 0.05)
 
 
 @pytest.mark.parametrize(("questions", "gap", "passes"), [(1000, 20, 1.2), (100, 10, 2.0)])
@@ -67,6 +46,10 @@ def test_steady_models_are_decided_soon(questions: int, gap: int, passes: float,
     def answer(request: TrialRequest) -> int:
         return int(right[request.key.model][int(request.question[1:])])
 
-    session = driven(greedy(questions, None, 1, max_passes=3), answer)
+    models = (ModelSpec("a", greedy=True), ModelSpec("b", greedy=True))
+    task = TaskSpec("t", tuple(f"q{number}" for number in range(questions)))
+    session = Session(SessionSpec(models, (task,), stopping=StoppingSpec(max_passes=3), seed=1))
+    while session.stopped is None:
+        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(16)])
     assert session.results().pairs[0].verdict == "better"
     assert max(session.states.issued) <= passes * questions

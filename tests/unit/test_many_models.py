@@ -23,7 +23,7 @@ PAIRS = MODELS * (MODELS - 1) // 2
 def session():
     means = [0.2 + 0.7 * model / MODELS for model in range(MODELS)]
     spec = make_spec(MODELS, 60, equivalence=0.05)
-    return drive(Session(spec), coin(means), slots=2_000, most=120 * MODELS)
+    return drive(Session(spec), coin(means), slots=2_000, most=60 * MODELS)
 
 
 @pytest.fixture(scope="module")

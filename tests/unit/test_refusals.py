@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 
 from adaptive_eval.cli.main import main
+from adaptive_eval.errors import ConfigError, Problem
 
 FILE = Path(__file__).parents[1] / "data" / "refusals.txt"
 QUICKSTART = FILE.parents[2] / "configs" / "quickstart.yaml"
 SECTIONS = re.split(r"^(?=# )", FILE.read_text("utf-8"), flags=re.MULTILINE)[1:]
-ERROR = re.compile(r"  (exit \d|[A-Z]\w+( \[\S+\]|:|$))")
+ERROR = re.compile(r"  (exit \d|[A-Z]\w+( \[.+\]|:|$))")
 CODE = re.compile(r"\[[a-z]+/[a-z-]+\]")
 WORDS = 4
 """Words that are compared of a message without a code."""
@@ -39,10 +40,18 @@ def run(source: str, names: dict[str, Any]) -> str | None:
         exec(source, names)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is compared
         kind, code = type(error).__name__, getattr(error, "code", None)
+        if isinstance(error, ConfigError):
+            code = ", ".join(problem_shown(problem) for problem in error.problems)
         if isinstance(code, str):
             return f"  {kind} [{code}]"
         return f"  {kind}: {' '.join(str(error).split()[:WORDS])}"
     return None
+
+
+def problem_shown(problem: Problem) -> str:
+    """Return a problem's place and code; the first words as well if the file cannot be read at all."""
+    words = problem.message.split()[:WORDS] if problem.code == Problem("", "").code else []
+    return " ".join([problem.path, problem.code, *words]).strip()
 
 
 def rewritten(section: str, here: Path) -> str:

@@ -71,12 +71,6 @@ class TestFixed:
         assert result.total.tolist() == [3 * 30 * 7] * 4
         assert np.array_equal(result.verdict, np.ones((4, 3)))
 
-    def test_one_look_errs_as_often_as_its_threshold_says(self):
-        """z ≥ 1.645 on both sides is 10 %; 400 runs of one pair: five standard errors are 7.5 points."""
-        tied = GivenChances(np.full((2, 30), 0.5))
-        result = simulate_fixed(bounded_spec(2), tied, 40, replicates=400, seed=1, workers=1)
-        assert result.family_wise.share == pytest.approx(0.10, abs=0.075)
-
 
 class TestRefusals:
     def test_errors_of_a_process_reach_the_caller(self):
