@@ -25,14 +25,23 @@ from adaptive_eval.build.changed_settings import (
     dump_changes,
 )
 from adaptive_eval.build.grading import (
+    AnsweringFromStore,
     Grading,
     ScorersAllowance,
+    StoredAnswers,
     model_graded,
     scorer_endpoints,
 )
-from adaptive_eval.build.model_clients import ModelEndpoint, endpoints_of, model_clients_of, server_limits
-from adaptive_eval.build.model_functions import functions_of, solvers_of
-from adaptive_eval.build.open_files import most_connections, shortage
+from adaptive_eval.build.model_clients import (
+    ModelEndpoint,
+    endpoints_of,
+    functions_of,
+    model_clients_of,
+    most_connections,
+    server_limits,
+    shortage,
+    solvers_of,
+)
 from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.prompts import (
     InspectPrompts,
@@ -43,16 +52,16 @@ from adaptive_eval.build.prompts import (
     require_tools,
 )
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
-from adaptive_eval.build.samples_per_prompt import asked_temperature, samples_per_prompt_of
 from adaptive_eval.build.session_spec import (
     ROUNDS,
+    asked_temperature,
     deadlines_of,
     question_policy,
+    samples_per_prompt_of,
     session_spec,
 )
-from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
 from adaptive_eval.config import RunConfig, parse_config
-from adaptive_eval.config.identity import difference
+from adaptive_eval.config.run_config import difference
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.results import Decision
@@ -78,8 +87,7 @@ from adaptive_eval.options.scorers import CodeScorerConfig
 from adaptive_eval.options.section import IN_INSPECT, PYTHON
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
-from adaptive_eval.scoring.scorer import Scorer
-from adaptive_eval.scoring.together import TogetherScorer
+from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import FewShot, load_task

@@ -1,26 +1,27 @@
-"""Scores answers off the event loop, within the budgets of model-graded scorers."""
+"""Scores answers off the event loop, within the budgets of model-graded scorers; answers of a pilot."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from adaptive_eval.build.grading_model import GradingModelClient
-from adaptive_eval.build.stored_answers import StoredAnswers
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.endpoints.streaming import STREAMED
+from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import Completion, Score, Signal, TrialRequest
+from adaptive_eval.trial import Completion, Message, Score, Signal, TrialRequest, stored_body
 
 
 def model_graded(scorers: Mapping[str, Scorer]) -> dict[str, ModelGradedScorer]:
@@ -163,3 +164,68 @@ def _without_bill(signals: Mapping[str, Signal]) -> dict[str, Signal]:
     """Return the signals of an answer whose judgement the pilot has paid for, without the bill."""
     billed = {name for kind in ("judge", "verifier") for name in Bill().signals(kind)}
     return {name: value for name, value in signals.items() if name not in billed}
+
+
+@dataclass(frozen=True)
+class StoredAnswers:
+    """Stored answers by model and trial seed, with the request each one answered."""
+
+    answers: Mapping[tuple[str, int], tuple[Mapping[str, Any], Completion]]
+    scores: Mapping[tuple[str, int], Score]
+
+    @classmethod
+    def read(cls, directory: Path) -> StoredAnswers:
+        """Return every answer stored in the run in `directory`."""
+        answers, scores = {}, {}
+        with RunReader(directory) as reader:
+            for record in reader.trials():
+                key = record.request.key.model, record.request.seed
+                if record.completion is not None:
+                    answers[key] = record.sent, record.completion
+                if record.score is not None and record.score.category is not None:
+                    scores[key] = record.score
+        return cls(answers, scores)
+
+    def find(self, model: str, seed: int, body: Mapping[str, Any]) -> Completion | None:
+        """Return the answer to this very request, or None where it was not asked before."""
+        found = self.answers.get((model, seed))
+        return found[1] if found is not None and _content(found[0]) == _content(body) else None
+
+    def score(self, request: TrialRequest, completion: Completion) -> Score | None:
+        """Return the stored score of this answer, or None where it was not scored before."""
+        key = request.key.model, request.seed
+        found = self.answers.get(key)
+        return self.scores.get(key) if found is not None and found[1] is completion else None
+
+
+class AnsweringFromStore:
+    """An executor that returns stored answers and makes only the other requests."""
+
+    def __init__(self, executor: Executor, stored: StoredAnswers) -> None:
+        self._executor = executor
+        self._stored = stored
+
+    async def attempt(
+        self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
+    ) -> Sequence[Completion | None]:
+        """Return the stored answers to these requests; ask where none has one.
+
+        Where only some have one, the others are asked one by one.
+        """
+        body = stored_body(endpoint.body(messages, seed=requests[0].seed), messages)
+        found = [self._stored.find(one.key.model, one.seed, body) for one in requests]
+        if any(found):
+            return found
+        return await self._executor.attempt(endpoint, messages, requests)
+
+    def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:
+        """Return the category of `completion` as an answer to the trial's question."""
+        return self._executor.score(request, completion)
+
+
+def _content(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a request without its trials and its transport.
+
+    Answer i of several has the seed plus i.
+    """
+    return {name: value for name, value in body.items() if name not in ("seed", "n", *STREAMED)}

@@ -1,17 +1,19 @@
-"""From a config to model clients: endpoints, limits, and when trials are dropped."""
+"""From a config to what answers for its models: endpoints, functions, solvers, and their limits."""
 
 from __future__ import annotations
 
 import json
+import resource
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
-from adaptive_eval.build.open_files import concurrency_within, most_connections
-from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.model import AUTO_CONCURRENCY, ModelConfig
+from adaptive_eval.config.model import AUTO_CONCURRENCY, MOST_SAMPLES, ModelConfig
 from adaptive_eval.endpoints.apis import (
     AnthropicMessages,
     OpenAIChat,
@@ -19,7 +21,7 @@ from adaptive_eval.endpoints.apis import (
     OpenAIResponses,
 )
 from adaptive_eval.endpoints.batches import BatchOptions
-from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
+from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint, litellm_model
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.limits import (
@@ -34,11 +36,13 @@ from adaptive_eval.engine.limits import (
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.solving import Solvers
-from adaptive_eval.errors import UsageError
+from adaptive_eval.engine.solving import Solver, Solvers
+from adaptive_eval.errors import UsageError, UserCodeError
 from adaptive_eval.options.limit_options import RateLimitConfig, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
-from adaptive_eval.options.section import MIMIC
+from adaptive_eval.options.section import IN_LITELLM, MIMIC, PYTHON
+from adaptive_eval.scoring.scorer import asked_times
+from adaptive_eval.tasks.sources import modules_of
 from adaptive_eval.trial import IMAGE_TOKENS, Conversation, Message
 from adaptive_eval.views.numbers import listing
 
@@ -218,3 +222,93 @@ def _most_in_flight(model: ModelConfig) -> int:
     if model.concurrency != "auto":
         return model.concurrency
     return MOST if model.batch is None else BatchRounds.most
+
+
+def functions_of(config: RunConfig) -> dict[str, Answerer]:
+    """Return the function of every model that is one, by the name of the model."""
+    return {
+        model.name: litellm_model(model.name, model.model_id)
+        if model.function == IN_LITELLM
+        else _function(model.function, config.base_dir)
+        for model in config.models
+        if model.function is not None
+    }
+
+
+def solvers_of(config: RunConfig) -> dict[str, Solver]:
+    """Return the solver of every task that has one, by the name of the task."""
+    found = {}
+    for task in config.tasks:
+        if task.solver is not None:
+            name = task.solver.function
+            function = _function(name.removeprefix(PYTHON), config.base_dir)
+            found[task.name] = Solver(name, function, task.solver.calls, task.solver.prompt_tokens)
+        elif task.answers is not None:
+            count = task.answers.k
+            found[task.name] = Solver(f"{count} answers", asked_times(count), count, sys.maxsize)
+    return found
+
+
+def _function(name: str, base: Path) -> Answerer:
+    """Return the function ``module:function`` or ``path/to/file.py:function``, as from the folder `base`."""
+    place, _, attribute = name.rpartition(":")
+    folder, module = base, place
+    if place.endswith(".py"):
+        file = base / Path(place).expanduser()
+        if not file.is_file():
+            raise UserCodeError(
+                f"{PYTHON}{name}: there is no file {file}; a relative path starts from the config's folder"
+            )
+        folder, module = file.parent, file.stem
+    with modules_of(folder, module):
+        try:
+            found = getattr(import_module(module), attribute, None)
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}"
+            raise UserCodeError(f"{PYTHON}{name}: {place} cannot be imported: {words}") from error
+    if not callable(found):
+        raise UserCodeError(f"{PYTHON}{name}: {place} has no function {attribute!r}")
+    function: Answerer = found
+    return function
+
+
+_RESERVED = 64
+"""Open files for all else: the run file, scoring processes, name look-ups."""
+
+_ENOUGH = 65_536
+_UNBOUNDED = 2**62
+
+
+def most_connections() -> int:
+    """Raise this process's limit on open files as far as the system lets it; return the connections left."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, (_ENOUGH if soft == resource.RLIM_INFINITY else soft) - _RESERVED)
+
+
+def concurrency_within(config: RunConfig, room: int) -> Mapping[str, int]:
+    """Return the concurrency of the models that have a fixed one, together at most `room`."""
+    asked = {
+        model.name: model.concurrency
+        for model in config.models
+        if model.function is None and isinstance(model.concurrency, int)
+    }
+    total = sum(asked.values())
+    if total <= room:
+        return asked
+    return {name: max(1, number * room // total) for name, number in asked.items()}
+
+
+def shortage(config: RunConfig, room: int) -> str | None:
+    """Return a notice where the limit on open files holds back requests; None where it does not."""
+    total = sum(concurrency_within(config, _UNBOUNDED).values())
+    if total <= room:
+        return None
+    return (
+        f"the limit on open files lets {room:,} requests be in flight, not the {total:,} of concurrency. "
+        f"Raise it: ulimit -n {total + _RESERVED}"
+    )

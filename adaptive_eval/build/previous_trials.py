@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.build.rubrics import stored_thresholds
-from adaptive_eval.config.identity import difference
+from adaptive_eval.config.run_config import difference
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK

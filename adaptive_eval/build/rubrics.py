@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.identity import difference
+from adaptive_eval.config.run_config import difference
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import RunFileError, RunMismatch, UsageError
 from adaptive_eval.options.rubric_options import RubricConfig

@@ -165,7 +165,7 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
         rename[old] = new
     scorer, scorer_options = None, {}
     if options["scorer"] is not None:
-        from adaptive_eval.run.rescoring_requests import read_scorer
+        from adaptive_eval.run.rescoring import read_scorer
 
         section = read_scorer(options["scorer"])
         scorer, scorer_options = section.kind, section.options()

@@ -17,8 +17,7 @@ from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.options.rubric_options import RubricConfig
-    from adaptive_eval.run.rescoring import Rescoring
-    from adaptive_eval.run.rescoring_requests import RescoringSpec
+    from adaptive_eval.run.rescoring import Rescoring, RescoringSpec
 
 
 @click.command(
@@ -97,7 +96,7 @@ def _kind(spec: RescoringSpec) -> str:
 
 
 def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> list[RescoringSpec]:
-    from adaptive_eval.run.rescoring_requests import RescoringSpec, read_rubric, read_scorer
+    from adaptive_eval.run.rescoring import RescoringSpec, read_rubric, read_scorer
 
     if not rubrics and scorer is None:
         raise UsageError("say what to score by: --rubric, --scorer, or both")

@@ -36,7 +36,7 @@ REDRAWN = ("full", "compact")
 
 
 class Terminal:
-    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.run_console.Console`)."""
+    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.observers.Console`)."""
 
     def __init__(self, display: str | None) -> None:
         output = sys.stdout

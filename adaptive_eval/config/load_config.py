@@ -10,8 +10,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from adaptive_eval.config.checks import check_all
-from adaptive_eval.config.document import Document, as_read, read_document, write_document
-from adaptive_eval.config.overrides import Override, apply_overrides, read_overrides
+from adaptive_eval.config.document import (
+    Document,
+    Override,
+    apply_overrides,
+    as_read,
+    read_document,
+    read_overrides,
+    write_document,
+)
 from adaptive_eval.config.problems import misspelt_keys, plain_problems
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.secret_checks import find_secrets

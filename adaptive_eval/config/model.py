@@ -30,6 +30,9 @@ from adaptive_eval.options.section import (
 AUTO_CONCURRENCY = 16
 """Requests in flight to begin with where `concurrency` is ``auto``."""
 
+MOST_SAMPLES = 8
+"""The most samples of a request for ``auto``: more take half as many answers again of early decisions."""
+
 
 class DiscoveryConfig(Section):
     """Servers that come and go, and where it is said which are there."""

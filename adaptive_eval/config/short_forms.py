@@ -16,8 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from adaptive_eval.config.document import Document, Marks, read_document, write_document
-from adaptive_eval.config.overrides import apply_overrides
+from adaptive_eval.config.document import Document, Marks, apply_overrides, read_document, write_document
 from adaptive_eval.options.mistakes import (
     Place,
     did_you_mean,

@@ -30,7 +30,7 @@ from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import Claim, at_least, not_worse, results_of
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
-from adaptive_eval.run.run_console import shown_progress
+from adaptive_eval.run.observers import shown_progress
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.views.headline import headline

@@ -26,7 +26,7 @@ from adaptive_eval.engine.events import Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
-from adaptive_eval.run.observers import MetricsOptions, Outlets
+from adaptive_eval.run.observers import Console, LogConsole, MetricsOptions, Outlets
 from adaptive_eval.run.pilot import (
     adopt_pilot,
     freeze_thresholds,
@@ -37,7 +37,6 @@ from adaptive_eval.run.pilot import (
     resumed,
 )
 from adaptive_eval.run.probe import probe_all, require_usable
-from adaptive_eval.run.run_console import Console, LogConsole
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE

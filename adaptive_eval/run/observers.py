@@ -1,4 +1,4 @@
-"""Outlets of a run: Prometheus, a webhook, a command, experiment trackers."""
+"""Where a run reports: consoles, Prometheus, a webhook, a command, experiment trackers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ from adaptive_eval.views.sentences import describe
 if TYPE_CHECKING:
     from adaptive_eval.run.trackers import Tracker
     from adaptive_eval.views.metrics import RunMetrics
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol, TextIO
+
+from adaptive_eval.views.numbers import duration
+from adaptive_eval.views.verdicts import resolved_words
 
 
 @dataclass(frozen=True)
@@ -159,3 +167,86 @@ class Outlets:
         notify, name = self._config.notify, self._config.name
         if self._notifier is not None and notify is not None and event in notify.on:
             self._notifier.tell(Notice(event, name, time.time(), text, trials, models, verdict))
+
+
+class Console(Protocol):
+    """Shows a run to a person."""
+
+    def say(self, text: str) -> None:
+        """Show a remark."""
+
+    def waiting(self, text: str) -> AbstractContextManager[object]:
+        """Return a context that shows `text` while it lasts."""
+
+    def stoppable(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
+        """Return a context in which an interrupt calls `stop`, in the thread of the event loop."""
+
+    def watch(
+        self, name: str, started_at: float | None, decisions: Sequence[Decision]
+    ) -> AbstractContextManager[Observer]:
+        """Return a context with an observer that shows the events of the run `name`."""
+
+
+class LogConsole:
+    """Writes remarks to the logger ``adaptive_eval`` and shows nothing else."""
+
+    _log = logging.getLogger("adaptive_eval")
+
+    def say(self, text: str) -> None:
+        """Log a remark."""
+        self._log.info("%s", text)
+
+    def waiting(self, text: str) -> AbstractContextManager[object]:
+        """Show nothing."""
+        return nullcontext()
+
+    def stoppable(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
+        """Leave interrupts to the caller."""
+        return nullcontext()
+
+    def watch(
+        self, name: str, started_at: float | None, decisions: Sequence[Decision]
+    ) -> AbstractContextManager[Observer]:
+        """Show nothing."""
+        return nullcontext(lambda event: None)
+
+
+_WIDTH = 78
+
+
+@contextmanager
+def shown_progress(wanted: bool | None, observer: Observer | None) -> Iterator[Observer | None]:
+    """Give an observer that also shows a line of progress, and clears it at the end.
+
+    Parameters
+    ----------
+    wanted : bool or None
+        None: where a person is watching, in a terminal or a notebook.
+    observer : callable or None
+        The caller's observer.
+    """
+    stream = _place(wanted)
+    if stream is None:
+        yield observer
+        return
+
+    def observe(event: Event) -> None:
+        if observer is not None:
+            observer(event)
+        if isinstance(event, Progress):
+            results = event.results
+            words = f"{results.trials:,} trials, {resolved_words(results)}, {duration(event.elapsed)}"
+            print(f"\r{words[:_WIDTH]:<{_WIDTH}}", end="", file=stream, flush=True)
+
+    try:
+        yield observe
+    finally:
+        print(f"\r{'':<{_WIDTH}}\r", end="", file=stream, flush=True)
+
+
+def _place(wanted: bool | None) -> TextIO | None:
+    """Return the stream for the line; None for no line."""
+    if type(sys.stdout).__module__.startswith("ipykernel"):
+        return None if wanted is False else sys.stdout
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    return sys.stderr if (watched if wanted is None else wanted) else None

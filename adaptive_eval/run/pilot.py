@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.grading import StoredAnswers
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubrics_of,
     stored_signals,
     with_stored_thresholds,
 )
-from adaptive_eval.build.stored_answers import StoredAnswers
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError
 from adaptive_eval.options.decisions import GoalSpec

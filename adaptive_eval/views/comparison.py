@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from adaptive_eval.config.identity import difference
+from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.views.files import write_files
 from adaptive_eval.views.numbers import NOTHING, fixed, interval, signed, trimmed

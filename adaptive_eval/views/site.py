@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.config.identity import difference
+from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader

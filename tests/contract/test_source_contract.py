@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.build.server_sources import command_source, file_source
+from adaptive_eval.build.server_discovery import command_source, file_source
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.engine.discovery import Reading
 
@@ -248,7 +248,7 @@ def test_a_hung_file_system_does_not_hold_up_the_end_of_the_process(tmp_path):
     os.mkfifo(tmp_path / "servers.txt")
     program = (
         "import asyncio, pathlib, sys\n"
-        "from adaptive_eval.build.server_sources import file_source\n"
+        "from adaptive_eval.build.server_discovery import file_source\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "source = file_source('servers.txt', folder, every=1.0, timeout=0.1)\n"
         "print(asyncio.run(source.read()).problem)\n"

@@ -6,8 +6,8 @@ import pytest
 from config_texts import plain
 
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.identity import difference
 from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.config.run_config import difference
 
 
 def test_it_is_this_process_unless_something_else_is_said() -> None:

@@ -8,8 +8,8 @@ import pytest
 from config_texts import with_changes
 
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.identity import difference
 from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.config.run_config import difference
 
 BASE = {
     "name": "demo",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.build.server_sources import read_addresses
+from adaptive_eval.build.server_discovery import read_addresses
 from adaptive_eval.options.section import check_url
 
 

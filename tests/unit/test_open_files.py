@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from adaptive_eval.build.open_files import concurrency_within, most_connections, shortage
+from adaptive_eval.build.model_clients import concurrency_within, most_connections, shortage
 from adaptive_eval.config.load_config import config_from_data
 
 

@@ -9,7 +9,7 @@ import standings_examples as examples
 from run_examples import make_run
 
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.overrides import apply_overrides, read_overrides
+from adaptive_eval.config.document import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.budgets import more_passes, raised_budgets

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.build.samples_per_prompt import MOST, best_samples_per_prompt
+from adaptive_eval.build.session_spec import MOST_SAMPLES, best_samples_per_prompt
 from adaptive_eval.config.load_config import config_from_data
 
 LENGTHS = st.floats(1.0, 100_000.0)
@@ -18,7 +18,7 @@ LENGTHS = st.floats(1.0, 100_000.0)
 @given(prompt=LENGTHS, answer=LENGTHS, factor=st.floats(1.0, 50.0))
 def test_longer_prompts_ask_for_more_and_longer_answers_for_less(prompt, answer, factor):
     best = best_samples_per_prompt(prompt, answer)
-    assert 1 <= best <= MOST
+    assert 1 <= best <= MOST_SAMPLES
     assert best_samples_per_prompt(factor * prompt, answer) >= best
     assert best_samples_per_prompt(prompt, factor * answer) <= best
 
