@@ -12,8 +12,7 @@ from decisions_pairs import Pairs
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtr
 
-from adaptive_eval.core.board import Board
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.spec import (
     AllocationSpec,
     GoalSpec,

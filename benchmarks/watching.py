@@ -29,8 +29,7 @@ from pathlib import Path
 
 import httpx
 
-from adaptive_eval.core.results import Results
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     AllocationSpec,

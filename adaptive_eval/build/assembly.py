@@ -79,7 +79,7 @@ from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import RunMismatch, UsageError
-from adaptive_eval.interop.imported_runs import IMPORTED
+from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.interop.inspect_task import inspect_rows
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES

@@ -10,7 +10,8 @@ from adaptive_eval.build.assembly import config_of_run, load_task_of
 from adaptive_eval.build.rubrics import rubric_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.imported_runs import IMPORTED, RunDescription, run_weights
+from adaptive_eval.interop.found import IMPORTED
+from adaptive_eval.interop.run_tables import RunDescription, run_weights
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.tasks.sources import EXECUTABLE

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from adaptive_eval.build.model_clients import prompt_bound
-from adaptive_eval.core.account import NOTHING, PICODOLLARS, Account, Amount
+from adaptive_eval.core.budget import NOTHING, PICODOLLARS, Account, Amount
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.endpoints.apis import OpenAIChat

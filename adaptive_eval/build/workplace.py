@@ -57,16 +57,13 @@ class _OnRay:
     @asynccontextmanager
     async def executor(self, built: Built) -> AsyncIterator[Executor]:
         from adaptive_eval.executors.ray_cluster import WorkerActors, watched
-        from adaptive_eval.executors.remote import RemoteExecutor
+        from adaptive_eval.executors.remote import RemoteExecutor, Workers
 
         section, setup = built.config.executor, setup_of(built)
         async with (
             built.grading as grading,
             RemoteExecutor(
-                WorkerActors(setup).start,
-                size=section.actors,
-                most=JOBS_PER_ACTOR,
-                patience=section.patience,
+                Workers(WorkerActors(setup).start, section.actors, JOBS_PER_ACTOR, section.patience),
                 scored={task.name for task in setup.tasks},
                 scoring=grading,
                 remark=self._remark,

@@ -13,8 +13,8 @@ from adaptive_eval.build.assembly import Built
 from adaptive_eval.cli.options import named_mean
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.core.spec import ModelSpec
-from adaptive_eval.interop.imported_runs import run_columns
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
+from adaptive_eval.interop.run_tables import run_columns
 from adaptive_eval.mimic.mimic_spec import ModelOptions
 from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.run.disk import alternatives

@@ -17,8 +17,7 @@ from typing import Any, TextIO, cast
 import click
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.results import Decision
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import Decision, to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.determinism import Determinism
-from adaptive_eval.core.priors import PreviousTrials
-from adaptive_eval.core.references import check_references, load_references
+from adaptive_eval.core.goals import BestK, make_goal
+from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
+from scorio.sequential import parts
 from scorio.sequential.parts import KNOWN, Answers, Cells, RunSequence, unit_scores
 
 Ints = NDArray[np.int64]
@@ -115,3 +116,35 @@ class Board(Answers):
         for row in range(len(self.spec.models), len(self.spec.names)):
             trials[row] = sum(int(cells.counts[row].sum()) for cells in self.cells)
         return np.asarray(trials)
+
+
+class Comparison(parts.Board):
+    """All contrasts of a session."""
+
+    def __init__(self, spec: SessionSpec, board: Board) -> None:
+        self.spec, self.board = spec, board
+        self.goal = goal = make_goal(spec)
+        rule, margin = spec.rule(), spec.stopping.equivalence
+        levels = spec.levels(rule, goal.hypotheses)
+        unit_margin = None if margin is None else margin / spec.scale[1]
+        super().__init__(
+            board, goal, rule, levels, unit_margin, needed=goal.condition.needed, review=goal.review
+        )
+
+    def _members(self) -> list[int]:
+        if not self.goal.stops:
+            return [model for model in range(len(self.spec.models)) if model not in self._gone]
+        return super()._members()
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """The parts of the goal that are reached; empty while none is."""
+        return self.goal.condition.met(self.known)
+
+    @property
+    def good_enough(self) -> list[int]:
+        """The models of the best sets that are known within the margin only: no other is better by more."""
+        condition = self.goal.condition
+        parts_ = getattr(condition, "parts", (condition,))
+        sets = [part.good_enough(self.known) for part in parts_ if isinstance(part, BestK)]
+        return sorted({model for chosen in sets for model in chosen})

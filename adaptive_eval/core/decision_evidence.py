@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_eval.core.account import Account
-from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Comparison
+from adaptive_eval.core.budget import Account, Budget
 from adaptive_eval.core.goals import OPEN, TIE, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Decision

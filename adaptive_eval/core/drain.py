@@ -13,8 +13,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Board, Comparison
 from scorio.sequential.parts import (
     FLOOR,
     GUARD,

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.account import PICODOLLARS, Account
-from adaptive_eval.core.board import Board
-from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
 from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, Decided, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range

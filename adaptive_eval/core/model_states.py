@@ -1,22 +1,20 @@
-"""Model states: the trials issued and in flight of each model, and why it was dropped."""
+"""Model states: the trials issued and in flight of each model, and why it was dropped; outcomes are counted.
+
+Outcomes are checked as a batch, then counted; a repeated outcome counts once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from adaptive_eval.core.account import Amount
-
-
-@dataclass(slots=True)
-class InFlightTrial:
-    """A trial in flight: its question and its worst-case cost; never changed.
-
-    It is not frozen, because a frozen instance takes three times as long to make, and every trial needs one.
-    """
-
-    task: int
-    question: int
-    reservation: Amount
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.budget import Budget, InFlightTrial
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
+from scorio.sequential.parts import DROPPED, MISSING
 
 
 @dataclass
@@ -71,3 +69,102 @@ class ModelStates:
         """Note an index that was launched and not finished; it is issued again."""
         self.gaps[model].append(index)
         self.gaps[model].sort(reverse=True)
+
+
+Completed: TypeAlias = TrialOutcome | Missing
+
+
+class Intake:
+    """Counts outcomes in board, budget and model states."""
+
+    def __init__(self, spec: SessionSpec, board: Board, budget: Budget, states: ModelStates) -> None:
+        self.spec = spec
+        self.board = board
+        self.budget = budget
+        self.states = states
+        self._index = {model.name: row for row, model in enumerate(spec.models)}
+        self._categories = [len(task.weights) for task in spec.tasks]
+        self._repeating = bool(board.determinism.claimed)
+
+    def model(self, name: str) -> int:
+        """Return the number of a model that is asked."""
+        model = self._index.get(name)
+        if model is None:
+            self.named(name)
+            raise SessionError(f"{name!r} is a reference: its trials are all in, and it is asked nothing")
+        return model
+
+    def named(self, name: str) -> int:
+        """Return the number of a model or reference."""
+        names = self.spec.names
+        if name not in names:
+            raise SessionError(f"unknown model {name!r}; this session has {', '.join(names)}")
+        return names.index(name)
+
+    def check(self, outcomes: Sequence[Completed]) -> None:
+        """Raise SessionError unless every outcome can be taken."""
+        launched, seen = self.states.launched, dict[tuple[int, int], int]()
+        for outcome in outcomes:
+            answered = isinstance(outcome, TrialOutcome)
+            category = _category(outcome)
+            key = (self.model(outcome.key.model), outcome.key.index)
+            trial = launched.get(key)
+            if trial is not None:
+                known_category = seen.setdefault(key, category)
+                categories = self._categories[trial.task]
+                if category >= categories or (category < 0 and answered):
+                    raise SessionError(
+                        f"{_trial(outcome)} has category {category}, but task "
+                        f"{self.spec.tasks[trial.task].name!r} has categories 0..{categories - 1}"
+                    )
+            else:
+                known = self.board.category(*key)
+                if known is None:
+                    raise SessionError(
+                        f"{_trial(outcome)} was never asked for; tell only what ask() has returned"
+                    )
+                known_category = known
+            if known_category != category:
+                raise SessionError(
+                    f"{_trial(outcome)} was told before with category {known_category}, now with {category}"
+                )
+
+    def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> int:
+        """Count outcomes, checked before; return how many were not counted already."""
+        states, budget, board = self.states, self.budget, self.board
+        taken = 0
+        for outcome in outcomes:
+            key = outcome.key
+            model, index = self._index[key.model], key.index
+            trial = states.complete(model, index)
+            if trial is None:
+                continue
+            taken += 1
+            category = _category(outcome)
+            states.missing[model] += category < 0
+            states.copies[model] += category == DROPPED
+            budget.charge(model, trial, outcome.usage, answered=category >= 0)
+            board.add(model, index, category)
+            if self._repeating:
+                board.determinism.note(model, index, category, _text(outcome))
+            if after_stop:
+                states.after_stop[model] += 1
+        return taken
+
+
+def _category(outcome: Completed) -> int:
+    """Return the category with which an outcome counts."""
+    if isinstance(outcome, TrialOutcome):
+        return outcome.category
+    return DROPPED if outcome.reason == COPY_REASON else MISSING
+
+
+def _text(outcome: Completed) -> int:
+    """Return what tells different texts apart: a digest, or the number of tokens."""
+    if isinstance(outcome, TrialOutcome) and outcome.answer is not None:
+        return outcome.answer
+    return outcome.usage.completion_tokens
+
+
+def _trial(outcome: Completed) -> str:
+    return f"trial {outcome.key.index} of model {outcome.key.model!r}"

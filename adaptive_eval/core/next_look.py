@@ -13,8 +13,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.drain import DECIDERS
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import (

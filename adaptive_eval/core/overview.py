@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.decision_evidence import population_interval
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, sides
 from adaptive_eval.core.model_states import ModelStates

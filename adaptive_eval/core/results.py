@@ -1,19 +1,24 @@
 """The results of a session at one moment, as plain data for views and reports.
 
 :class:`Results` is produced by :meth:`adaptive_eval.core.session.Session.results`, stored in the run
-file as JSON (:mod:`adaptive_eval.core.results_json`), and read back by monitor and report. Scores are in the
+file as JSON (:func:`to_json`), and read back by monitor and report. Scores are in the
 rubric's own units (for a binary rubric: fraction correct).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.results_table import ResultsTable
+from adaptive_eval.errors import Coded
 from adaptive_eval.stops import StopReason
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 ModelState = Literal["active", "retired", "stopped", "reference"]
 BudgetScope = Literal["run", "model", "task", "scorer"]
@@ -467,3 +472,27 @@ class Results(ResultsTable):
             If pandas is not installed.
         """
         return frame_of(self.to_columns(table))
+
+
+@cache
+def _adapter() -> TypeAdapter[Results]:
+    from pydantic import TypeAdapter  # a session that stores nothing needs none of it
+
+    return TypeAdapter(Results)
+
+
+def to_json(results: Results) -> dict[str, Any]:
+    """Return `results` as JSON-able data."""
+    data: dict[str, Any] = _adapter().dump_python(results, warnings=False)  # NumPy numbers are numbers too
+    return {**data, "warning_codes": [getattr(text, "code", None) for text in results.warnings]}
+
+
+def from_json(data: Mapping[str, Any]) -> Results:
+    """Rebuild :class:`Results` from what :func:`to_json` returned, as it is or after a trip through JSON."""
+    results = _adapter().validate_python(data)
+    codes = data.get("warning_codes") or [None] * len(results.warnings)
+    warnings = (
+        text if code is None else Coded(code, text)
+        for text, code in zip(results.warnings, codes, strict=True)
+    )
+    return replace(results, warnings=tuple(warnings))

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adaptive_eval.core.board import Board
-from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.decision_evidence import (
     account_evidence,
     lost_evidence,
@@ -25,9 +24,8 @@ from adaptive_eval.core.decision_evidence import (
 )
 from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.goals import OPEN
-from adaptive_eval.core.intake import Completed, Intake
 from adaptive_eval.core.issuing import Issuer
-from adaptive_eval.core.model_states import InFlightTrial, ModelStates
+from adaptive_eval.core.model_states import Completed, Intake, ModelStates
 from adaptive_eval.core.next_look import next_look, too_noisy
 from adaptive_eval.core.overview import results
 from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict

@@ -221,7 +221,7 @@ class Pace:
     busy = 10.0  # seconds by which the event loop is late where a view warns of it
 
     def __init__(self, clock: Clock, every: float, elapsed: float) -> None:
-        self._clock = clock
+        self.clock = clock
         self._every = every
         self._running = Stopwatch(clock, elapsed)
         self._began = self._due = clock.now()
@@ -232,12 +232,12 @@ class Pace:
     def start(self) -> None:
         """Begin to count now."""
         self._running.start()
-        self._due = self._clock.now()
+        self._due = self.clock.now()
 
     @property
     def due(self) -> bool:
         """Whether it is time for a snapshot."""
-        return self._clock.now() >= self._due
+        return self.clock.now() >= self._due
 
     def elapsed(self) -> float:
         """Return the seconds of running time, those of previous sessions included."""
@@ -250,7 +250,7 @@ class Pace:
 
     def begin(self) -> None:
         """Begin a snapshot."""
-        self._began = self._clock.now()
+        self._began = self.clock.now()
         self._due = self._began + self._every
 
     def end_of_lag(self) -> float:
@@ -265,7 +265,7 @@ class Pace:
         a process loads what it computes with.
         """
         self.trials = trials
-        before, self._cost = self._cost, self._clock.now() - self._began
+        before, self._cost = self._cost, self.clock.now() - self._began
         pause = min(self.share * min(self._cost, before), self.longest)
         self._due = self._began + max(self._every, pause)
 

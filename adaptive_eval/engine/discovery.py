@@ -13,7 +13,7 @@ from adaptive_eval.engine.health import HealthMonitor, Presence
 from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.protocols import Clock, Endpoint
-from adaptive_eval.errors import Coded, EndpointError, PermanentEndpointError, UsageError
+from adaptive_eval.errors import Coded, EndpointError, PermanentEndpointError
 from adaptive_eval.store.records import EndpointHealth
 
 
@@ -51,10 +51,6 @@ class Discovery:
     patience: float = 600.0  # seconds without any server after which the model is stopped
     # returns limits for a server that has none in the config
     limits: Callable[[], ServerLimits] = ServerLimits
-
-    def __post_init__(self) -> None:
-        if not self.patience >= 0.0:
-            raise UsageError(f"patience is {self.patience}; it must be 0 or more seconds")
 
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Protocol
 
-from adaptive_eval.core.results import Decision, Results
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import Decision, Results, to_json
 from adaptive_eval.engine.protocols import Clock, Recorder
 from adaptive_eval.engine.trial_task import TrialTask
 from adaptive_eval.errors import SessionError

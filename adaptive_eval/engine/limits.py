@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from adaptive_eval.errors import EndpointError, UsageError
+from adaptive_eval.errors import EndpointError
 
 MINUTE = 60.0
 
@@ -19,12 +19,6 @@ class RateLimit:
     # requests; tokens of prompts and answers together
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} is {value}; it must be at least 1")
 
 
 class SlidingWindow:
@@ -168,10 +162,6 @@ class FixedConcurrency:
 
     slots: int
 
-    def __post_init__(self) -> None:
-        if self.slots < 1:
-            raise UsageError(f"concurrency is {self.slots}; it must be at least 1")
-
 
 class BatchRounds:
     """As many requests as the run needs by the forecast, where answers come in batches.
@@ -254,8 +244,6 @@ class AdaptiveConcurrency:
     fewest = 8  # answers that make a round, at least
 
     def __init__(self, start: int = 16, most: int = MOST) -> None:
-        if not 1 <= start <= most:
-            raise UsageError(f"start is {start} and most is {most}; 1 <= start <= most is needed")
         self.most = most
         self._limit = float(start)
         self._doubling = True

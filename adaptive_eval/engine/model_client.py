@@ -43,14 +43,6 @@ class ModelClient:
     discovery: Discovery | None = None  # how its servers are discovered, where they come and go
 
     def __post_init__(self) -> None:
-        if not self.endpoints and self.discovery is None:
-            raise UsageError("endpoints is empty; give at least one")
-        if self.requeues < 0:
-            raise UsageError(f"requeues is {self.requeues}; it must be 0 or more")
-        if self.outage < 1:
-            raise UsageError(f"outage is {self.outage}; it must be at least 1")
-        if self.samples < 1:
-            raise UsageError(f"samples is {self.samples}; it must be at least 1")
         if self.samples > 1 and not all(isinstance(one, SamplingEndpoint) for one in self.endpoints):
             raise UsageError(f"samples is {self.samples}; an endpoint gives one answer at a time, so give 1")
 

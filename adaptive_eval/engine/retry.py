@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from adaptive_eval.errors import TransientEndpointError, UsageError
+from adaptive_eval.errors import TransientEndpointError
 
 T = TypeVar("T")
 
@@ -39,13 +39,6 @@ class RetryPolicy:
     # most seconds spent waiting between the attempts of one trial. A server that asks for more is not
     # waited for.
     total_wait: float = 600.0
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise UsageError(f"attempts is {self.attempts}; it must be at least 1")
-        for name in ("base", "cap", "total_wait"):
-            if not getattr(self, name) >= 0.0:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more seconds")
 
     def wait(self, error: BaseException | None, attempt: int, jitter: float) -> float:
         """Return the seconds to wait after attempt number `attempt` has failed with `error`."""

@@ -32,7 +32,7 @@ from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
 from adaptive_eval.engine.trial_task import TrialTask, share
-from adaptive_eval.errors import SessionError, UsageError
+from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import COPY_REASON, Score, TrialKey, TrialRequest
 
@@ -50,10 +50,6 @@ class RunnerOptions:
     reached: frozenset[str] = frozenset()  # models that have answered in previous sessions
     tick: float = 1.0  # seconds after which the loop looks at the time, whatever happens
     burst: int = 16  # requests started before others get their turn: hundreds would hold up the event loop
-
-    def __post_init__(self) -> None:
-        if not self.snapshot_every > 0.0:
-            raise UsageError(f"snapshot_every is {self.snapshot_every}; it must be above 0 seconds")
 
 
 class Runner:
@@ -88,18 +84,18 @@ class Runner:
     ) -> None:
         self._controller = controller
         self._prompts = prompts
-        self._clock = clock or SystemClock()
+        clock = clock or SystemClock()
         self._options = options or RunnerOptions()
         self._observer = observer
         self._allowance = allowance
         self._answers = answers or AnswerWatch()
         self._drift = drift or DriftWatch()
-        self._ledger = Ledger(recorder, self._clock, committer or ThreadCommitter())
+        self._ledger = Ledger(recorder, clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
         self._in_flight = InFlightTrials(
             clients,
             servers or {},
-            clock=self._clock,
+            clock=clock,
             executor=executor,
             jitter=jitter,
             on_change=self._wake.set,
@@ -107,7 +103,7 @@ class Runner:
             proven=self._options.reached,
         )
         self._ending: StopVerdict | None = None
-        self._pace = Pace(self._clock, self._options.snapshot_every, self._options.elapsed)
+        self._pace = Pace(clock, self._options.snapshot_every, self._options.elapsed)
 
     async def run(self) -> StopVerdict:
         """Run to the end; once."""
@@ -173,9 +169,9 @@ class Runner:
                 remaining > 0.0
             ):  # nearer than a clock that has run for months can tell: the loop must not spin
                 seconds = max(min(seconds, remaining), 0.001)
-            due = self._clock.now() + seconds
-            await self._clock.sleep(seconds)
-            self._pace.late(self._clock.now() - due)
+            due = self._pace.clock.now() + seconds
+            await self._pace.clock.sleep(seconds)
+            self._pace.late(self._pace.clock.now() - due)
             self._in_flight.fleet.give_up_silent(ending=self._ending is not None)
             self._wake.set()
 
@@ -322,7 +318,7 @@ class Runner:
 
     def _remark(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self._emit(partial(Remarked, self._clock.time(), text))
+            self._emit(partial(Remarked, self._pace.clock.time(), text))
 
     def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
         """Stop a model, unless it is stopped already."""

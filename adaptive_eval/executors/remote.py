@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Protocol, Self, TypeAlias
 
 from adaptive_eval.engine.protocols import Endpoint, Scoring
@@ -27,6 +28,10 @@ _GATHERING = 0.002
 
 _MAX_DEATHS = 3
 """Consecutive workers that may die in a slot without a result before it stays empty."""
+
+
+_NUMBERS = count(1)
+"""The numbers of jobs."""
 
 
 class WorkerGone(Exception):
@@ -106,6 +111,16 @@ class _Slot:
     jobs: dict[int, _PendingJob] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers of an executor."""
+
+    start: Callable[[int], Awaitable[RemoteWorker]]
+    size: int
+    most: int  # jobs of one worker
+    patience: float  # seconds without any worker after which all jobs fail
+
+
 class RemoteExecutor:
     """Has attempts made and answers scored by workers; an asynchronous context that starts and stops them.
 
@@ -117,25 +132,18 @@ class RemoteExecutor:
 
     def __init__(
         self,
-        start_worker: Callable[[int], Awaitable[RemoteWorker]],
+        workers: Workers,
         *,
-        size: int,
-        most: int,
-        patience: float,
         scored: Collection[str],
         scoring: Scoring,
         remark: Callable[[str], None],
     ) -> None:
-        self._start_worker = start_worker
-        self._size = size
-        self._most = most
-        self._patience = patience
+        self._workers = workers
         self._scored = frozenset(scored)
         self._scoring = scoring
         self._remark = remark
         self._slots: list[_Slot] = []
         self._queue: deque[_PendingJob] = deque()
-        self._numbers = 0
         self._scores: dict[TrialKey, tuple[Completion, _FutureScore]] = {}
         self._sending: asyncio.TimerHandle | None = None
         self._supervisors: list[asyncio.Task[None]] = []
@@ -147,7 +155,9 @@ class RemoteExecutor:
         """Start the workers and wait for the first."""
         loop = asyncio.get_running_loop()
         self._ready = loop.create_future()
-        self._supervisors = [loop.create_task(self._supervise(number)) for number in range(self._size)]
+        self._supervisors = [
+            loop.create_task(self._supervise(number)) for number in range(self._workers.size)
+        ]
         for supervisor in self._supervisors:
             supervisor.add_done_callback(self._on_supervisor_end)
         self._wait_for_a_worker("none could be started")
@@ -207,9 +217,8 @@ class RemoteExecutor:
         if self._failure is not None:
             raise self._failure
         loop = asyncio.get_running_loop()
-        self._numbers += 1
         pending = _PendingJob(
-            Job(self._numbers, url, messages, requests, answer),
+            Job(next(_NUMBERS), url, messages, requests, answer),
             loop.create_future(),
             tuple(loop.create_future() for _ in range(scored)),
         )
@@ -226,7 +235,7 @@ class RemoteExecutor:
         chunks: dict[_Slot, list[Job]] = {}
         while self._queue and self._slots:
             slot = min(self._slots, key=lambda one: len(one.jobs))
-            if len(slot.jobs) >= self._most:
+            if len(slot.jobs) >= self._workers.most:
                 break
             pending = self._queue.popleft()
             pending.slot = slot
@@ -248,7 +257,7 @@ class RemoteExecutor:
         deaths = 0
         while deaths < _MAX_DEATHS:
             try:
-                worker = await self._start_worker(number)
+                worker = await self._workers.start(number)
             except WorkerGone as gone:
                 deaths += 1
                 self._remark(f"no worker could be started: {gone}")
@@ -296,9 +305,10 @@ class RemoteExecutor:
             self._wait_for_a_worker(words)
 
     def _wait_for_a_worker(self, reason: str) -> None:
-        words = f"there has been no worker for {self._patience:g} s ({reason}); resume continues the run"
+        patience = self._workers.patience
+        words = f"there has been no worker for {patience:g} s ({reason}); resume continues the run"
         loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._patience, self.give_up, WorkersLost(words))
+        self._deadline = loop.call_later(patience, self.give_up, WorkersLost(words))
 
     def _on_supervisor_end(self, supervisor: asyncio.Task[None]) -> None:
         if supervisor.cancelled():

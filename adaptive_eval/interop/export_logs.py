@@ -11,7 +11,7 @@ from typing import Any
 
 from adaptive_eval import __version__
 from adaptive_eval.interop.found import Found, content_of
-from adaptive_eval.interop.imported_runs import Cell, RunDescription, cells_of_run, tasks_of_run
+from adaptive_eval.interop.run_tables import Cell, RunDescription, cells_of_run, tasks_of_run
 from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 

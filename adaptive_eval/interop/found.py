@@ -108,6 +108,9 @@ class Choices:
 RUN = "run of adaptive-eval"
 """Format of a log that is a run."""
 
+IMPORTED = "imported"
+"""Key of a run file's description that says where its trials come from, if it did not ask them itself."""
+
 
 @dataclass(frozen=True)
 class Log:

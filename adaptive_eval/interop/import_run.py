@@ -16,12 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import Results
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
-from adaptive_eval.interop.found import Log
+from adaptive_eval.interop.found import IMPORTED, Log
 from adaptive_eval.interop.gather import (
     Cells,
     Gathered,
@@ -29,7 +28,6 @@ from adaptive_eval.interop.gather import (
     TrialSequences,
     sequences_of,
 )
-from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage

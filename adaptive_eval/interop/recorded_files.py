@@ -14,12 +14,12 @@ import numpy as np
 from adaptive_eval.errors import DatasetError, OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, first_row
 from adaptive_eval.interop.gather import Gatherer
-from adaptive_eval.interop.imported_runs import RUN_FILE, run_log
 from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
-from adaptive_eval.interop.run_tables import parts_of
+from adaptive_eval.interop.run_tables import parts_of, run_log
 from adaptive_eval.interop.tabular import archive_log, archive_outcomes, begin_of, files_in, table_log
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
+from adaptive_eval.store.run_files import RUN_FILE
 
 Reader: TypeAlias = Callable[[Path, Choices], Log]
 

@@ -7,8 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adaptive_eval.core.results import ModelResult, Results
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import ModelResult, Results, from_json
 from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:

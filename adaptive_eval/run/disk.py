@@ -8,8 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from adaptive_eval.build.assembly import Built
-from adaptive_eval.core.results import Results
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import Coded, RunDiskFull
 from adaptive_eval.options.request_options import SamplingConfig

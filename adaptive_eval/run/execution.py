@@ -19,8 +19,7 @@ from adaptive_eval.build.describe import targets_of
 from adaptive_eval.build.grading import resume_accounts
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
-from adaptive_eval.core.results import Decision, Results, StopVerdict
-from adaptive_eval.core.results_json import from_json, to_json
+from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.engine.events import Event, Observer
 from adaptive_eval.engine.protocols import Endpoint

@@ -25,8 +25,7 @@ from adaptive_eval.build.rubrics import (
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.document import read_document
 from adaptive_eval.config.problems import plain_problems
-from adaptive_eval.core.results import Results
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.engine.independence import COPY

@@ -7,10 +7,10 @@ are already there.
 """
 
 from adaptive_eval.simulate.coins import Answers, BiasedCoins, GivenChances
+from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.many_runs import simulate
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import Rate, SimulationResult
-from adaptive_eval.simulate.virtual_time import Latency
 
 __all__ = [
     "Answers",

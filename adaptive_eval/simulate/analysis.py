@@ -13,7 +13,7 @@ from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
-from adaptive_eval.simulate.lockstep import run_together
+from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult

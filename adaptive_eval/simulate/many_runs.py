@@ -17,9 +17,14 @@ from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, drawn_from, to_score_units
-from adaptive_eval.simulate.lockstep import run_fixed, run_together, sequences_in_lockstep
+from adaptive_eval.simulate.drivers import (
+    Latency,
+    run_events,
+    run_fixed,
+    run_together,
+    sequences_in_lockstep,
+)
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
-from adaptive_eval.simulate.virtual_time import Latency, run_events
 
 Progress = Callable[[int, int], None]
 """Called with the replicates done and their number."""

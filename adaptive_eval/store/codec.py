@@ -1,4 +1,4 @@
-"""The lossless encoding of text and JSON in the run file: readable where short, compressed where long.
+"""The lossless encoding of text, JSON and numbers in the run file: readable where short, else compressed.
 
 A packed text is a TEXT value where that is exact and short, so that any SQLite tool can read it. It is a
 BLOB of compressed UTF-8 (a Zstandard frame, RFC 8878) where it is long, or holds what TEXT cannot keep in
@@ -9,9 +9,11 @@ is compressed by itself, so that any trial can be read alone.
 from __future__ import annotations
 
 import json
+import math
+import operator
 import threading
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import zstandard
 
@@ -126,3 +128,39 @@ def load_json(value: Packed) -> Any:
     [1, None, 'a']
     """
     return json.loads(unpack(value))
+
+
+_LARGEST = 2**63 - 1
+
+
+def whole(field: str, value: SupportsIndex) -> int:
+    """Return `value` as an int that SQLite can hold.
+
+    NumPy's integers are converted: SQLite would store them as bytes.
+
+    Examples
+    --------
+    >>> whole("step", 3)
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= _LARGEST:
+        raise ValueError(f"{field} is {value!r}: give an integer from 0 to 2**63 - 1")
+    return number
+
+
+def real(field: str, value: float) -> float:
+    """Return `value` as a finite float.
+
+    Examples
+    --------
+    >>> real("latency", 2)
+    2.0
+    """
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{field} is {value!r}: give a finite number of seconds")
+    return number + 0.0  # -0.0 would be read back as 0.0

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store.codec import unpack
 from adaptive_eval.store.file_errors import UNREADABLE
-from adaptive_eval.store.queries import TRIALS
+from adaptive_eval.store.queries import TRIALS, largest_id
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.store.tables import largest_id
 from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of
 from adaptive_eval.trial import TrialKey, TrialRequest
 

@@ -1,5 +1,7 @@
 """The queries of a run file's readers. Rows come in batches: ids from ``:last`` on, at most ``:end``."""
 
+import sqlite3
+
 from adaptive_eval.errors import BILLED_KINDS, BILLED_STATUSES
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
@@ -117,3 +119,9 @@ WHERE NOT EXISTS (SELECT 1 FROM outcomes AS o WHERE o.model = l.model AND o.step
 RESCORED = (
     "SELECT outcome, category, extracted, reason FROM rescored WHERE scoring = :scoring ORDER BY outcome"
 )
+
+
+def largest_id(db: sqlite3.Connection, table: str) -> int:
+    """Return the largest id of a table, -1 where it is empty."""
+    (largest,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608 - our own names
+    return -1 if largest is None else int(largest)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain
@@ -15,6 +16,7 @@ from adaptive_eval.store import queries
 from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
+from adaptive_eval.store.queries import largest_id
 from adaptive_eval.store.records import (
     AttemptRecord,
     DecisionRecord,
@@ -25,7 +27,6 @@ from adaptive_eval.store.records import (
     TrialRecord,
 )
 from adaptive_eval.store.run_files import RunFiles, open_for_reading
-from adaptive_eval.store.tables import largest_id, spread
 from adaptive_eval.store.trial_rows import (
     TrialDecoder,
     attempt_of,
@@ -495,3 +496,28 @@ def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) ->
     body = load_json(packed)
     endpoints = tuple(EndpointHealth(**health) for health in body["endpoints"])
     return SnapshotRecord(at, elapsed, trials, body["standings"], endpoints)
+
+
+def spread(snapshots: Sequence[tuple[int, int]], most: int) -> list[int]:
+    """Return which of these snapshots to look at where about `most` are enough.
+
+    They are spread evenly over the square root of the trials, in which a run's intervals narrow; of several
+    with the same trials the latest counts.
+
+    Examples
+    --------
+    >>> spread([(number, 10 * number) for number in range(101)], 5)
+    [0, 6, 25, 56, 100]
+    """
+    if len(snapshots) <= most:
+        return [number for number, _ in snapshots]
+    first, last = math.sqrt(snapshots[0][1]), math.sqrt(snapshots[-1][1])
+    width = (last - first) / (most - 1) or 1.0
+    nearest: dict[int, tuple[float, int]] = {}
+    for number, trials in snapshots:
+        place = (math.sqrt(trials) - first) / width
+        slot = round(place)
+        distance = abs(place - slot)
+        if slot not in nearest or distance <= nearest[slot][0]:
+            nearest[slot] = (distance, number)
+    return sorted({snapshots[0][0], snapshots[-1][0], *(number for _, number in nearest.values())})

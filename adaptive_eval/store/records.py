@@ -172,7 +172,7 @@ class EndpointHealth:
 class SnapshotRecord:
     """The results of the session at one moment, as the running process stored them.
 
-    `results` is what :func:`adaptive_eval.core.results_json.to_json` returned; `elapsed` is seconds of
+    `results` is what :func:`adaptive_eval.core.results.to_json` returned; `elapsed` is seconds of
     running time, previous sessions of a resumed run included.
     """
 

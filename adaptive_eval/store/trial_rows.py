@@ -8,9 +8,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
 
-from adaptive_eval.store.codec import dump_json, unpack, unpack_optional
+from adaptive_eval.store.codec import dump_json, real, unpack, unpack_optional, whole
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.store.tables import real, whole
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 Name = TypeVar("Name")

@@ -285,7 +285,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
         self._pending.add_decision(DecisionRecord(at, trials, body))
 
     def snapshot(self, record: SnapshotRecord) -> None:
-        """Add a snapshot; older ones are thinned (:func:`~adaptive_eval.store.tables.expired_by`)."""
+        """Add a snapshot; older ones are thinned (:func:`~adaptive_eval.store.pending.expired_by`)."""
         self._pending.add_snapshot(record)
 
     def scoring(self, record: ScoringRecord, rows: Iterable[Rescored]) -> int:

@@ -9,11 +9,9 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from adaptive_eval.config.document import read_document
-from adaptive_eval.core.results import Results
-from adaptive_eval.core.results_json import from_json
-from adaptive_eval.store.reader import RunReader
+from adaptive_eval.core.results import Results, from_json
+from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
-from adaptive_eval.store.tables import spread
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.views.trials import Examples, examples
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from adaptive_eval.core import results_json
 from adaptive_eval.core.results import (
     Decision,
     Forecast,
@@ -19,6 +18,7 @@ from adaptive_eval.core.results import (
     StopVerdict,
     TaskResult,
 )
+from adaptive_eval.core.results import to_json as results_to_json
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.views.plain_data import json_lines, json_text, picked
 from adaptive_eval.views.plots import shown_pairs
@@ -68,7 +68,7 @@ def _data(summary: Summary, decided: int) -> dict[str, Any]:
         "headline": summary.headline,
         "trials_per_second": summary.rates.trials,
         "tokens_per_second": summary.rates.tokens,
-        "results": results_json.to_json(summary.results),
+        "results": results_to_json(summary.results),
         "open_pairs": [
             {"first": row.pair.first, "second": row.pair.second, "progress": row.progress, "tie": row.tie}
             for row in summary.open_pairs

@@ -12,8 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from adaptive_eval.core.results import BudgetLine, Decision, Forecast, PairResult, Range, Results, StopVerdict
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import (
+    BudgetLine,
+    Decision,
+    Forecast,
+    PairResult,
+    Range,
+    Results,
+    StopVerdict,
+    from_json,
+)
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.views.budgets import BudgetUse
@@ -174,7 +182,7 @@ def summary_at(
 
     Examples
     --------
-    >>> from adaptive_eval.core.results_json import to_json
+    >>> from adaptive_eval.core.results import to_json
     >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
     >>> summary = summary_at(RunHeader("demo"), SnapshotRecord(0.0, 0.0, 0, to_json(nothing)))
     >>> summary.state, summary.headline

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord

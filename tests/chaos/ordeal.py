@@ -22,7 +22,7 @@ from command_line import (
 )
 from scripted_chat import Scripted
 
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import from_json
 from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader

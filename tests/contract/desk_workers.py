@@ -12,7 +12,7 @@ from typing import Any
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone
+from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone, Workers
 from adaptive_eval.executors.worker import Worker
 from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
@@ -153,10 +153,7 @@ class Desks:
 
     def executor(self, size: int = 2, most: int = 64, patience: float = PATIENCE) -> RemoteExecutor:
         return RemoteExecutor(
-            self.start_worker,
-            size=size,
-            most=most,
-            patience=patience,
+            Workers(self.start_worker, size, most, patience),
             scored={"arithmetic"},
             scoring=self.built.grading,
             remark=self.remarks.append,

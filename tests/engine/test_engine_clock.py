@@ -12,7 +12,7 @@ import pytest
 from owned_clock import OwnedClock, OwnedClockLoop, run_owned
 from scripted import Scene, ScriptedController
 
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import from_json
 from adaptive_eval.engine.clock import LONGEST_PAUSE, Deadlines, Stopwatch, SystemClock
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import TransientEndpointError

@@ -8,8 +8,7 @@ import chromium
 import pytest
 import run_examples as runs
 
-from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict, to_json
 from adaptive_eval.run.claims import compare_runs
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord

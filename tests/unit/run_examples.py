@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     AllocationSpec,

@@ -9,9 +9,8 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.session import Session
-from adaptive_eval.simulate.lockstep import run_together
+from adaptive_eval.simulate.drivers import run_events, run_together
 from adaptive_eval.simulate.recorded import RecordedOutcomes
-from adaptive_eval.simulate.virtual_time import run_events
 
 
 def bounded_spec(models=3, questions=30, **parts):

@@ -25,8 +25,8 @@ from adaptive_eval.core.results import (
     Range,
     Results,
     StopVerdict,
+    to_json,
 )
-from adaptive_eval.core.results_json import to_json
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.views.summary import RunHeader, Summary, summary_at
 from adaptive_eval.views.terminal import leaderboard, run_display

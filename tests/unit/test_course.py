@@ -6,7 +6,7 @@ import pytest
 import run_examples as runs
 import standings_examples as examples
 
-from adaptive_eval.core.results_json import from_json
+from adaptive_eval.core.results import from_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.details import MOST, Course

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
-from adaptive_eval.core.results_json import from_json, to_json
+from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 
 

@@ -8,8 +8,7 @@ import pytest
 import standings_examples as examples
 from standings_examples import HEADER, view_of
 
-from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.core.results_json import to_json
+from adaptive_eval.core.results import BudgetLine, to_json
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.summary import (
     budget_use,

@@ -5,7 +5,7 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core import session as core_session
-from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.next_look import FIRST
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import TrialOutcome

@@ -11,11 +11,11 @@ import standings_examples as examples
 from session_scripts import make_spec
 
 from adaptive_eval.core.drain import Foresight
-from adaptive_eval.core.results_json import from_json, to_json
+from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import BiasedCoins, simulate
-from adaptive_eval.simulate.virtual_time import Latency
+from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.trial import TrialOutcome
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics

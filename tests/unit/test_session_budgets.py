@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
-from adaptive_eval.core.account import Account, Amount
+from adaptive_eval.core.budget import Account, Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialOutcome, Usage

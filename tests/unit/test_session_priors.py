@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_scripts import coin, drive, make_spec
 
-from adaptive_eval.core.results_json import from_json, to_json
+from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import PriorSpec, ReferenceSpec
 from scorio.eval import bayes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from session_scripts import calls, drive, make_spec
 
-from adaptive_eval.core.results_json import from_json, to_json
+from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 

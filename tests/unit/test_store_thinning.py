@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from adaptive_eval.store.tables import KEEP_ALL, expired_by
+from adaptive_eval.store.pending import KEEP_ALL, expired_by
 
 
 def kept_after(total: int, keep: int = KEEP_ALL) -> list[int]:

@@ -1,0 +1,421 @@
+"""Two drivers of a simulated run: in lockstep, and trial by trial in virtual time.
+
+In lockstep every model that is still needed makes one step, then the pairs are looked at, in blocks of steps
+and without a request or an outcome as an object. Trials are counted as a session with one trial in flight
+would issue them: up to the index after which the model is no longer needed.
+
+In virtual time the session itself is asked and told with many trials in flight. An event heap holds them by
+the time at which they will be answered. Nothing sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import isfinite, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import SessionError, UsageError
+from adaptive_eval.simulate.coins import ENDLESS, Stream
+from adaptive_eval.simulate.result import RunOutcome, scores_until
+from adaptive_eval.stops import StopReason
+from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest
+from scorio.sequential.parts import STEP_BITS, Fold
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ONE_LOOK = 1.645
+"""The paper's z for a ranking confidence of 95 %."""
+
+SHORTEST, LONGEST, LARGEST = 128, 512, 40_000
+"""Steps of a block; contrasts times steps of one that is longer. Blocks grow with the trial sequence: a block
+costs about the same however long it is, and what lies beyond a decision is drawn in vain."""
+
+
+def sequences_in_lockstep(spec: SessionSpec) -> bool:
+    """Return whether a run is the same in lockstep: it goes by turns, and ends by its verdicts or passes."""
+    budgets = [spec.budget, *(model.budget for model in spec.models), *(task.budget for task in spec.tasks)]
+    unlimited = not any(budget.limited for budget in budgets)
+    unlimited &= not any(model.deterministic for model in spec.models)
+    return unlimited and spec.goal.kind != "budget" and spec.allocation.models in ("round-robin", "uniform")
+
+
+class _Watched(Comparison):
+    """A comparison that notes up to which step each model was needed."""
+
+    def __init__(self, spec: SessionSpec, board: Board) -> None:
+        self.needed_until = np.zeros(len(spec.models), dtype=np.int64)
+        super().__init__(spec, board)
+
+    def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
+        """Return empty intervals: no decision depends on them, and a simulation shows none."""
+        return self.latest.difference[rows], self.latest.difference[rows]
+
+    def note(self) -> None:
+        """Note that the models of needed contrasts were needed so far."""
+        members, models = self._members(), self.needed_until.size
+        steps = -(-(self.fold.now >> STEP_BITS) // models) if self.fold.now > 0 else 0
+        self.needed_until[members] = np.maximum(self.needed_until[members], steps)
+
+    def _needed(self, fold: Fold) -> NDArray[np.bool_]:
+        if hasattr(self, "fold"):
+            self.note()
+        return super()._needed(fold)
+
+
+class _View(Board):
+    """A board as one of several runs sees it that take the same answers: with its own progress."""
+
+    def __init__(self, board: Board) -> None:
+        self.__dict__.update(board.__dict__)
+        self.progress = board.progress.copy()
+        self.oldest = 0  # steps before it are no longer read
+
+    def positions(self, models: Ints, start: int, stop: int) -> Ints:
+        """Return the positions in a log in which the models take turns."""
+        turns = np.arange(start, stop) * len(self.spec.models) + models[:, None] + 1
+        return np.where(models[:, None] < len(self.spec.models), turns, 0)
+
+    def steps_at(self, model: int, position: int) -> int:
+        """Return how many steps a model had made at a position of that log."""
+        return -(-(position - model) // len(self.spec.models))
+
+    def forget(self, before: int) -> None:
+        """Note what this run no longer needs; another may still need it."""
+        self.oldest = before
+
+
+class _Run:
+    """One run in lockstep on a board that it may share."""
+
+    def __init__(self, spec: SessionSpec, board: Board, stream: Stream) -> None:
+        self.spec, self.board, self.stream = spec, board, stream
+        self.view = _View(board)
+        self.comparison = _Watched(spec, self.view)
+        passes = spec.stopping.max_passes
+        self.cap = None if passes is None else passes * spec.questions
+        self.exhausted = np.zeros(len(spec.models), dtype=bool)
+
+    @property
+    def start(self) -> int | None:
+        """The step from which the run goes on, or None at its end."""
+        if not self.comparison.fold.needed.any():
+            return None
+        start = int(self.view.progress[np.array(self.comparison.members)].min())
+        return None if start == self.cap else start
+
+    def advance(self, start: int) -> None:
+        """Take the next block of answers, or drop a model that has no more."""
+        comparison, stream, view = self.comparison, self.stream, self.view
+        members = np.array(comparison.members)
+        rows = members[view.progress[members] == start]
+        ended = rows[stream.limit[rows] == start]
+        if ended.size:
+            comparison.note()
+            comparison.lose(int(ended[0]))
+            self.exhausted[ended[0]] = True
+            return
+        stop = _block_end(comparison, rows, start, stream.limit, self.cap)
+        done = self.board.progress[rows]
+        for begin in np.unique(done[done < stop]).tolist():
+            later = rows[done == begin]
+            _absorb(self.board, later, begin, stream.take(later, begin, stop))
+        view.progress[rows] = stop
+        comparison.advance()
+
+    def outcome(self, *, scored: bool) -> RunOutcome:
+        """Return what came of the run."""
+        comparison = self.comparison
+        comparison.note()
+        needed = comparison.needed_until
+        steps, trials = int(needed.max()), needed.copy()
+        if self.spec.allocation.models == "uniform":
+            trials = np.minimum(np.full_like(trials, steps), self.stream.limit)
+        return RunOutcome(
+            comparison.fold.verdict.astype(np.int8),
+            comparison.fold.decided_at.copy(),
+            trials,
+            scores_until(self.spec, self.board, needed) if scored else np.full(trials.size, np.nan),
+            steps,
+            float(steps),
+            _reason(comparison),
+            self.exhausted,
+        )
+
+
+def run_together(
+    specs: Sequence[SessionSpec], board: Board, stream: Stream, *, scored: bool = True
+) -> list[RunOutcome]:
+    """Simulate one run by several specs that differ in their margin only: the answers are absorbed once.
+
+    Without `scored`, the outcomes have no scores.
+    """
+    runs = [_Run(spec, board, stream) for spec in specs]
+    active = {number: start for number, run in enumerate(runs) if (start := run.start) is not None}
+    while active:
+        behind = min(active, key=active.__getitem__)
+        runs[behind].advance(active.pop(behind))
+        start = runs[behind].start
+        if start is not None:
+            active[behind] = start
+        board.forget(min((runs[number].view.oldest for number in active), default=0))
+    return [run.outcome(scored=scored) for run in runs]
+
+
+def run_fixed(spec: SessionSpec, board: Board, stream: Stream, passes: int) -> RunOutcome:
+    """Simulate one run of so many plain passes with one look at the end: z of Bayes@N."""
+    models, steps, goal = len(spec.models), passes * spec.questions, make_goal(spec)
+    if stream.limit.min() < steps:
+        raise UsageError(f"there are fewer than {passes} recorded trials for some model and question")
+    rows = np.arange(models)
+    for start in range(0, steps, LONGEST):
+        stop = min(start + LONGEST, steps)
+        _absorb(board, rows, start, stream.take(rows, start, stop))
+        board.forget(stop)
+    mu, sigma = board.posterior()
+    difference = mu[goal.first] - np.where(goal.single, goal.value, mu[goal.second])
+    spread = np.hypot(sigma[goal.first], np.where(goal.single, 0.0, sigma[goal.second]))
+    called = (np.abs(difference) >= ONE_LOOK * spread) & ~goal.measured
+    return RunOutcome(
+        np.where(called, np.where(difference > 0, BETTER, WORSE), OPEN).astype(np.int8),
+        np.where(called, steps, -1),
+        np.full(models, steps),
+        mu[:models],
+        steps,
+        float(steps),
+        "max_passes",
+        np.zeros(models, dtype=bool),
+    )
+
+
+def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
+    """Return how far `rows` can advance at once, within all answers, the trial sequence and the cap."""
+    ahead = comparison.board.progress[comparison.members]
+    longest = max(LONGEST, LARGEST // comparison.fold.verdict.size)
+    stop = min(start + min(max(SHORTEST, start), longest), *limit[rows].tolist(), *ahead[ahead > start])
+    if cap is not None:
+        stop = min(stop, cap)
+    laid_out = comparison.board.run_sequence.laid_out
+    return int(min(stop, *map(laid_out, rows.tolist())))
+
+
+def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
+    stop = start + block.shape[1]
+    task = board.run_sequence.task(start, stop)
+    for index, cells in enumerate(board.cells):
+        cells.absorb(rows, block[:, task == index])
+    board.progress[rows] = stop
+
+
+def _reason(comparison: Comparison) -> StopReason:
+    if comparison.fold.needed.any():
+        return "max_passes"
+    if comparison.met:
+        return "resolved"
+    return "partial" if (comparison.fold.verdict != 0).any() else "endpoints"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Lognormal seconds from request to answer, which may depend on the outcome.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Latency(2.0, sigma=0.0, best_factor=0.5).draw(0, 1.0, np.random.default_rng(1))
+    1.0
+    """
+
+    # median in seconds, of all models or of each, for an answer of the worst category
+    median: float | tuple[float, ...] = 1.0
+    sigma: float = 0.4  # standard deviation of the logarithm
+    # an answer of the best category takes this many times as long; in between by its score
+    best_factor: float = 1.0
+    # answers that arrive within so many seconds are told together, as a store commits them in groups; 0
+    # tells them one by one
+    tick: float = 0.0
+
+    def __post_init__(self) -> None:
+        medians = self.median if isinstance(self.median, tuple) else (self.median,)
+        if not medians or not all(isfinite(median) and median > 0 for median in medians):
+            raise UsageError(f"median latency must be positive seconds, got {self.median}")
+        if not (isfinite(self.sigma) and self.sigma >= 0):
+            raise UsageError(f"sigma of the latency must be a number from 0, got {self.sigma}")
+        if not (isfinite(self.best_factor) and self.best_factor > 0):
+            raise UsageError(f"best_factor of the latency must be positive, got {self.best_factor}")
+        if not (isfinite(self.tick) and self.tick >= 0):
+            raise UsageError(f"tick of the latency must be seconds from 0, got {self.tick}")
+
+    def draw(self, model: int, score: float, rng: np.random.Generator) -> float:
+        """Return the seconds that one answer of `model` with the given unit score takes."""
+        median = self.median[model] if isinstance(self.median, tuple) else self.median
+        return float(rng.lognormal(log(median) + score * log(self.best_factor), self.sigma))
+
+
+AHEAD = 256
+"""Steps of a model's answers drawn at once."""
+RAN_OUT = "its recorded trials ran out"
+
+
+def run_events(
+    session: Session,
+    stream: Stream,
+    in_flight: int,
+    latency: Latency | None,
+    rng: np.random.Generator,
+) -> RunOutcome:
+    """Simulate one run."""
+    run = _VirtualRun(session, stream, latency, rng)
+    while session.stopped is None:
+        run.stop_exhausted()
+        run.launch(in_flight)
+        if run.arrivals:
+            run.complete()
+        elif session.stopped is None:
+            run.wind_up()
+    time = run.now
+    while run.arrivals:
+        run.complete()
+    board, fold = session.board, session.comparison.fold
+    steps = np.array(board.complete[: run.models], dtype=np.int64)
+    board.absorb()
+    return RunOutcome(
+        fold.verdict.astype(np.int8),
+        fold.decided_at.copy(),
+        run.trials,
+        scores_until(session.spec, board, steps),
+        _steps(session),
+        time,
+        session.stopped.reason if session.stopped is not None else "interrupted",
+        run.exhausted,
+    )
+
+
+def _steps(session: Session) -> int:
+    """Return the step at which the run ended: that of its last call, or how far an open contrast was read."""
+    fold = session.comparison.fold
+    last = int(max(fold.decided_at.max(), fold.enough_at.max()))
+    if session.stopped is not None and session.stopped.reason == "resolved":
+        return last
+    return max(last, int(fold.progress[fold.verdict == OPEN].max(initial=0)))
+
+
+class _VirtualRun:
+    """A session, its trials in flight and the virtual clock."""
+
+    def __init__(
+        self,
+        session: Session,
+        stream: Stream,
+        latency: Latency | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.session, self.stream, self.latency, self.rng = session, stream, latency, rng
+        spec = session.spec
+        self.models = len(spec.models)
+        self.now = 0.0
+        self.arrivals: list[tuple[float, int, TrialOutcome]] = []
+        self.trials = np.zeros(self.models, dtype=np.int64)
+        self.exhausted = np.zeros(self.models, dtype=bool)
+        self._launched = 0
+        self._index = {name: model for model, name in enumerate(spec.names)}
+        self._answers: list[list[int]] = [[] for _ in spec.models]
+        self._scores = {
+            task.name: cells.scores.tolist()
+            for task, cells in zip(spec.tasks, session.board.cells, strict=True)
+        }
+
+    # ------------------------------------------------------------------ launching
+
+    def launch(self, in_flight: int) -> None:
+        """Ask the session for trials until every slot is taken or it issues none."""
+        while self.session.stopped is None and len(self.arrivals) < in_flight:
+            capacity = self._capacity(in_flight - len(self.arrivals))
+            if not capacity:
+                return
+            requests = self.session.ask(capacity)
+            for request in requests:
+                self._send(request)
+            if not requests or isinstance(capacity, int):
+                return
+
+    def _capacity(self, free: int) -> int | dict[str, int]:
+        """Return the free slots; by model where one is about to run out of answers."""
+        issued, limit = self.session.states.issued, self.stream.limit.tolist()
+        if all(end - start >= free for start, end in zip(issued, limit, strict=True)):
+            return free
+        names = self.session.spec.names
+        room = [model for model in range(self.models) if issued[model] < limit[model]]
+        if self.session.comparison.goal.stops:
+            room = [model for model in room if not self.session.states.retired[model]]
+        room.sort(key=lambda model: (issued[model], model))
+        share = max(free // max(len(room), 1), 1)
+        return {names[model]: min(share, limit[model] - issued[model]) for model in room[:free]}
+
+    def _send(self, request: TrialRequest) -> None:
+        model = self._index[request.key.model]
+        category = self._answer(model, request.key.index)
+        seconds = 1.0
+        if self.latency is not None:
+            seconds = self.latency.draw(model, self._scores[request.task][category], self.rng)
+        outcome = TrialOutcome(TrialKey(request.key.model, request.key.index), category)
+        heappush(self.arrivals, (self.now + seconds, self._launched, outcome))
+        self._launched += 1
+        self.trials[model] += 1
+
+    def _answer(self, model: int, index: int) -> int:
+        known = self._answers[model]
+        if index >= len(known):
+            start = len(known)
+            laid_out = self.session.board.run_sequence.laid_out(model)
+            stop = int(min(start + AHEAD, self.stream.limit[model], laid_out))
+            known.extend(self.stream.take(np.array([model]), start, stop)[0].tolist())
+        return known[index]
+
+    # ------------------------------------------------------------------ completing
+
+    def complete(self) -> None:
+        """Complete the next trials and tell their outcomes."""
+        first = self.arrivals[0][0]
+        tick = 0.0 if self.latency is None else self.latency.tick
+        batch: list[TrialOutcome] = []
+        while self.arrivals and self.arrivals[0][0] <= first + tick:
+            self.now, _, outcome = heappop(self.arrivals)
+            batch.append(outcome)
+        self.session.tell(batch)
+
+    # ------------------------------------------------------------------ recorded answers that run out
+
+    def stop_exhausted(self) -> None:
+        """Drop needed models without further answers once all others have as many trials."""
+        limit = self.stream.limit
+        if limit.min() == ENDLESS:
+            return
+        comparison, states = self.session.comparison, self.session.states
+        done = np.array(self.session.board.complete[: self.models]) >= limit
+        for model in np.flatnonzero(done & (comparison.reached >= limit)).tolist():
+            if self.session.stopped is None and not states.retired[model] and model not in states.stopped:
+                self.exhausted[model] = True
+                self.session.stop_model(self.session.spec.names[model], RAN_OUT)
+
+    def wind_up(self) -> None:
+        """Continue where nothing is in flight and nothing is issued: answers have run out."""
+        before = int(self.exhausted.sum())
+        self.session.ask({})  # reads what waits unread
+        self.stop_exhausted()
+        if self.session.stopped is not None or int(self.exhausted.sum()) > before:
+            return
+        self.launch(1)  # what was read may have brought a model back
+        if self.arrivals or self.session.stopped is not None:
+            return
+        if self._capacity(1):
+            raise SessionError("nothing is in flight, nothing is asked for, and the session has not stopped")
+        self.session.end("max_passes", RAN_OUT)
