@@ -63,10 +63,8 @@ DEFAULTS = {".goal": "ranking"}
 HEAD = """# Config reference
 
 Every key of a config, generated from its JSON schema (`validate --schema`) by `scripts/reference.py`.
-`needed` marks keys that a config must have; `e.g.` marks an example. Counts may have a unit (`20k`, `5M`),
-times need one where it says so (`2h`, `90s`, `1h30m`). Paths start from the config's folder.
-[Tasks](tasks.md), [scoring](scoring.md), [endpoints](endpoints.md) and [statistics](statistics.md) say how
-the keys work together.
+A config must have the keys that are `needed`. Counts may have a unit (`20k`, `5M`), and times (`2h`, `90s`,
+`1h30m`; a number alone is seconds). Paths start from the config's folder.
 """
 
 CLI_HEAD = """# Command line reference
@@ -194,17 +192,41 @@ def _title(paths: Sequence[str]) -> str:
 
 
 def _table(path: str, section: Mapping[str, Any], keys: Sequence[str]) -> str:
-    rows = ["| key | value | default | meaning |", "| :-- | :-- | :-- | :-- |"]
-    required = section.get("required", ())
+    rows = ["| key | value | meaning |", "| :-- | :-- | :-- |"]
     for key in keys:
-        value = section["properties"][key]
-        default = _written(value, DEFAULTS.get(f"{path}.{key}", value.get("default")))
-        said = "needed" if key in required else _value(default, "")
-        shown = _value(example(path, key, value), "")
-        if shown and shown != said and (key in required or _type(value) != "true, false"):
-            said = f"{said}; e.g. {shown}".removeprefix("; ")
-        rows.append(f"| `{key}` | {_type(value)} | {said} | {_cell(_meaning(key, value))} |")
+        meaning = _cell(_meaning(key, section["properties"][key]))
+        rows += [f"| `{key}` | {_allowed(path, section, key)} | {meaning} |"]
     return "\n".join(rows) + "\n"
+
+
+def _allowed(path: str, section: Mapping[str, Any], key: str) -> str:
+    """Return what a key may be: its type where no value shows it, its default, and an example."""
+    value = section["properties"][key]
+    needed = key in section.get("required", ())
+    default = _value(_written(value, DEFAULTS.get(f"{path}.{key}", value.get("default"))), "")
+    shown = _value(example(path, key, value), "")
+    kind = _type(value)
+    parts = []
+    if not (kind in SHOWN_BY_A_VALUE and (shown or default)):
+        parts.append(kind)
+    if needed:
+        parts.append("needed")
+    elif default:
+        parts.append(f"default {default}")
+    if shown and shown != default and (needed or kind != "true, false"):
+        parts.append(f"e.g. {shown}")
+    return "; ".join(parts)
+
+
+SHOWN_BY_A_VALUE = (
+    "text",
+    "true, false",
+    "section",
+    "list of text",
+    "number or text",
+    "whole number or text",
+)
+"""Types that an example or a default shows."""
 
 
 def cli_page() -> str:
@@ -283,12 +305,12 @@ def _type(value: Mapping[str, Any]) -> str:
     if isinstance(kind, list):
         return " or ".join(names.get(one, one) for one in kind if one != "null")
     bounds = [
-        f"{words} {value[name] if value[name] < 1e6 else format(value[name], '.2g')}"
+        f"{words} {value[name]}"
         for name, words in (
             ("minimum", "from"), ("exclusiveMinimum", "more than"), ("maximum", "to"),
             ("exclusiveMaximum", "less than"),
         )
-        if name in value
+        if name in value and value[name] < 1e9
     ]  # fmt: skip
     return " ".join([names.get(str(kind), "any"), *bounds])
 
