@@ -192,11 +192,11 @@ def _title(paths: Sequence[str]) -> str:
 
 
 def _table(path: str, section: Mapping[str, Any], keys: Sequence[str]) -> str:
-    rows = ["| key | value | meaning |", "| :-- | :-- | :-- |"]
+    lines = []
     for key in keys:
         meaning = _cell(_meaning(key, section["properties"][key]))
-        rows += [f"| `{key}` | {_allowed(path, section, key)} | {meaning} |"]
-    return "\n".join(rows) + "\n"
+        lines.append(f"- `{key}` ({_allowed(path, section, key)}): {meaning}\n")
+    return "".join(lines)
 
 
 def _allowed(path: str, section: Mapping[str, Any], key: str) -> str:
@@ -243,9 +243,9 @@ def cli_page() -> str:
         usage = f"adaptive-eval {name}{' [OPTIONS]' if options else ''}{f' {arguments}' if arguments else ''}"
         parts.append(f"## {name}\n\n```text\n{usage}\n```\n\n{_prose(command.help or '')}\n")
         if options:
-            rows = ["| option | meaning |", "| :-- | :-- |"]
-            rows += [f"| {_option(one)} | {_cell(one.help or '')}{_default(one)} |" for one in options]
-            parts.append("\n".join(rows) + "\n")
+            parts.append(
+                "".join(f"- {_option(one)}: {_cell(one.help or '')}{_default(one)}\n" for one in options)
+            )
     return "\n".join(parts)
 
 
@@ -324,7 +324,7 @@ def _value(value: Any, nothing: str) -> str:
 
 
 def _cell(text: str, *, code: bool = False) -> str:
-    one = " ".join(text.split()).replace("|", "\\|")
+    one = " ".join(text.split())
     return one if code else one.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 

@@ -30,10 +30,10 @@ def test_every_section_key_command_and_option_is_on_the_pages(reference):
     """Its words too: ./scripts/check writes the pages again."""
     for name, text in (("config", reference.config_page()), ("cli", reference.cli_page())):
         page = (ROOT / "docs" / f"{name}-reference.md").read_text("utf-8")
-        for start in re.findall(r"^(?:## .*|\| `[^`|]*)", text, re.MULTILINE):
+        for start in re.findall(r"^(?:## .*|- `[^`]*)", text, re.MULTILINE):
             assert start in page, f"{start} is missing: .venv/bin/python scripts/reference.py"
-        rows = [line for line in text.splitlines() if line.startswith("| `")]
-        assert not [row for row in rows if row.endswith("|  |") and name == "config"], "a key has no meaning"
+        keys = [line for line in text.splitlines() if line.startswith("- `")]
+        assert not [key for key in keys if key.endswith(": ") and name == "config"], "a key has no meaning"
 
 
 CODE = re.compile(
@@ -49,7 +49,7 @@ def test_every_code_of_a_message_is_explained_and_none_else():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value)
     }
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
-    explained = re.findall(r"^\| `(\S+/\S+)`", page, re.MULTILINE)
+    explained = re.findall(r"^- `(\S+/\S+)`", page, re.MULTILINE)
     assert sorted(explained) == sorted(used)
 
 

@@ -1,4 +1,4 @@
-"""Faults of docs/reliability.md and promises of tests/statistical/README.md name their tests, and these exist."""
+"""Faults of docs/reliability.md and promises of tests/statistical name their tests, and these exist."""
 
 from __future__ import annotations
 
