@@ -72,15 +72,13 @@ _PAIRS_SHOWN = 45
 def command(**options: Any) -> None:
     """Rank recorded outcomes, and show how many a sequential run would have needed.
 
-    FILES are files, or the folders that a tool writes to; their format is recognised by content: samples of
-    lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details, evalscope reviews,
-    promptfoo results, results.json of Terminal-Bench, runs.jsonl of METR, meta.json of MCPMark,
-    per_instance_stats.json of HELM, results of OpenCompass with details, npz archives (R: models x questions
-    x trials), tables with a row a trial (CSV, JSON, JSONL, Parquet; --map names their columns), runs of
-    adaptive-eval. Several become one table of models, questions and trials.
+    FILES are files, or folders that a tool wrote; their format is recognised by content. Tools: Inspect,
+    lm-evaluation-harness, HELM, OpenCompass, lighteval, promptfoo, SWE-bench and others (docs/interop.md).
+    Tables have a row a trial (CSV, JSON, JSONL, Parquet; --map names their columns). Several files become one
+    table of models, questions and trials.
 
-    With --write they become a run that report, monitor, samples and the others take. A mistake in one of
-    them is an error, and nothing is written.
+    --write makes a run of them, for report, monitor, samples and others. Any mistake is an error, and then
+    nothing is written.
     """
     options["recorded"] = (*options["recorded"], *choices_of(options).models)
     if not options["recorded"]:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tuple[str, ...]) -> int:
     """Say whether claims about the models of the run in the directory RUN hold.
 
-    The confidence is that of the run, whose intervals hold whenever one looks. Exit codes: 0 all hold; 5 one
-    does not; 3 the trials so far cannot tell.
+    The confidence is that of the run, at every look. Exit codes: 0 all hold; 5 one does not; 3 not decided.
     """
     from adaptive_eval.run import claims
 

@@ -36,9 +36,7 @@ _MARGIN = Number(min=0.0, max=1.0, min_open=True, max_open=True)
     "--task", "task_name", metavar="NAME", help="A ready benchmark (adaptive-eval tasks) or a file."
 )
 @click.option("--dataset", metavar="FILE", help="A local copy of the benchmark's dataset.")
-@click.option(
-    "--scorer", metavar="KIND", help="How answers are scored. Default: by the file's right answers."
-)
+@click.option("--scorer", metavar="KIND", help="How answers are scored. Default: chosen by the targets.")
 @click.option("--margin", type=_MARGIN, help="Models closer than this count as tied. Default: by simulation.")
 @click.option("--trials", type=WholeNumber(min=1), help="Budget in trials. Default: by simulation.")
 @click.option("--max-tokens", type=WholeNumber(min=1), default=4096, help="Most tokens of an answer.")
@@ -46,9 +44,8 @@ _MARGIN = Number(min=0.0, max=1.0, min_open=True, max_open=True)
 def command(file: Path, **options: Any) -> None:
     """Write a first config to FILE (default: adaptive-eval.yaml), and its schema for editors next to it.
 
-    Asks for what no option says, if the terminal allows it. Asks the servers which models they list, checks
-    the config, and offers margins with the trials that each takes by a few simulated runs; plan simulates
-    more. Nothing is spent.
+    Without an option, it asks for the value on a terminal. It asks the servers which models they list, checks
+    the config, and shows some margins with the trials that each probably takes. Nothing is spent.
     """
     from adaptive_eval.errors import UsageError
     from adaptive_eval.run.new_config import USUAL, check, config_text, list_models, schema_text, task_of

@@ -20,18 +20,18 @@ from adaptive_eval.run.interrupts import ends_at_once, use_defaults
 from adaptive_eval.stops import EXIT_CODES_HELP, INTERRUPTED, UNEXPECTED, USAGE
 
 COMMANDS = {
-    "quickstart": "Rank simulated models on this machine: half a minute, nothing needed.",
-    "init": "Write a first config: servers asked, models listed, a task, a margin and a budget.",
-    "run": "Run a config: ask, score, decide, stop. Continue a run, with other settings if wanted.",
-    "monitor": "Watch a run: in the terminal, as a web page, or for scripts. List the runs of a folder.",
+    "quickstart": "Rank simulated models on this machine, in half a minute.",
+    "init": "Write a first config; servers are asked which models they list.",
+    "run": "Run a config until its goal or budget, or continue a run.",
+    "monitor": "Watch a run in the terminal or browser, or list the runs of a folder.",
     "report": "Write the report of a run again, compare two runs, or put several on one page.",
-    "samples": "Show trials of a run: prompt, answer, extraction, category, and why.",
+    "samples": "Show trials of a run, or the answers of two models side by side.",
     "rescore": "Rank stored answers under another scorer or rubric; nothing is asked.",
     "tasks": "List the ready benchmarks, or write one out for a config.",
-    "validate": "Check a config, its data and its endpoints, or a run file; nothing is spent.",
-    "plan": "Simulate a config, biased coins or recorded outcomes: trials, cost, time, errors.",
-    "analyze": "Rank results of other tools, tables or runs; say where a run would have stopped.",
-    "check": "Say whether claims about a run hold, as exit codes for CI.",
+    "validate": "Check a config with its data and endpoints, or a run file; nothing is spent.",
+    "plan": "Simulate a config: expected trials, cost, time, errors.",
+    "analyze": "Rank results of other tools, tables or runs.",
+    "check": "Check claims about a run by exit code, for CI.",
     "export": "Write a run for other tools: tables, logs, model cards.",
     "mimic": "Serve biased coins as an OpenAI-compatible endpoint.",
     "paper": "Make the paper's simulated figures and tables, next to ours.",
@@ -89,7 +89,7 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="adaptive-eval")
 def cli() -> None:
-    """Spend a benchmark's trial budget where it decides something, and stop when the ranking is settled."""
+    """Rank language models with as few answers as the question needs, and know how sure the ranking is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -62,9 +62,9 @@ def command(
 ) -> int:
     """Watch the run in the directory RUN until it stops. Any number of processes can watch.
 
-    With a FOLDER of runs, list them, the latest change first: state, trials, cost and verdict. Default: runs.
+    A FOLDER of runs is listed, the latest change first: state, trials, cost and verdict. Default: runs.
 
-    The run file is only read: watching, and leaving with Ctrl-C, changes nothing about the run.
+    The run file is only read. Ctrl-C ends the watching, not the run.
     """
     if web:
         _refuse_with_web(display, as_json, once, until)

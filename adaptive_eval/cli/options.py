@@ -115,7 +115,7 @@ log_options = stacked(
         "--model",
         multiple=True,
         metavar="NAME[=FILE]",
-        help="The model, for files that name none; or a file more and its model. Repeatable.",
+        help="The model of files that name none; or of one more FILE. Repeatable.",
     ),
     click.option("--task", metavar="NAME", help="Name of the task, in place of the files' own."),
     click.option("--rename", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
@@ -125,7 +125,7 @@ log_options = stacked(
         "mapped",
         metavar="OURS=THEIRS,…",
         help="Which columns of a table hold what: question=task_id,model=agent,score=passed,repeat=trial. A "
-        "point leads into an object; rows=PATH says where the rows of a JSON file are.",
+        "dot leads into an object; rows=PATH names the list of rows in a JSON file.",
     ),
     click.option("--metric", metavar="NAME", help="Metric or scorer to take, where the log has several."),
     click.option("--filter", metavar="NAME", help="Filter to take, where the log has several (lm-eval)."),

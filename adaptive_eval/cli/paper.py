@@ -31,7 +31,7 @@ from adaptive_eval.cli.options import Number, WholeNumber
 )
 @click.option("--png", is_flag=True, help="Also write every figure as PNG; needs matplotlib.")
 def command(out: Path, scale: float, jobs: int, seed: int, data: Path | None, png: bool) -> None:
-    """Write the paper's simulated figures and tables (arXiv:2510.04265) as a page, next to ours."""
+    """Write the paper's simulated figures and tables (arXiv:2510.04265) next to ours, as a page."""
     from scorio.study.paper import write_page
 
     try:

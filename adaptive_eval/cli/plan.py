@@ -150,12 +150,12 @@ _OF_A_CONFIG = ("models", "questions", "recorded", "only", "weights", "goal", "c
 def command(**options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
 
-    Nothing is sent. Without --assume or --from, a table first shows what gaps between the models take, from
-    the margin on: a gap near the margin takes the most trials.
+    Nothing is sent. Without --assume or --from, a table first shows the trials that gaps between the models
+    take.
 
-    Without CONFIG, measure a rule on biased coins or recorded outcomes, whose truth is known: wrong calls,
-    ties, trials. The code that decides real runs decides simulated ones, in virtual time; every setting of
-    goal, stopping and allocation is an option or -o. With CONFIG and --means, its session is measured so.
+    Without CONFIG, a rule is measured on biased coins or recorded outcomes, whose truth is known: wrong calls,
+    ties, trials. The code of real runs decides, in virtual time. -o changes every setting of goal, stopping
+    and allocation. With CONFIG and --means, the config's goal and rule are measured on such coins.
     """
     config_file, overrides = options["config_file"], options["overrides"]
     if config_file is None or given_options(("means",)):

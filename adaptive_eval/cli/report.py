@@ -33,14 +33,13 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
     report.html to read, report.md as text, report.json for programs, and a folder report with the tables as
     CSV and a Bayes@N table for a paper.
 
-    With two runs: print as Markdown which verdicts have changed and by how much the scores differ, with
-    intervals; with --output write it as comparison.html, comparison.md and comparison.json.
+    Two runs are compared: changed verdicts, and differences of scores with intervals, printed as Markdown.
+    With --output they are written as comparison.html, comparison.md and comparison.json.
 
-    With three or more, or a folder of runs: write a leaderboard of all of them with their reports, a static
-    site. Reports that DIR holds already stay and are listed as earlier ones; that on another run of the same
-    name moves to NAME@DATE.
+    Three or more runs, or a folder of runs, make a leaderboard with the report of each: a static site. Reports
+    of other runs in DIR stay. If another run has the same name, its report moves to NAME@DATE.
 
-    Only the run files are read, and for expected answers the datasets. A report on a running run says so.
+    Only run files are read, and datasets for expected answers. The report of an unfinished run says so.
     """
     from adaptive_eval.store.run_files import holds_runs
 

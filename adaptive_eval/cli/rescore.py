@@ -64,7 +64,7 @@ def command(
 ) -> None:
     """Score the stored answers of the run in the directory RUN again and show the rankings.
 
-    Nothing is asked. The scoring that decided the run stays; the new one is stored in addition.
+    Nothing is asked. The new scoring is stored in addition to the one that decided the run.
     """
     from adaptive_eval.build.assembly import build, config_of_run
     from adaptive_eval.run.rescoring import rescore, stored_scoring

@@ -58,7 +58,7 @@ _OF_CONFIGS = (".yaml", ".yml", ".json")
 @click.option(
     "--allow-missing",
     is_flag=True,
-    help="Go on without a model whose very first request is refused. Default: end the run before it spends.",
+    help="Run without models whose first request is refused. Default: end the run.",
 )
 @disk_option
 @display_option
@@ -72,13 +72,13 @@ def command(
     out: Path | None,
     **options: Any,
 ) -> int:
-    """Run the config CONFIG: ask, score, decide, stop; then write the report.
+    """Run the config CONFIG until its goal is reached or a budget ends; then write the report.
 
-    A run of the same name that was interrupted, or whose budget has been raised, continues: no stored answer
-    is paid for twice. With a directory RUN, the run there continues with the config that it stores and the
-    settings that -o changes; trials without an answer are asked again.
+    A run of the same name continues, if it was interrupted or its budget has been raised. A directory RUN
+    continues with its stored config and the settings that -o changes. No stored answer is paid for twice;
+    trials without an answer are asked again.
 
-    With --model and --task in place of CONFIG, the config is written first, named for the tasks.
+    --model and --task write a config, named for the tasks, and run it.
 
     Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """

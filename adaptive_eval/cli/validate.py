@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 def command(source: Path | None, schema: bool, target: Path | None, **options: Any) -> int | None:
     """Check the config CONFIG, its datasets and its endpoints, or the run file in the directory RUN.
 
-    Every mistake of the config is reported at once. Nothing that costs anything is asked, except with
-    --probe. Of a run file its structure is checked, and the checksums of its rows. Exit codes: 0 fine, or
-    salvaged; 2 a mistake in the config; 1 a damaged run file.
+    All mistakes of the config are reported at once. Nothing is spent, except with --probe. Of a run file the
+    structure and the checksums of its rows are checked. Exit codes: 0 fine, or salvaged; 2 a mistake in the
+    config; 1 a damaged run file.
 
     An editor with a YAML language server completes and checks a config that begins with
     "# yaml-language-server: $schema=FILE"; --schema prints that file.

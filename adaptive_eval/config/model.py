@@ -35,7 +35,7 @@ MOST_SAMPLES = 8
 
 
 class DiscoveryConfig(Section):
-    """Servers that come and go, and where it is said which are there."""
+    """Servers that come and go, and the source that lists them."""
 
     discover: str
     every: Seconds = Field(default=10.0, gt=0, le=86_400, description="Seconds from one reading to the next.")
@@ -157,7 +157,7 @@ class ModelConfig(Section):
     )
     deterministic: bool = Field(
         default=False,
-        description="Whether you vouch that it gives the same answer every time; a few repeats test it, then "
+        description="Whether it gives the same answer every time, by your word; a few repeats test it, then "
         "each question is asked once.",
     )
     send_seed: bool = Field(
@@ -165,7 +165,7 @@ class ModelConfig(Section):
     )
     stream: bool = Field(
         default=False,
-        description="Let answers arrive piece by piece, so that a hung one is noticed by its silence.",
+        description="Receive answers as streams, so that timeout.idle ends a request that hangs.",
     )
     batch: Batch = Field(
         default=None,

@@ -134,7 +134,7 @@ class NotifyConfig(Section):
         description="Send spans and metrics of requests by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
     on: tuple[NoticeKind, ...] = Field(
-        default=("pair_decided", "stopped", "error"), min_length=1, description="What to tell."
+        default=("pair_decided", "stopped", "error"), min_length=1, description="Events that are sent."
     )
 
     @model_validator(mode="after")
@@ -145,7 +145,7 @@ class NotifyConfig(Section):
 
 
 class ReferenceConfig(Section):
-    """Models whose results are all in: they are asked nothing, and the models are compared with them."""
+    """Models of earlier runs to compare with; they are asked nothing."""
 
     run: str | None = Field(default=None, min_length=1, description="The earlier run's directory.")
     file: str | None = Field(
@@ -168,7 +168,7 @@ class PriorConfig(Section):
     )
     transfer: bool = Field(
         default=False,
-        description="Give an early ranking too, from all earlier trials, through a model-level effect.",
+        description="Show an early ranking too, which uses all earlier trials.",
     )
 
 

@@ -222,7 +222,7 @@ class TaskConfig(Section):
     weight: float = Field(
         default=1.0,
         gt=0,
-        description="Factor on the weight that overall gives the task in the overall score.",
+        description="Weight of the task in the overall score, times the one that overall gives.",
     )
     track: tuple[_Rubric, ...] = Field(
         default=(),
@@ -239,7 +239,7 @@ class TaskConfig(Section):
         default=None, description="Worked examples shown before every question."
     )
     shuffle_options: bool = Field(
-        default=False, description="Show the options of every trial in its own order (by its seed)."
+        default=False, description="Shuffle the options of every trial, by its seed."
     )
     limit: int | None = Field(
         default=None,

@@ -208,7 +208,7 @@ class StoppingSpec(Record):
     )
     target: Literal["benchmark", "population"] = Field(
         default="benchmark",
-        description="About these very questions, or about the questions they were drawn from.",
+        description="Verdicts about these questions (benchmark), or about questions like these (population).",
     )
     ties: Literal["pair", "family"] = Field(
         default="pair",

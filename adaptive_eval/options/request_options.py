@@ -169,5 +169,5 @@ class RetryConfig(Section):
         default=300.0, gt=0, description="Seconds after which a trial is not attempted again."
     )
     requeue: int = Field(
-        default=1, ge=0, le=100, description="How often a trial without an answer is put back into the queue."
+        default=1, ge=0, le=100, description="How often a trial without an answer returns to the queue."
     )

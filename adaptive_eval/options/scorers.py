@@ -30,7 +30,7 @@ class _ReadsReasoning(_Scorer):
     """The fields of scorers that may read a server's separate reasoning."""
 
     with_reasoning: bool = Field(
-        default=False, description="Give it the reasoning that the server keeps apart from the answer too."
+        default=False, description="Read the reasoning too, which the server keeps apart from the answer."
     )
 
 
