@@ -75,9 +75,10 @@ def command(
 ) -> None:
     """Write the run in the directory RUN for other tools.
 
-    csv, jsonl, parquet: a row a trial; parquet to a PATH that does not end in .parquet: a folder of parts, for
-    long runs. lm-eval: samples and results in the form of lm-evaluation-harness. inspect: logs for Inspect's
-    viewer. model-card: the model-index of a Hugging Face model card. latex, markdown: a table for a paper.
+    csv, jsonl, parquet: a row a trial; parquet to a PATH that does not end in .parquet: a folder of parts,
+    for long runs. lm-eval: samples and results in the form of lm-evaluation-harness. inspect: logs for
+    Inspect's viewer. model-card: the model-index of a Hugging Face model card. latex, markdown: a table for a
+    paper.
     """
     from adaptive_eval.store.reader import RunReader
 

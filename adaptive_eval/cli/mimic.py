@@ -52,8 +52,8 @@ _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
 def command(host: str, port: int, spec_file: str | None, **options: Any) -> None:
     """Serve biased coins as an OpenAI-compatible endpoint.
 
-    Each model answers each question right with a fixed probability, and else plausibly wrong. Requests with the
-    same seed get the same answer. Ctrl-C stops the server.
+    Each model answers each question right with a fixed probability, and else plausibly wrong. Requests with
+    the same seed get the same answer. Ctrl-C stops the server.
 
     While it runs, GET /mimic/stats shows what was served, and POST /mimic/faults makes it misbehave:
     {"faults": [{"kind": "status", "status": 429, "retry_after": 2, "probability": 0.1}]} with "model" for

@@ -153,9 +153,9 @@ def command(**options: Any) -> None:
     Nothing is sent. Without --assume or --from, a table first shows the trials that gaps between the models
     take.
 
-    Without CONFIG, a rule is measured on biased coins or recorded outcomes, whose truth is known: wrong calls,
-    ties, trials. The code of real runs decides, in virtual time. -o changes every setting of goal, stopping
-    and allocation. With CONFIG and --means, the config's goal and rule are measured on such coins.
+    Without CONFIG, a rule is measured on biased coins or recorded outcomes, whose truth is known: wrong
+    calls, ties, trials. The code of real runs decides, in virtual time. -o changes every setting of goal,
+    stopping and allocation. With CONFIG and --means, the config's goal and rule are measured on such coins.
     """
     config_file, overrides = options["config_file"], options["overrides"]
     if config_file is None or given_options(("means",)):

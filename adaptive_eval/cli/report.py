@@ -36,8 +36,8 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
     Two runs are compared: changed verdicts, and differences of scores with intervals, printed as Markdown.
     With --output they are written as comparison.html, comparison.md and comparison.json.
 
-    Three or more runs, or a folder of runs, make a leaderboard with the report of each: a static site. Reports
-    of other runs in DIR stay. If another run has the same name, its report moves to NAME@DATE.
+    Three or more runs, or a folder of runs, make a leaderboard with the report of each: a static site.
+    Reports of other runs in DIR stay. If another run has the same name, its report moves to NAME@DATE.
 
     Only run files are read, and datasets for expected answers. The report of an unfinished run says so.
     """
