@@ -201,19 +201,20 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """Return the comparison as Markdown; every name and message in it is escaped."""
-    return render_markdown("comparison.md", **_shown(comparison))
+    return render_markdown("two_runs.jinja", **_shown(comparison))
 
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the comparison as one self-contained HTML page, like the report of one run."""
-    ends = [value for one in comparison.models for value in (one.low, one.difference, one.high)]
-    return page("comparison.html", scale=Scale.around_zero(ends), **_shown(comparison))
+    return page("two_runs.jinja", **_shown(comparison))
 
 
 def _shown(comparison: Comparison) -> dict[str, Any]:
     """Return what the comparison shows, as a page and as Markdown."""
     level = f"{trimmed(comparison.confidence * 100)} %"
+    ends = [value for one in comparison.models for value in (one.low, one.difference, one.high)]
     return {
+        "scale": Scale.around_zero(ends),
         "title": f"{comparison.before.name} and {comparison.after.name}",
         "verdict": comparison_words(comparison),
         "runs": said("comparison.runs", comparison),
@@ -221,7 +222,6 @@ def _shown(comparison: Comparison) -> dict[str, Any]:
         "different": comparison.differences,
         "model_header": _model_header(comparison),
         "models": list(zip(comparison.models, _model_rows(comparison), strict=True)),
-        "pair_header": ["pair", "before", "now", "change"],
         "pairs": [(one, _pair_row(one, comparison)) for one in comparison.pairs],
         "notes": said("comparison.notes", comparison, level),
     }
@@ -310,7 +310,7 @@ def _rank_columns(comparison: Comparison) -> tuple[RankColumn, RankColumn]:
 
 
 def _pair_row(one: PairChange, comparison: Comparison) -> list[str]:
-    cells = [f"{one.first} − {one.second}"]
+    cells = []
     for pair, summary in ((one.before, comparison.before), (one.after, comparison.after)):
         if pair is not None and pair.verdict in ("better", "worse"):
             cells.append(f"{one.first if pair.verdict == 'better' else one.second} ahead")

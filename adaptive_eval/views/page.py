@@ -115,35 +115,62 @@ def _pages() -> tuple[Environment, Environment]:
 
 def page(template: str, **context: Any) -> str:
     """Return a page; the context may hold texts from outside as they are."""
-    return _pages()[0].get_template(template).render(context)
+    form = {"base": "base.html", "form": "macros.html", "html": True, "contents": []}
+    return _pages()[0].get_template(template).render(context | form)
 
 
 def render_markdown(template: str, **context: Any) -> str:
-    """Return a page as Markdown; its template escapes every name, message and setting."""
-    return _pages()[1].get_template(template).render(context).rstrip("\n") + "\n"
+    """Return a page as Markdown; the macros of its form escape every name, message and setting."""
+    form = {"base": "base.md", "form": "macros.md", "html": False, "contents": []}
+    return _pages()[1].get_template(template).render(context | form).strip("\n") + "\n"
 
 
 def to_markdown(summary: Summary) -> str:
     """Return the report as Markdown."""
-    return render_markdown("report.md", **shared_context(summary))
+    return render_markdown("report.jinja", **_context(summary) | {"verdict": summary.headline})
 
 
-def shared_context(summary: Summary) -> dict[str, Any]:
-    """Return what the report shows, as a page and as Markdown."""
+def to_html(summary: Summary, live: Live | None = None) -> str:
+    """Return the report as one self-contained HTML page, or as the live page."""
+    return page("report.jinja", **_context(summary) | {"live": live})
+
+
+def _context(summary: Summary) -> dict[str, Any]:
+    """Return what the report shows."""
     results, details = summary.results, summary.known
     questions = details.questions or ()
+    pairs, label = shown_pairs(results), distinct_labels((line.model for line in results.models), LABEL)
+    scores = [value for line in results.models for value in (line.low, line.score, line.high)]
+    drawn = (*pairs.shown, *(one.pair for one in summary.open_pairs[:MOST_OPEN]))
+    compared = [pair for pair in drawn if pair.kind != "width"]
+    differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
+    truncated = sum(account.truncated for account in details.models)
     return {
         "summary": summary,
         "results": results,
         "details": details,
+        "label": label,
+        "verdict": headline(results, label) if results.models else summary.headline,
+        "problems": said("run.problems", summary.state, results.models, summary.endpoints, truncated),
         "lines": list(zip(results.models, details.models, strict=True)),
+        "empty": any(account.no_answer for account in details.models),
         "promises": promises(results, details.target, details.together),
         "ties": tied_groups(results),
-        "title": phrases.pairs_title(results),
-        "pairs": shown_pairs(results),
         "most_ties": MOST_TIES,
+        "title": phrases.pairs_title(results),
+        "pairs": pairs,
+        "matrix": pair_matrix(of_kind(results, "pair")),
+        "scores": scale_over(scores),
+        "differences": Scale.around_zero([*differences, results.equivalence]),
+        "open_pairs": summary.open_pairs[:MOST_OPEN],
+        "pair_forecasts": _pair_forecasts(summary),
+        "tallies": _tallies(results),
+        "saving": saving(results),
+        "plots": course_plots(summary),
         "recent": list(zip(summary.times, summary.decisions, strict=True))[-MOST_DECISIONS:],
         "asked": len(questions),
+        "questions": questions[:_QUESTIONS],
+        "histogram": histogram([one.correct for one in questions]),
         "hard": hardest(questions),
         "apart": most_apart(questions),
         "suspects": suspect(questions),
@@ -152,38 +179,6 @@ def shared_context(summary: Summary) -> dict[str, Any]:
         "paper_latex": paper_latex(summary),
         "config": details.meta.get(CONFIG),
     }
-
-
-def to_html(summary: Summary, live: Live | None = None) -> str:
-    """Return the report as one self-contained HTML page, or as the live page."""
-    results, details = summary.results, summary.known
-    questions = details.questions or ()
-    context = shared_context(summary)
-    scores = [value for line in results.models for value in (line.low, line.score, line.high)]
-    drawn = (*context["pairs"].shown, *(one.pair for one in summary.open_pairs[:MOST_OPEN]))
-    compared = [pair for pair in drawn if pair.kind != "width"]
-    differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
-    label = distinct_labels((line.model for line in results.models), LABEL)
-    truncated = sum(account.truncated for account in details.models)
-    return page(
-        "report.html",
-        **context,
-        live=live,
-        label=label,
-        verdict=headline(results, label) if results.models else summary.headline,
-        problems=said("run.problems", summary.state, results.models, summary.endpoints, truncated),
-        empty=any(account.no_answer for account in details.models),
-        scores=scale_over(scores),
-        differences=Scale.around_zero([*differences, results.equivalence]),
-        matrix=pair_matrix(of_kind(results, "pair")),
-        open_pairs=summary.open_pairs[:MOST_OPEN],
-        pair_forecasts=_pair_forecasts(summary),
-        plots=course_plots(summary),
-        saving=saving(results),
-        tallies=_tallies(results),
-        questions=questions[:_QUESTIONS],
-        histogram=histogram([one.correct for one in questions]),
-    )
 
 
 def _pair_forecasts(summary: Summary) -> dict[frozenset[str], PairForecast]:

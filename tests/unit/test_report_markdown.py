@@ -54,9 +54,12 @@ def test_the_sections_answer_in_order(report):
         "Missing and cut-off answers",
         "Cost",
         "Questions",
+        "Where models differ most",
+        "Hardest",
         "Decisions",
         "For a paper",
         "To reproduce",
+        "The config",
     ]
     assert report.splitlines()[2].startswith("**oak is ahead of all others; ")
 
@@ -100,7 +103,7 @@ def test_hostile_names_and_settings_are_inert(tmp_path):
         assert inert(name) in shown
     _assert_rectangular(tokens)
     headings = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
-    assert len(headings) == 11
+    assert len(headings) == 14
 
 
 def _assert_rectangular(tokens):
