@@ -62,7 +62,6 @@ from adaptive_eval.build.session_spec import (
 )
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.run_config import difference
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import Session
@@ -84,16 +83,16 @@ from adaptive_eval.interop.inspect_task import inspect_rows
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES
 from adaptive_eval.options.scorers import CodeScorerConfig
-from adaptive_eval.options.section import IN_INSPECT, PYTHON
+from adaptive_eval.options.section import IN_INSPECT, INSPECT, LM_EVAL, PYTHON
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.tasks.load import FewShot, load_task
-from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
+from adaptive_eval.tasks.load import load_task
+from adaptive_eval.tasks.sources import LOADERS
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import Question
 from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.verdicts import repeat_notices
@@ -376,36 +375,8 @@ def load_task_of(
     config: RunConfig, task: TaskConfig, check_target: Callable[[Question], str | None] | None = None
 ) -> Task:
     """Load the data of one task of a config."""
-    return load_task(
-        task.name,
-        config.dataset_source(task),
-        base=config.base_dir,
-        split=task.split,
-        subset=task.subset,
-        revision=task.revision,
-        target_pattern=task.target_pattern,
-        skip_duplicates=task.duplicates == "skip",
-        keep=task.filter,
-        few_shot=_few_shot(task),
-        shuffle_options=task.shuffle_options,
-        prompt=task.prompt,
-        fields=task.fields,
-        media=task.media,
-        tools=task.tools,
-        image_tokens=task.image_tokens,
-        json_target=task.scorer.kind in ("json", "tool_calls"),
-        system=task.system,
-        limit=task.limit,
-        shuffle=task.shuffle_seed(config.seed),
-        check_target=check_target,
-    )
-
-
-def _few_shot(task: TaskConfig) -> FewShot | None:
-    section = task.few_shot
-    if section is None:
-        return None
-    return FewShot(section.count, PromptTemplate.parse(section.answer), section.dataset, section.split)
+    source = config.dataset_source(task)
+    return load_task(task, source, config.base_dir, seed=config.seed, check_target=check_target)
 
 
 def names_functions(config: RunConfig) -> bool:

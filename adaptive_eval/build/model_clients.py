@@ -30,7 +30,6 @@ from adaptive_eval.engine.limits import (
     BatchRounds,
     ConcurrencyLimit,
     FixedConcurrency,
-    RateLimit,
     ServerLimits,
 )
 from adaptive_eval.engine.model_client import ModelClient
@@ -38,7 +37,7 @@ from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solver, Solvers
 from adaptive_eval.errors import UsageError, UserCodeError
-from adaptive_eval.options.limit_options import RateLimitConfig, SharedLimits
+from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.section import IN_LITELLM, MIMIC, PYTHON
 from adaptive_eval.scoring.scorer import asked_times
@@ -113,7 +112,7 @@ def model_clients_of(
             policy,
             requeues=retry.requeue,
             samples=samples.get(model.name, 1),
-            rate=_rate(model.rate_limit),
+            rate=model.rate_limit or RateLimit(),
             prompt_tokens=prompt_bound,
             answer_tokens=model.sampling.token_limit or 0,
             solvers=solvers,
@@ -148,7 +147,7 @@ def limits_of(server: SharedLimits) -> ServerLimits:
     if server.concurrency is not None:
         written = server.concurrency
         limit = AdaptiveConcurrency(AUTO_CONCURRENCY) if written == "auto" else FixedConcurrency(written)
-    return ServerLimits(limit, _rate(server.rate_limit))
+    return ServerLimits(limit, server.rate_limit or RateLimit())
 
 
 def prompt_bound(messages: Sequence[Message]) -> int:
@@ -187,12 +186,6 @@ def _endpoint(
         assert mimic_url is not None
         address = mimic_url
     return endpoint_at(model, address, run, notes)
-
-
-def _rate(limit: RateLimitConfig | None) -> RateLimit:
-    if limit is None:
-        return RateLimit()
-    return RateLimit(limit.requests_per_minute, limit.tokens_per_minute)
 
 
 def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | None = None) -> OpenAIEndpoint:

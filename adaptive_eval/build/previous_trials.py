@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from adaptive_eval.build.rubrics import stored_thresholds
 from adaptive_eval.config.run_config import difference
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED
 from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns

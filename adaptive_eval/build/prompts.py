@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.endpoints.function import Answerer, content_taken
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_task import SampleMessage
 from adaptive_eval.options.mistakes import not_accepted
 from adaptive_eval.options.scorers import ScorerConfig
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.task import Task, target_option
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import GIVEN, Conversation, Message, Question, TrialRequest

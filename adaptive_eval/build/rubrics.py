@@ -9,9 +9,9 @@ from typing import Any
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import difference
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import RunFileError, RunMismatch, UsageError
 from adaptive_eval.options.rubric_options import RubricConfig
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Signal

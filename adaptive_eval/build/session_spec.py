@@ -11,11 +11,11 @@ from typing import Final
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import MOST_SAMPLES, ModelConfig
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.options.decisions import DEFAULT_PASSES, Decisions
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import estimated_tokens
 

@@ -135,7 +135,8 @@ def _as_json(config_file: Path, overrides: tuple[str, ...], offline: bool, probe
 
 def unpinned(config: RunConfig) -> Iterator[Coded]:
     """Warn once of all tasks whose dataset may have other questions in a later run."""
-    from adaptive_eval.tasks.sources import LM_EVAL, is_pinned
+    from adaptive_eval.options.section import LM_EVAL
+    from adaptive_eval.tasks.sources import is_pinned
 
     tasks = [task for task in config.tasks if not is_pinned(task.dataset, task.revision)]
     if tasks:

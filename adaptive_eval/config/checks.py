@@ -8,10 +8,9 @@ from typing import Any
 
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.run_config import RunConfig
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.mimic.mimic_spec import like_problems
 from adaptive_eval.options.decisions import conflicts
-from adaptive_eval.options.limit_options import BudgetSpec, RateLimitConfig
+from adaptive_eval.options.limit_options import BudgetSpec, RateLimit
 from adaptive_eval.options.mistakes import (
     Found,
     Place,
@@ -28,6 +27,7 @@ from adaptive_eval.options.mistakes import (
 )
 from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
@@ -113,7 +113,7 @@ def _servers(config: RunConfig) -> Found:
                 yield from _room(model, server.rate_limit, (*here, "rate_limit"))
 
 
-def _room(model: ModelConfig, limit: RateLimitConfig | None, place: Place) -> Found:
+def _room(model: ModelConfig, limit: RateLimit | None, place: Place) -> Found:
     """Yield what keeps a limit of tokens from being held for `model`."""
     tokens = None if limit is None else limit.tokens_per_minute
     longest, place = model.sampling.token_limit, (*place, "tokens_per_minute")

@@ -11,7 +11,7 @@ from adaptive_eval.options.limit_options import (
     BudgetSpec,
     Concurrency,
     Price,
-    RateLimitConfig,
+    RateLimit,
     SharedLimits,
     auto_or_up_to,
 )
@@ -175,7 +175,7 @@ class ModelConfig(Section):
     timeout: TimeoutConfig = Field(
         default_factory=TimeoutConfig, description="Time after which a request is cancelled."
     )
-    rate_limit: RateLimitConfig | None = Field(
+    rate_limit: RateLimit | None = Field(
         default=None, description="Requests and tokens a minute, over all its servers."
     )
     price: Price | None = Field(default=None, description="USD per million tokens.")

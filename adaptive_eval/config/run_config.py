@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.mimic.mimic_spec import (
     LatencySpec,
     MimicSpec,
@@ -25,6 +24,7 @@ from adaptive_eval.options.limit_options import RunBudget, ServerConfig
 from adaptive_eval.options.mistakes import shown
 from adaptive_eval.options.request_options import OnConfig, RetryConfig
 from adaptive_eval.options.section import EnvName, Label, RunName, Seconds, Section
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.sources import is_file_source
 
 

@@ -8,17 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from adaptive_eval.errors import EndpointError
+from adaptive_eval.options.limit_options import RateLimit
 
 MINUTE = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """Requests and tokens allowed in a minute; None is no limit."""
-
-    # requests; tokens of prompts and answers together
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
 
 
 class SlidingWindow:

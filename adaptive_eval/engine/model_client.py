@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.limits import ConcurrencyLimit, RateLimit
+from adaptive_eval.engine.limits import ConcurrencyLimit
 from adaptive_eval.engine.pool import Pool
 from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Message
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.health import HealthMonitor, Presence
-from adaptive_eval.engine.limits import RateLimit, Rates, Server
+from adaptive_eval.engine.limits import Rates, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Completion
 
 

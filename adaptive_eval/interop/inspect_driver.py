@@ -29,8 +29,7 @@ from adaptive_eval.errors import (
     first_line,
 )
 from adaptive_eval.interop.inspect_task import SampleCompletion, SampleMessage, load_inspect_task, sample_id
-from adaptive_eval.options.section import IN_INSPECT
-from adaptive_eval.tasks.sources import INSPECT
+from adaptive_eval.options.section import IN_INSPECT, INSPECT
 from adaptive_eval.trial import Completion, Message, Usage
 
 LOGS = "inspect"

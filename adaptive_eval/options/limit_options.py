@@ -126,7 +126,8 @@ Concurrency: TypeAlias = Annotated[int | Literal["auto"], auto_or_up_to(10_000)]
 """A number of requests in flight."""
 
 
-class RateLimitConfig(Section):
+@record
+class RateLimit(Record):
     """Requests and tokens allowed in every minute."""
 
     requests_per_minute: Count | None = Field(default=None, description="Requests a minute.")
@@ -141,7 +142,7 @@ class SharedLimits(Section):
     concurrency: Concurrency | None = Field(
         default=None, description="Requests in flight there at once, of all models."
     )
-    rate_limit: RateLimitConfig | None = Field(
+    rate_limit: RateLimit | None = Field(
         default=None, description="Requests and tokens a minute at this server, of all models."
     )
 

@@ -81,8 +81,8 @@ IN_INSPECT = "inspect"
 IN_LITELLM = "litellm"
 """The word for a model that LiteLLM's library reaches by its id, in a model's `endpoints`."""
 
-PYTHON = "python:"
-"""Begins the name of a function in a model's `endpoints`."""
+PYTHON, HUB, INSPECT, LM_EVAL = "python:", "hf:", "inspect:", "lm_eval:"
+"""Prefixes of datasets that are no file; the first one also begins a function in a model's `endpoints`."""
 
 _API_VERSION = re.compile(r"api-version=[\w.-]+", re.ASCII)  # Azure
 _FUNCTION = re.compile(r"python:([\w.]+|[^:]+\.py):\w+")

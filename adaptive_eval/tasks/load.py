@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.tasks.messages import Medium, MessagesTemplate, Unreadable, read_tools
+from adaptive_eval.options.task_options import FewShotConfig, Medium, TaskConfig
+from adaptive_eval.tasks.messages import MessagesTemplate, Unreadable, read_tools
 from adaptive_eval.tasks.questions import CONVERSATION, Columns, QuestionReader
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.tasks.sources import is_file_source, read_source
 from adaptive_eval.tasks.task import Task, split_system, target_option
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
-from adaptive_eval.trial import IMAGE_TOKENS, Message, Question
+from adaptive_eval.trial import Message, Question
 
 MOST_SHOWN = 20
 """Problems that one message lists; the rest is counted."""
@@ -27,83 +27,48 @@ MOST_ALIKE = 4
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
-@dataclass(frozen=True)
-class FewShot:
-    """Worked examples."""
-
-    count: int  # how many
-    # what the assistant is shown to have said; it may ask for every field, the target included
-    answer: PromptTemplate
-    # where they come from; None for the first questions of the task's own dataset
-    dataset: str | None = None
-    split: str = "train"  # of a Hugging Face dataset
-
-
 def load_task(
-    name: str,
-    path: str | Path,
-    *,
-    prompt: str | Sequence[Any] = "{input}",
-    fields: Columns | None = None,
-    media: Mapping[str, Medium] | None = None,
-    tools: str | Sequence[Any] = (),
-    image_tokens: int = IMAGE_TOKENS,
-    json_target: bool = False,
-    system: str | None = None,
-    limit: int | None = None,
-    shuffle: int | None = None,
-    check_target: Callable[[Question], str | None] | None = None,
+    section: TaskConfig,
+    source: str,
     base: Path | None = None,
-    split: str = "test",
-    subset: str | tuple[str, ...] | None = None,
-    revision: str | None = None,
-    target_pattern: str | None = None,
-    skip_duplicates: bool = False,
-    keep: Mapping[str, Sequence[str]] | None = None,
-    few_shot: FewShot | None = None,
-    shuffle_options: bool = False,
+    *,
+    seed: int = 0,
+    check_target: Callable[[Question], str | None] | None = None,
 ) -> Task:
     r"""Load a task from a file, the Hugging Face hub or a function.
+
+    `source` is its dataset, a file with its whole path; `base` is the folder of the config, `seed` that of
+    the run.
 
     Examples
     --------
     >>> import tempfile
+    >>> fields = {"input": "question", "target": "answer"}
+    >>> section = TaskConfig(name="sums", dataset="sums.jsonl", fields=fields, scorer="numeric")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "sums.jsonl")
-    ...     _ = file.write_text('{"id": "a", "question": "2 + 2?", "answer": 4}\n')
-    ...     task = load_task("sums", file, fields={"input": "question", "target": "answer"})
+    ...     _ = file.write_text('{"id": "a", "question": "2 + 2?", "answer": 4}
+    ')
+    ...     task = load_task(section, str(file))
     >>> task.questions[0].target
     '4'
     """
-    template: PromptTemplate | MessagesTemplate
-    if isinstance(prompt, str) and not media:
-        template = PromptTemplate.parse(prompt)
-    else:
-        try:
-            template = MessagesTemplate.read(prompt, tuple(media or ()), base or Path())
-        except Unreadable as error:
-            raise DatasetError(f"the prompt {error}") from None
-    columns = fields or {}
+    template, columns, few = _template(section, base), section.fields, section.few_shot
     given = CONVERSATION in columns
-    is_file = is_file_source(str(path))
-    place = None if is_file else base
+    is_file = is_file_source(source)
     file = read_source(
-        str(path), place, split=split, subset=subset, revision=revision, media=_columns_of(media, columns)
+        source,
+        None if is_file else base,
+        split=section.split,
+        subset=section.subset,
+        revision=section.revision,
+        media=_columns_of(section.media, columns),
     )
-    rows, about_rows = kept(file.rows, keep or {})
-    shown_too = () if few_shot is None else few_shot.answer.fields
-    wanted = (*(() if given else template.fields), *shown_too)
-    reader = QuestionReader(
-        name,
-        columns,
-        tuple(dict.fromkeys(wanted)),
-        target_pattern,
-        skip_duplicates=skip_duplicates,
-        media=media or {},
-        tools=tools if isinstance(tools, str) else None,
-        json_target=json_target,
-        folder=Path(path).expanduser().parent if is_file else None,
-    )
+    rows, about_rows = kept(file.rows, section.filter)
+    answer = PromptTemplate.parse("" if few is None else few.answer)
+    wanted = (*(() if given else template.fields), *answer.fields)
+    folder = Path(source).expanduser().parent if is_file else None
+    reader = QuestionReader(section, tuple(dict.fromkeys(wanted)), folder)
     found = reader.read(rows) if rows else []
     problems = [*file.problems, *about_rows, *reader.problems]
     about_prompt = None if given else template_problem(template.fields, columns)
@@ -111,57 +76,68 @@ def load_task(
         problems.append((0, about_prompt))
     if check_target is not None:
         problems += _faults((row.line, check_target(question)) for row, question in found)
-    if shuffle_options:
+    if section.shuffle_options:
         problems += [(row.line, words) for row, question in found if (words := _unshufflable(question))]
     if problems:
-        raise DatasetError(_message(str(path), problems))
-    ordered = _selected([question for _, question in found], None, shuffle)
+        raise DatasetError(_message(source, problems))
+    ordered = _shuffled([question for _, question in found], section.shuffle_seed(seed))
     examples: tuple[Message, ...] = ()
-    if few_shot is not None:
-        if few_shot.dataset is None:
-            shown, ordered = _split_off(ordered, few_shot.count, str(path))
+    if few is not None:
+        plain = Task(section.name, (), template)
+        if few.dataset is None:
+            shown, ordered = _split_off(ordered, few.count, source)
             if not ordered:
                 raise DatasetError(
-                    f"{path}: all {len(shown)} questions are worked examples; none is left to ask"
+                    f"{source}: all {len(shown)} questions are worked examples; none is left to ask"
                 )
         else:
-            where = str((base or Path()) / few_shot.dataset) if is_file_source(few_shot.dataset) else None
-            source = few_shot.dataset if where is None else where
-            others = load_task(
-                name,
-                source,
-                prompt=prompt,
-                fields=fields,
-                media=media,
-                json_target=json_target,
-                base=base,
-                split=few_shot.split,
-                subset=subset,
-                revision=revision if source == str(path) else None,
-                target_pattern=target_pattern,
-                skip_duplicates=skip_duplicates,
-            )
-            plain = Task(name, (), template)
-            asked = {plain.render(question) for question in ordered[:limit]}
-            unseen = [question for question in others.questions if plain.render(question) not in asked]
-            shown, _ = _split_off(unseen, few_shot.count, f"{source}, without the questions that are asked")
-        examples = _worked(Task(name, (), template), shown, few_shot.answer)
+            unseen, where = _unseen(section, few, source, base, plain, ordered[: section.limit])
+            shown, _ = _split_off(unseen, few.count, f"{where}, without the questions that are asked")
+        examples = _worked(plain, shown, answer)
     return Task(
-        name,
-        ordered[:limit],
+        section.name,
+        ordered[: section.limit],
         template,
-        system,
-        source=str(path),
+        section.system,
+        source=source,
         examples=examples,
-        shuffles_options=shuffle_options,
-        tools=() if isinstance(tools, str) else tuple(read_tools(tools)),
-        image_tokens=image_tokens,
+        shuffles_options=section.shuffle_options,
+        tools=() if isinstance(section.tools, str) else tuple(read_tools(section.tools)),
+        image_tokens=section.image_tokens,
     )
 
 
-def _columns_of(media: Mapping[str, Medium] | None, columns: Columns) -> frozenset[str]:
+def _template(section: TaskConfig, base: Path | None) -> PromptTemplate | MessagesTemplate:
+    if isinstance(section.prompt, str) and not section.media:
+        return PromptTemplate.parse(section.prompt)
+    try:
+        return MessagesTemplate.read(section.prompt, tuple(section.media), base or Path())
+    except Unreadable as error:
+        raise DatasetError(f"the prompt {error}") from None
+
+
+def _unseen(
+    section: TaskConfig,
+    few: FewShotConfig,
+    source: str,
+    base: Path | None,
+    plain: Task,
+    ordered: Sequence[Question],
+) -> tuple[list[Question], str]:
+    """Return the questions of another dataset that are not asked, and where it is."""
+    assert few.dataset is not None
+    where = str((base or Path()) / few.dataset) if is_file_source(few.dataset) else few.dataset
+    revision = section.revision if where == source else None
+    only_read: dict[str, Any] = {"few_shot": None, "filter": {}, "tools": (), "limit": None, "shuffle": False}
+    changes = {**only_read, "shuffle_options": False, "split": few.split, "revision": revision}
+    others = load_task(section.model_copy(update=changes), where, base)
+    asked = {plain.render(question) for question in ordered}
+    return [question for question in others.questions if plain.render(question) not in asked], where
+
+
+def _columns_of(media: Mapping[str, Medium], columns: Columns) -> frozenset[str]:
     """Return the columns whose bytes are images or sounds."""
-    return frozenset(str(columns.get(name, name)) for name in media or ())
+    return frozenset(str(columns.get(name, name)) for name in media)
 
 
 def _worked(task: Task, questions: Sequence[Question], answer: PromptTemplate) -> tuple[Message, ...]:
@@ -223,12 +199,12 @@ def _unshufflable(question: Question) -> str | None:
     return None
 
 
-def _selected(questions: Sequence[Question], limit: int | None, shuffle: int | None) -> tuple[Question, ...]:
-    if shuffle is not None:
+def _shuffled(questions: Sequence[Question], seed: int | None) -> tuple[Question, ...]:
+    if seed is not None:
         questions = sorted(
-            questions, key=lambda question: hashlib.sha256(f"{shuffle}:{question.id}".encode()).digest()
+            questions, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest()
         )
-    return tuple(questions[:limit])
+    return tuple(questions)
 
 
 def _message(source: str, problems: Sequence[tuple[int, str]]) -> str:

@@ -8,13 +8,12 @@ from binascii import Error
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from adaptive_eval.options.task_options import Medium
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import Message
-
-Medium: TypeAlias = Literal["image", "audio"]
 
 LARGEST = 20 * 2**20
 """Bytes of one image or sound; servers take no larger ones."""

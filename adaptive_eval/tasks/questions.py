@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from adaptive_eval.tasks.messages import Medium, Unreadable, media_parts, read_messages, read_tools
+from adaptive_eval.options.task_options import TaskConfig
+from adaptive_eval.tasks.messages import Unreadable, media_parts, read_messages, read_tools
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.trial import GIVEN, Question
 
@@ -39,19 +40,16 @@ MAY_BE_EMPTY = "?"
 
 _LONGEST_ID = 200
 
+_JSON_TARGETS = ("json", "tool_calls")
+"""Scorers whose target may be an object or a list, which becomes its JSON text."""
+
 
 @dataclass
 class QuestionReader:
     """Turns rows into questions and collects everything that is wrong with them."""
 
-    task: str  # the task's name
-    columns: Columns  # what the config maps, without defaults
+    section: TaskConfig
     wanted: tuple[str, ...]  # fields that the prompt asks for
-    target_pattern: str | None = None  # finds the target in its column; the last match counts
-    skip_duplicates: bool = False  # ask a row that appears twice once; else it is a problem
-    media: Mapping[str, Medium] = field(default_factory=dict)  # fields that are images or sounds
-    tools: str | None = None  # column of a question's own tools
-    json_target: bool = False  # whether a target may be an object or a list, which becomes its JSON text
     folder: Path | None = None  # where the files of a row are looked for; None: it can name none
     problems: list[tuple[int, str]] = field(default_factory=list)
 
@@ -66,7 +64,7 @@ class QuestionReader:
             question = self._question(row, names)
             if question is None:
                 continue
-            if question.id in line_of and self.skip_duplicates:
+            if question.id in line_of and self.section.duplicates == "skip":
                 continue
             if question.id in line_of:
                 first = line_of[question.id]
@@ -82,11 +80,12 @@ class QuestionReader:
     def _names(self, rows: Sequence[Row]) -> dict[str, str | tuple[str, ...]] | None:
         """Return the columns in use, or None when the dataset lacks one altogether."""
         present = dict.fromkeys(name for row in rows for name in row.values)
-        names: dict[str, str | tuple[str, ...]] = {**{name: name for name in self.media}, **self.columns}
-        if self.tools is not None:
-            names[TOOLS_GIVEN] = self.tools
+        names: dict[str, str | tuple[str, ...]] = {name: name for name in self.section.media}
+        names |= self.section.fields
+        if isinstance(self.section.tools, str):
+            names[TOOLS_GIVEN] = self.section.tools
         for name, column in DEFAULT_FIELDS.items():
-            is_needed = name == "target" or (name == "input" and CONVERSATION not in self.columns)
+            is_needed = name == "target" or (name == "input" and CONVERSATION not in self.section.fields)
             if is_needed or column in present:
                 names.setdefault(name, column)
         complete = True
@@ -109,6 +108,7 @@ class QuestionReader:
 
     def _question(self, row: Row, names: Mapping[str, str | tuple[str, ...]]) -> Question | None:
         values: dict[str, Any] = dict(row.values)
+        media, json_target = self.section.media, self.section.scorer.kind in _JSON_TARGETS
         choices: tuple[str, ...] = ()
         labels: Sequence[str] = ()
         wrong: list[str] = []
@@ -120,12 +120,12 @@ class QuestionReader:
                     values[name] = option_lines(choices)
                 elif name == CONVERSATION:
                     values[GIVEN] = _conversation(_get(row.values, column), column, self.folder)
-                elif name in self.media:
+                elif name in media:
                     value = _get(row.values, column) if _has(row.values, str(column)) else None
-                    values[name] = media_parts(value, self.media[name], self.folder)
+                    values[name] = media_parts(value, media[name], self.folder)
                 elif name == TOOLS_GIVEN:
                     values[name] = read_tools(_get(row.values, column))
-                elif name == "target" and self.json_target and not _is_plain(_get(row.values, column)):
+                elif name == "target" and json_target and not _is_plain(_get(row.values, column)):
                     values[name] = json.dumps(_get(row.values, column), ensure_ascii=False)
                 elif isinstance(column, str) and column != (bare := _bare(row.values, column)):
                     value = _get(row.values, bare)
@@ -134,8 +134,8 @@ class QuestionReader:
                     values[name] = _text(_get(row.values, column), column, lines=name not in DEFAULT_FIELDS)
             except Unreadable as error:
                 wrong.append(str(error))
-        if self.target_pattern is not None and "target" in values:
-            found = re.findall(self.target_pattern, values["target"])
+        if self.section.target_pattern is not None and "target" in values:
+            found = re.findall(self.section.target_pattern, values["target"])
             if found:
                 values["target"] = found[-1]
             else:
@@ -150,7 +150,7 @@ class QuestionReader:
             return None
         if values["target"] in labels:
             values["target"] = LETTERS[labels.index(values["target"])]
-        return Question(self.task, identity, values["target"], values, choices)
+        return Question(self.section.name, identity, values["target"], values, choices)
 
 
 def option_lines(choices: Sequence[str]) -> str:

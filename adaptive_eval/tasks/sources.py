@@ -22,10 +22,8 @@ from urllib.request import getproxies
 
 from adaptive_eval.errors import DatasetError, first_line
 from adaptive_eval.library import library
+from adaptive_eval.options.section import HUB, INSPECT, LM_EVAL, PYTHON
 from adaptive_eval.tasks.rows import Row, RowFile, read_rows
-
-HUB, PYTHON, INSPECT, LM_EVAL = "hf:", "python:", "inspect:", "lm_eval:"
-"""Prefixes of datasets that are no file."""
 
 EXECUTABLE = (PYTHON, INSPECT, LM_EVAL)
 """Prefixes of datasets whose rows code gives."""

@@ -33,8 +33,8 @@ from test_packages_of_rules import ENTRY_POINTS, EXAMPLE
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.short_forms import PROVIDERS
-from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.views.notifications import Notice
 

@@ -13,11 +13,12 @@ from owned_clock import OwnedClock
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.limits import FixedConcurrency, RateLimit, ServerLimits
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialRequest, Usage
 
 Journal = list[tuple[Any, ...]]

@@ -12,10 +12,11 @@ from scripted import JournalRecorder, Prompts, ScriptedEndpoint, VirtualCommitte
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.attempts import InProcess
-from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, RateLimit, ServerLimits
+from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Score, Usage
 
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from owned_runs import elapsed, run
 from scripted import Scene, ScriptedEndpoint, broken, vanished
 
-from adaptive_eval.engine.limits import FixedConcurrency, RateLimit, ServerLimits
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Usage
 
 SHARED = "http://shared/v1"

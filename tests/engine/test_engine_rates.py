@@ -5,7 +5,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_eval.engine.limits import MINUTE, RateLimit, Rates, SlidingWindow
+from adaptive_eval.engine.limits import MINUTE, Rates, SlidingWindow
+from adaptive_eval.options.limit_options import RateLimit
 
 
 @settings(max_examples=200)

@@ -14,10 +14,11 @@ from scripted import Scene, ScriptedController, ScriptedEndpoint, busy
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
-from adaptive_eval.engine.limits import FixedConcurrency, RateLimit, ServerLimits
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Message, TrialKey, TrialRequest, Usage
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 from mimic_runs import ARITHMETIC, command, mimic_config, run_config
+from task_files import load_task
 
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.tasks.load import load_task
 
 pytest.importorskip("math_verify")
 pytest.importorskip("pebble")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from task_files import load_task
 
 from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.verifier import VerifierScorer
-from adaptive_eval.tasks.load import load_task
 from adaptive_eval.trial import Completion
 
 SERVER = {"endpoint": "http://nowhere.invalid/v1", "model": "any"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from task_files import load_task
 
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.scoring.choice import ChoiceScorer
-from adaptive_eval.tasks.load import load_task
 from adaptive_eval.trial import Message
 
 ROWS = [

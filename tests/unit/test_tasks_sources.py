@@ -9,14 +9,13 @@ import json
 import sys
 
 import pytest
+from task_files import load_task
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.tasks.load import FewShot, load_task
 from adaptive_eval.tasks.sources import read_source
 from adaptive_eval.tasks.task import shuffled
-from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import Message, Question
 
 ROWS = [
@@ -63,7 +62,7 @@ def test_an_image_column_becomes_the_parts_of_a_message(tmp_path):
     image = {"bytes": b"\xff\xd8\xff rest", "path": "a.jpg"}
     rows = [{"id": "1", "input": "what?", "target": "x", "picture": image}]
     file = parquet(tmp_path / "rows.parquet", rows)
-    task = load_task("t", file, media={"picture": "image"})
+    task = load_task("t", file, images="picture")
     picture, text = task.render(task.questions[0])[0].sent["content"]
     assert picture["image_url"]["url"] == "data:image/jpeg;base64,/9j/IHJlc3Q="
     assert text["text"] == "what?"
@@ -76,8 +75,8 @@ def test_an_image_column_of_the_hub_needs_no_decoder(tmp_path):
     picture = {"bytes": b"\x89PNG\r\n\x1a\n rest", "path": "a.png"}
     saved = datasets.Dataset.from_list([{**row, "picture": picture}]).cast_column("picture", datasets.Image())
     saved.save_to_disk(tmp_path / "saved")
-    for name, media in (("picture", {"picture": "image"}), ("plain", {})):
-        task = load_task(name, f"hf:{tmp_path / 'saved'}", media=media)
+    for name, media in (("picture", ("picture",)), ("plain", ())):
+        task = load_task(name, f"hf:{tmp_path / 'saved'}", images=media)
         assert len(task.render(task.questions[0])[0].media) == len(media)
 
 
@@ -124,13 +123,13 @@ def test_a_function_gives_rows(tmp_path, monkeypatch):
 
 def test_worked_examples_follow_the_system_message_of_the_prompt(file):
     prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Q: {input}"}]
-    task = load_task("t", file, prompt=prompt, few_shot=FewShot(2, PromptTemplate.parse("It is {target}.")))
+    task = load_task("t", file, prompt=prompt, few_shot={"count": 2, "answer": "It is {target}."})
     roles = [message.role for message in task.render(task.questions[0])]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
 
 
 def test_worked_examples_from_the_dataset_are_not_asked(file):
-    few = FewShot(2, PromptTemplate.parse("It is {target}."))
+    few = {"count": 2, "answer": "It is {target}."}
     task = load_task("t", file, prompt="Q: {input}", few_shot=few, system="Be brief.")
     assert ids(task) == ["c"]
     assert task.render(task.questions[0]) == (

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from adaptive_eval.options.limit_options import BudgetSpec
 from adaptive_eval.options.rubric_options import RubricConfig, by_schema
 from adaptive_eval.options.scorers import ScorerConfig
-from adaptive_eval.options.section import Count, Label, Section, by_kind
-from adaptive_eval.tasks.messages import Medium
-from adaptive_eval.tasks.sources import INSPECT, LM_EVAL
+from adaptive_eval.options.section import INSPECT, LM_EVAL, Count, Label, Section, by_kind
 from adaptive_eval.trial import IMAGE_TOKENS
+
+Medium: TypeAlias = Literal["image", "audio"]
 
 
 def _column(value: Any) -> Any:
