@@ -232,6 +232,7 @@ SHOWN_BY_A_VALUE = (
 def cli_page() -> str:
     """Return the reference of the commands."""
     parts = [CLI_HEAD]
+    told: dict[str, str] = {}
     context = click.Context(cli)
     for name in COMMANDS:
         command = cli.get_command(context, name)
@@ -243,10 +244,21 @@ def cli_page() -> str:
         usage = f"adaptive-eval {name}{' [OPTIONS]' if options else ''}{f' {arguments}' if arguments else ''}"
         parts.append(f"## {name}\n\n```text\n{usage}\n```\n\n{_prose(command.help or '')}\n")
         if options:
-            parts.append(
-                "".join(f"- {_option(one)}: {_cell(one.help or '')}{_default(one)}\n" for one in options)
-            )
+            parts.append(_options(name, options, told))
     return "\n".join(parts)
+
+
+def _options(name: str, options: Sequence[click.Option], told: dict[str, str]) -> str:
+    """Return the options of a command; those that an earlier one has explained are only named."""
+    lines, same = [], {}
+    for one in options:
+        line = f"- {_option(one)}: {_cell(one.help or '')}{_default(one)}\n"
+        if told.setdefault(line, name) == name:
+            lines.append(line)
+        else:
+            same.setdefault(told[line], []).append(_option(one))
+    lines += [f"- {', '.join(names)}: as in [{other}](#{other}).\n" for other, names in same.items()]
+    return "".join(lines)
 
 
 def _written(value: Mapping[str, Any], default: Any) -> Any:
