@@ -170,8 +170,8 @@ def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool)
 
 def _text(reader: RunReader, form: str) -> str:
     from adaptive_eval.interop.hub import model_card
-    from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
     from adaptive_eval.views.reading import summarise
+    from adaptive_eval.views.score_tables import paper_latex, paper_markdown
 
     write = {"model-card": model_card, "latex": paper_latex, "markdown": paper_markdown}[form]
     return write(summarise(reader)).removesuffix("\n") + "\n"

@@ -45,7 +45,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
     if leaderboard or len(run) > 2 or any(map(holds_runs, run)):
         from adaptive_eval.build.describe import report_targets
-        from adaptive_eval.views.site import runs_in, write_leaderboard
+        from adaptive_eval.views.files import runs_in, write_leaderboard
 
         site = Path("leaderboard") if output is None else output
         click.echo(

@@ -70,7 +70,7 @@ def command(
     from adaptive_eval.run.rescoring import rescore, stored_scoring
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.store.writer import RunWriter
-    from adaptive_eval.views.rankings import ranking_table, rankings_data
+    from adaptive_eval.views.score_tables import ranking_table, rankings_data
 
     specs = _specs(rubrics, scorer, name)
     with RunReader(run) as reader, ExitStack() as stack:

@@ -13,10 +13,9 @@ from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.views.files import write_files
 from adaptive_eval.views.numbers import NOTHING, fixed, interval, signed, trimmed
 from adaptive_eval.views.page import page, render_markdown
-from adaptive_eval.views.phrases import pair_words, score_decimals
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Scale
-from adaptive_eval.views.sentences import said, say
+from adaptive_eval.views.sentences import pair_words, said, say, score_decimals
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import RankColumn, flipped, rank_column
 

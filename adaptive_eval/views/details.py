@@ -195,3 +195,28 @@ def _course(reader: RunReader, results: Results) -> list[Moment]:
     course = Course(results)
     course.catch_up(reader)
     return course.moments
+
+
+_SHORT = 200  # characters of a setting that fits a line
+
+
+def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the settings that fit a line and say anything, versions one by one, in alphabetical order."""
+    empty = ("", "[]", "{}")
+    shown = {
+        key: value for key, value in meta.items() if key not in (NAME, STARTED_AT) and value not in empty
+    }
+    versions = _versions(shown.pop("versions", ""))
+    short = {key: value for key, value in shown.items() if len(value) <= _SHORT and "\n" not in value}
+    return sorted({**short, **versions}.items())
+
+
+def _versions(text: str) -> dict[str, str]:
+    """Return the stored versions, each as a setting."""
+    try:
+        stored = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(stored, dict):
+        return {}
+    return {f"version of {name}": str(version) for name, version in stored.items()}

@@ -18,13 +18,11 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from adaptive_eval.core.results import PairForecast, Results
-from adaptive_eval.views import phrases
 from adaptive_eval.views.accounts import hardest, most_apart, suspect
-from adaptive_eval.views.details import CONFIG
+from adaptive_eval.views.details import CONFIG, settings
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, inert, md
 from adaptive_eval.views.numbers import NOTHING
-from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.views.plots import (
     MOST_DECISIONS,
     MOST_TIES,
@@ -35,8 +33,8 @@ from adaptive_eval.views.plots import (
     scale_over,
     shown_pairs,
 )
-from adaptive_eval.views.rankings import ranking_rows
-from adaptive_eval.views.sentences import TEMPLATES, environment, promises, public, said
+from adaptive_eval.views.score_tables import paper_latex, paper_markdown, ranking_rows
+from adaptive_eval.views.sentences import TEMPLATES, environment, pairs_title, promises, said
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import of_kind, saving, tied_groups
 
@@ -101,7 +99,7 @@ def _pages() -> tuple[Environment, Environment]:
     words: dict[str, Any] = {"md": md, "fenced": fenced, "grouped": "{:,}".format, "live": None, "label": {}}
     plain = environment()
     plain.filters |= {"md": md, "unordered": frozenset}
-    plain.globals |= public(phrases) | words
+    plain.globals |= words | {"settings": settings}
     plain.globals |= {
         "style": style,
         "style_source": style_source,
@@ -157,7 +155,7 @@ def _context(summary: Summary) -> dict[str, Any]:
         "promises": promises(results, details.target, details.together),
         "ties": tied_groups(results),
         "most_ties": MOST_TIES,
-        "title": phrases.pairs_title(results),
+        "title": pairs_title(results),
         "pairs": pairs,
         "matrix": pair_matrix(of_kind(results, "pair")),
         "scores": scale_over(scores),

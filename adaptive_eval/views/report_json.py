@@ -22,7 +22,7 @@ from adaptive_eval.core.results import to_json as results_to_json
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.views.plain_data import json_lines, json_text, picked
 from adaptive_eval.views.plots import shown_pairs
-from adaptive_eval.views.rankings import rankings_data
+from adaptive_eval.views.score_tables import rankings_data
 from adaptive_eval.views.sentences import describe, note_words, promises
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import fixed_length, saving, tied_groups, verdict_words

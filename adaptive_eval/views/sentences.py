@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import Decision, ModelResult, Results, StopVerdict
+from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict, TaskResult
 from adaptive_eval.errors import SessionError
+from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views import budgets, numbers, verdicts
 from adaptive_eval.views.inert import inert
+from adaptive_eval.views.numbers import NOTHING, count, decimals_for, fixed, interval, signed, trimmed
+from adaptive_eval.views.verdicts import is_single, state_word, verdict_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -26,13 +30,13 @@ def environment() -> Environment:
     made = Environment(  # noqa: S701 - pages are made by an overlay that escapes
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for module in (numbers, verdicts, budgets):
-        made.globals.update(public(module))
-    made.globals.update(app_version=__version__, inert=inert, describe=describe, say=say, said=said)
+    for module in (numbers, verdicts, budgets, sys.modules[__name__]):
+        made.globals.update(_public(module))
+    made.globals.update(app_version=__version__, inert=inert)
     return made
 
 
-def public(module: ModuleType) -> dict[str, Any]:
+def _public(module: ModuleType) -> dict[str, Any]:
     """Return the functions and texts that a module has for others, by name."""
     found = {}
     for name, value in vars(module).items():
@@ -141,14 +145,156 @@ def promises(
         results=results,
         target=target,
         together=together,
-        at=f"{numbers.trimmed(results.confidence * 100)} %",
-        error=f"{numbers.trimmed((1 - results.confidence) * 100)} %",
+        at=f"{trimmed(results.confidence * 100)} %",
+        error=f"{trimmed((1 - results.confidence) * 100)} %",
         in_family=plugin is None or plugin.in_family,
         compared=sum(pair.kind != "width" for pair in results.pairs),
         ranked=verdicts.rank_column(results).ranked,
         kinds=sorted({pair.kind for pair in results.pairs}),
-        margin=None if margin is None else numbers.trimmed(margin),
+        margin=None if margin is None else trimmed(margin),
         questions=f"{results.questions:,}",
     )
     end = lines.index("---")
     return Promises(tuple(lines[:end]), tuple(lines[end + 1 :]))
+
+
+_KINDS = 5
+
+
+def task_words(task: TaskResult) -> str:
+    """Return a task with its size and its weight in the overall score."""
+    return f"{task.task} ({count(task.questions, 'question')}, weight {100 * task.weight:.3g} %)"
+
+
+def task_rows(results: Results) -> list[list[str]]:
+    """Return every model's name and its scores on all tasks, in the order of the leaderboard."""
+    cells: dict[str, list[str]] = {line.model: [] for line in results.models}
+    for task in results.tasks:
+        decimals = decimals_for(value for one in task.scores for value in (one.low, one.score, one.high))
+        for one in task.scores:
+            span = interval(one.low, one.high, decimals)
+            cells[one.model].append(NOTHING if one.score is None else f"{fixed(one.score, decimals)} {span}")
+    return [[model, *row] for model, row in cells.items()]
+
+
+def level_words(results: Results) -> str:
+    """Return the confidence, such as ``95 %``."""
+    return f"{trimmed(results.confidence * 100)} %"
+
+
+def state_words(line: ModelResult, results: Results) -> str:
+    """Return a model's state with its note."""
+    state = state_word(line, results, running=results.stop is None)
+    note = note_words(line, results)
+    return f"{state}: {note}" if note else state
+
+
+def score_name(results: Results) -> str:
+    """Return the name of the score that ranks: the mean of question means, of several tasks their mean."""
+    return "mean of tasks" if results.tasks else "mean of questions"
+
+
+def bayes_words(line: ModelResult, decimals: int) -> str:
+    """Return Bayes@N μ ± σ."""
+    return NOTHING if line.mu is None else f"{fixed(line.mu, decimals)} ± {fixed(line.sigma, decimals)}"
+
+
+def pair_words(pair: PairResult, results: Results) -> str:
+    """Return a pair's verdict; a model measured to a width is not called tied."""
+    return verdict_words(pair.verdict, results.equivalence, pair.kind)
+
+
+def difference_words(pair: PairResult, decimals: int) -> str:
+    """Return a difference with its sign, or a score that is to be measured."""
+    return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
+
+
+def span_words(pair: PairResult, decimals: int) -> str:
+    """Return the confidence sequence of a difference, or of a score that is to be measured."""
+    return interval(pair.low, pair.high, decimals, sign=pair.kind != "width")
+
+
+def evidence_words(pair: PairResult) -> str:
+    """Return the evidence and its threshold; a score that is to be measured has none."""
+    if pair.kind == "width":
+        return NOTHING
+    return f"{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
+
+
+def pairs_title(results: Results) -> str:
+    """Return the title of the table of contrasts."""
+    if is_single(results):
+        return "Models against the goal"
+    own = any(pair.kind != "pair" for pair in results.pairs)
+    return "Pairs, and models by themselves" if own else "Pairs"
+
+
+def kinds_words(counts: Mapping[str, int]) -> str:
+    """Return counts by kind, most frequent first.
+
+    Examples
+    --------
+    >>> kinds_words({"timeout": 2, "rate_limit": 12}), kinds_words({})
+    ('rate_limit 12, timeout 2', 'none')
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{kind} {n:,}" for kind, n in ordered[:_KINDS] if n]
+    if len(ordered) > len(shown):
+        shown.append(f"{len(ordered) - len(shown)} more kinds")
+    return ", ".join(shown) or "none"
+
+
+def seconds_words(value: float | None) -> str:
+    """Return a latency.
+
+    Examples
+    --------
+    >>> seconds_words(0.5), seconds_words(None)
+    ('0.50 s', '–')
+    """
+    return NOTHING if value is None else f"{value:.2f} s"
+
+
+def score_decimals(lines: Sequence[ModelResult]) -> int:
+    """Return the number of decimals that suits the scores."""
+    return decimals_for(value for line in lines for value in (line.low, line.score, line.high))
+
+
+def pair_decimals(pairs: Sequence[PairResult]) -> int:
+    """Return the number of decimals that suits the differences."""
+    return decimals_for(value for pair in pairs for value in (pair.difference, pair.low, pair.high))
+
+
+SERVER_STATES = {
+    "out": "does not answer",
+    "probation": "answers again",
+    "refused": "refuses the model",
+    "joining": "has not answered yet",
+    "left": "removed",
+}
+"""Words of the views for a server that is not in normal use."""
+
+
+def error_words(errors: Mapping[str, int]) -> str:
+    """Return errors by kind in words, the most frequent first.
+
+    Examples
+    --------
+    >>> error_words({"timeout": 3, "rate_limit": 12})
+    'rate_limit 12, timeout 3'
+    """
+    ordered = sorted(((kind, n) for kind, n in errors.items() if n), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{inert(kind)} {n:,}" for kind, n in ordered)
+
+
+def condition_words(health: EndpointHealth) -> str:
+    """Return the problems of an endpoint in words, empty where it has none.
+
+    Examples
+    --------
+    >>> errors = {"server": 2}
+    >>> condition_words(EndpointHealth("a", "http://a/v1", 0, 8, 0, 0.0, 0.0, None, None, errors, "out"))
+    'does not answer, server 2'
+    """
+    state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
+    return ", ".join(words for words in (state, error_words(health.errors)) if words)

@@ -30,16 +30,18 @@ from adaptive_eval.views.numbers import (
     short,
     usd,
 )
-from adaptive_eval.views.phrases import (
+from adaptive_eval.views.plots import Scale, scale_over
+from adaptive_eval.views.sentences import (
     bayes_words,
     condition_words,
+    describe,
     difference_words,
+    said,
+    say,
     score_decimals,
     score_name,
     span_words,
 )
-from adaptive_eval.views.plots import Scale, scale_over
-from adaptive_eval.views.sentences import describe, said, say
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (
     of_kind,

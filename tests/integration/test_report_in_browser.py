@@ -15,10 +15,9 @@ from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount
 from adaptive_eval.views.comparison import write_comparison
-from adaptive_eval.views.files import write_reports
+from adaptive_eval.views.files import write_leaderboard, write_reports
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.site import write_leaderboard
 
 HOSTILE = (
     "</style></title><script>window.hit = 1; alert(1)</script>",

@@ -7,8 +7,7 @@ import standings_examples as examples
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.phrases import state_words
-from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.sentences import describe, state_words
 from adaptive_eval.views.verdicts import left_open
 
 

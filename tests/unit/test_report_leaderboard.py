@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.views.files import runs_in, write_leaderboard
 from adaptive_eval.views.inert import excerpt
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.site import runs_in, write_leaderboard
 from adaptive_eval.views.trials import ApartExample, Example, Examples
 
 META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": '{"trees": "exact"}'}

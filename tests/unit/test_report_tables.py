@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.views.files import models_csv, pairs_csv, questions_csv
-from adaptive_eval.views.paper_tables import paper_latex, paper_markdown, tex
+from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
 
 
 @pytest.fixture(scope="module")

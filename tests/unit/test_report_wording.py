@@ -14,8 +14,7 @@ from adaptive_eval.core.results import PairResult, Results, StopVerdict
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import decimals_for, duration, fixed, interval, listing, percent, signed, usd
-from adaptive_eval.views.phrases import difference_words, evidence_words, span_words
-from adaptive_eval.views.sentences import say
+from adaptive_eval.views.sentences import difference_words, evidence_words, say, span_words
 from adaptive_eval.views.verdicts import (
     established,
     fixed_length,
