@@ -117,11 +117,17 @@ def read_details(
 def _rankings(reader: RunReader, results: Results) -> tuple[tuple[str, Results], ...]:
     latest = {record.name: record.body for record in reader.scorings()}
     # The answers of references are not rescored: the other models are compared among themselves.
-    asked = tuple(line for line in results.models if line.state != "reference")
-    names = {line.model for line in asked}
-    own = [(name, from_json(body["standings"])) for name, body in latest.items()]
-    own = [(name, found) for name, found in own if names == {line.model for line in found.models}]
-    return ((AS_RUN, replace(results, models=asked)), *own) if own else ()
+    asked = replace(results, models=tuple(line for line in results.models if line.state != "reference"))
+    rankings = [(AS_RUN, asked)]
+    for name, body in latest.items():
+        found = from_json(body["standings"])
+        if _names(found) == _names(asked):
+            rankings.append((name, found))
+    return tuple(rankings) if len(rankings) > 1 else ()
+
+
+def _names(results: Results) -> set[str]:
+    return {line.model for line in results.models}
 
 
 def _target(meta: Mapping[str, str]) -> str | None:
@@ -161,16 +167,17 @@ class Course:
 def moment_of(snapshot: SnapshotRecord) -> Moment:
     """Return what the plots need of a snapshot; its JSON is not checked again, which would take longest."""
     stored = snapshot.results
-    models = stored["models"]
+    models, pairs = stored["models"], _nearest(stored["pairs"])
     costs = [line["usd"] for line in models if line["usd"] is not None]
+    scores = {line["model"]: ScorePoint(line["score"], line["low"], line["high"]) for line in models}
     return Moment(
         at=snapshot.at,
         elapsed=snapshot.elapsed,
         trials=stored["trials"],
         tokens=sum(line["prompt_tokens"] + line["completion_tokens"] for line in models),
         usd=sum(costs) if costs else None,
-        models={line["model"]: ScorePoint(line["score"], line["low"], line["high"]) for line in models},
-        pairs={(pair["first"], pair["second"]): _point(pair) for pair in _nearest(stored["pairs"])},
+        models=scores,
+        pairs=dict(map(_point, pairs)),
     )
 
 
@@ -187,8 +194,9 @@ def _share(pair: dict[str, Any]) -> float:
     return evidence / threshold if evidence and threshold else 0.0
 
 
-def _point(pair: dict[str, Any]) -> PairPoint:
-    return PairPoint(pair["evidence"], pair["threshold"], pair["verdict"] == "open")
+def _point(pair: dict[str, Any]) -> tuple[tuple[str, str], PairPoint]:
+    is_open = pair["verdict"] == "open"
+    return (pair["first"], pair["second"]), PairPoint(pair["evidence"], pair["threshold"], is_open)
 
 
 def _course(reader: RunReader, results: Results) -> list[Moment]:

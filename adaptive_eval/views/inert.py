@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
+from os.path import commonprefix
 from typing import Any
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 _CONTROL_PICTURES = 0x2400
 _FORMULA = tuple("=+-@＝＋－＠\t\r")
@@ -238,15 +238,12 @@ def _without_common_ends(shown: Mapping[str, str]) -> Mapping[str, str]:
     texts = list(shown.values())
     head = _common_length(texts)
     tail = _common_length([text[head:][::-1] for text in texts])
-    return {
-        name: (ELLIPSIS if head else "") + text[head : len(text) - tail] + (ELLIPSIS if tail else "")
-        for name, text in shown.items()
-    }
+    before, after = ELLIPSIS * bool(head), ELLIPSIS * bool(tail)
+    return {name: before + text[head : len(text) - tail] + after for name, text in shown.items()}
 
 
-def _common_length(texts: Sequence[str]) -> int:
-    columns = zip(*texts, strict=False)
-    return sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, columns))
+def _common_length(texts: list[str]) -> int:
+    return len(commonprefix(texts))  # noqa: RUF071 - of characters, which is what is meant
 
 
 def _numbered(shown: Mapping[str, str], width: int) -> Mapping[str, str]:
@@ -269,9 +266,5 @@ def _cut_start(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    used = 0
-    for i, char in enumerate(text):
-        used += cell_len(char)
-        if used > width:
-            return text[:i]
-    return text
+    """Return the first characters of `text` that fill at most `width` cells."""
+    return set_cell_size(text, max(0, width)).rstrip() if cell_len(text) > width else text

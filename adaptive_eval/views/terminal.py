@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -14,11 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from adaptive_eval.core.results import ModelResult
-from adaptive_eval.views.budgets import BudgetUse, budget_name
+from adaptive_eval.views.budgets import BudgetUse, budget_name, used_words
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import cut, distinct_labels, inert
 from adaptive_eval.views.numbers import (
-    NOTHING,
     amount,
     count,
     decimals_for,
@@ -167,34 +166,40 @@ def _labels(summary: Summary, width: int) -> dict[str, str]:
 
 
 class Column(NamedTuple):
-    """A column of a table: its cells, whether they are words, and how much it is needed (0: always)."""
+    """A column of a table: its head, the cell of a row, how much it is needed (0: always), and its side."""
 
     head: str
-    cells: Sequence[str]
+    cell: Callable[[Any], str]
     need: int = 0
     words: bool = False
 
-    @property
-    def width(self) -> int:
-        """Cells that it takes, with the gap after it."""
-        return max(map(cell_len, (self.head, *self.cells))) + _GAP
+    def width(self, rows: Sequence[Any]) -> int:
+        """Return the cells that it takes, with the gap after it."""
+        return max(map(cell_len, (self.head, *map(self.cell, rows)))) + _GAP
 
 
-def _table(columns: Sequence[Column], width: int) -> Table:
+def _table(columns: Sequence[Column], rows: Sequence[Any], width: int) -> Table:
     """Return a table of the columns that fit, the most needed first, each in its place."""
     left, shown = width + _GAP, []
     for column in sorted(columns, key=lambda one: one.need):
-        if column.need == 0 or column.width <= left:
-            left -= column.width
+        taken = column.width(rows)
+        if column.need == 0 or taken <= left:
+            left -= taken
             shown.append(column.head)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=HEADING)
     ordered = [column for column in columns if column.head in shown]
     for column in ordered:
         justify: Literal["left", "right"] = "left" if column.words else "right"
         table.add_column(column.head, justify=justify, no_wrap=True, overflow="ellipsis")
-    for cells in zip(*(column.cells for column in ordered), strict=True):
+    for row in rows:
+        cells = [column.cell(row) for column in ordered]
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     return table
+
+
+def _room(columns: Sequence[Column], rows: Sequence[Any], width: int, need: int = 1) -> int:
+    """Return the cells that the columns of less `need` leave of the width."""
+    return width - sum(column.width(rows) for column in columns if column.need < need)
 
 
 def _title(summary: Summary, width: int) -> Text:
@@ -220,30 +225,29 @@ def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False)
     ranks, running = rank_column(results), summary.state == "running"
     decimals = score_decimals(every)
     scale = scale_over(value for line in every for value in (line.low, line.score, line.high))
-    bars = [interval_bar(scale, line.low, line.score, line.high) for line in lines]
     columns = [
-        Column(ranks.head, [ranks.of[line.model] for line in lines], words=not ranks.ranked),
+        Column(ranks.head, lambda line: ranks.of[line.model], words=not ranks.ranked),
+        Column(score_name(results) if width >= 90 else "score", lambda line: fixed(line.score, decimals)),
+        Column("interval", lambda line: interval(line.low, line.high, decimals), 4),
         Column(
-            score_name(results) if width >= 90 else "score", [fixed(line.score, decimals) for line in lines]
+            _axis(scale), lambda line: interval_bar(scale, line.low, line.score, line.high), 5, words=True
         ),
-        Column("interval", [interval(line.low, line.high, decimals) for line in lines], 4),
-        Column(_axis(scale), bars, 5, words=True),
-        Column("trials", [_trials(line.trials) for line in lines]),
-        Column("tokens", [short(line.prompt_tokens + line.completion_tokens) for line in lines], 6),
-        Column("state", [state_word(line, results, running=running) for line in lines], words=True),
+        Column("trials", lambda line: _trials(line.trials)),
+        Column("tokens", lambda line: short(line.prompt_tokens + line.completion_tokens), 6),
+        Column("state", lambda line: state_word(line, results, running=running), words=True),
     ]
     if bayes:
-        columns.insert(2, Column("Bayes@N", [bayes_words(line, decimals) for line in lines], 1))
+        columns.insert(2, Column("Bayes@N", lambda line: bayes_words(line, decimals), 1))
     if results.usd is not None:
-        columns.insert(-1, Column("cost", [usd(line.usd) for line in lines], 7))
+        columns.insert(-1, Column("cost", lambda line: usd(line.usd), 7))
     if any(line.missing for line in every):
-        columns.insert(-1, Column("missing", [f"{line.missing:,}" for line in lines], 3))
+        columns.insert(-1, Column("missing", lambda line: f"{line.missing:,}", 3))
     if _often_without_answer(every):
-        columns.insert(-1, Column("no answer", [f"{line.no_answer:,}" for line in lines], 2))
-    room = width - sum(column.width for column in columns if column.need == 0)
+        columns.insert(-1, Column("no answer", lambda line: f"{line.no_answer:,}", 2))
+    room = _room(columns, lines, width)
     names = distinct_labels((line.model for line in lines), max(5, min(48, room)))
-    columns.insert(1, Column("model", [names[line.model] for line in lines], words=True))
-    return _with_rest(_table(columns, width), len(every) - len(lines), "below", width)
+    columns.insert(1, Column("model", lambda line: names[line.model], words=True))
+    return _with_rest(_table(columns, lines, width), len(every) - len(lines), "below", width)
 
 
 def _often_without_answer(lines: Sequence[ModelResult]) -> bool:
@@ -310,19 +314,18 @@ def _open_pairs(summary: Summary, width: int, rows: int) -> list[RenderableType]
     pairs = [one.pair for one in shown]
     models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
     decimals = decimals_for(pair.difference for pair in pairs)
-    evidence = [progress_bar(None if one.pair.kind == "width" else one.progress) for one in shown]
     columns = [
-        Column("difference", [difference_words(pair, decimals) for pair in pairs]),
-        Column("interval", [span_words(pair, decimals) for pair in pairs], 3),
-        Column("evidence", evidence, 1),
-        Column("tie or width", [progress_bar(one.tie) for one in shown], 2),
-        Column("trials each", [short(pair.trials) for pair in pairs], 4),
+        Column("difference", lambda one: difference_words(one.pair, decimals)),
+        Column("interval", lambda one: span_words(one.pair, decimals), 3),
+        Column("evidence", lambda one: progress_bar(None if one.pair.kind == "width" else one.progress), 1),
+        Column("tie or width", lambda one: progress_bar(one.tie), 2),
+        Column("trials each", lambda one: short(one.pair.trials), 4),
     ]
-    room = width - sum(column.width for column in columns if column.need < 3)
+    room = _room(columns, shown, width, need=3)
     names = distinct_labels(models, max(4, min(24, room // 2 - 3)))
-    columns.insert(0, Column("open", [pair_name(pair, names) for pair in pairs], words=True))
+    columns.insert(0, Column("open", lambda one: pair_name(one.pair, names), words=True))
     where = "open, further from a verdict"
-    return [_with_rest(_table(columns, width), len(every) - len(shown), where, width)]
+    return [_with_rest(_table(columns, shown, width), len(every) - len(shown), where, width)]
 
 
 def _tally(summary: Summary, width: int) -> Text:
@@ -349,18 +352,16 @@ def _budgets(summary: Summary, width: int, *, one_line: bool) -> RenderableType:
     uses = summary.rates.budgets
     if one_line:
         return _cut(Text.assemble(("Budget ", HEADING), inert("  ·  ".join(map(_spent, uses)))), width)
-    lines = [use.line for use in uses]
-    used = [NOTHING if use.fraction is None else percent(use.fraction) for use in uses]
     columns = [
-        Column("budget", [inert(budget_name(line)) for line in lines], words=True),
-        Column("spent", [amount(line.spent, line.name) for line in lines]),
-        Column("in flight", [amount(line.reserved, line.name) for line in lines], 3),
-        Column("limit", [amount(line.limit, line.name) for line in lines], 1),
-        Column("used", used, 2),
+        Column("budget", lambda use: inert(budget_name(use.line)), words=True),
+        Column("spent", lambda use: amount(use.line.spent, use.line.name)),
+        Column("in flight", lambda use: amount(use.line.reserved, use.line.name), 3),
+        Column("limit", lambda use: amount(use.line.limit, use.line.name), 1),
+        Column("used", lambda use: used_words(use.line), 2),
     ]
     if summary.state == "running":
-        columns.append(Column("lasts at this rate", [duration(use.seconds_left) for use in uses], 4))
-    return _table(columns, width)
+        columns.append(Column("lasts at this rate", lambda use: duration(use.seconds_left), 4))
+    return _table(columns, uses, width)
 
 
 def _spent(use: BudgetUse) -> str:
@@ -393,13 +394,13 @@ def _endpoints(summary: Summary, width: int) -> RenderableType:
     healths = sorted(summary.endpoints, key=lambda health: not condition_words(health))
     names = distinct_labels(dict.fromkeys(health.model for health in healths), 20)
     columns = [
-        Column("endpoint of", [names[health.model] for health in healths], words=True),
-        Column("address", [cut(inert(health.endpoint), 48) for health in healths], 3, words=True),
-        Column("in flight", [f"{health.in_flight}/{health.limit}" for health in healths]),
-        Column("req/s", [fixed(health.requests_per_second, 1) for health in healths], 2),
-        Column("tok/s", [short(health.tokens_per_second) for health in healths], 4),
-        Column("p50 s", [fixed(health.p50, 2) for health in healths], 5),
-        Column("p95 s", [fixed(health.p95, 2) for health in healths], 5),
-        Column("errors", [condition_words(health) or "none" for health in healths], 1, words=True),
+        Column("endpoint of", lambda one: names[one.model], words=True),
+        Column("address", lambda one: cut(inert(one.endpoint), 48), 3, words=True),
+        Column("in flight", lambda one: f"{one.in_flight}/{one.limit}"),
+        Column("req/s", lambda one: fixed(one.requests_per_second, 1), 2),
+        Column("tok/s", lambda one: short(one.tokens_per_second), 4),
+        Column("p50 s", lambda one: fixed(one.p50, 2), 5),
+        Column("p95 s", lambda one: fixed(one.p95, 2), 5),
+        Column("errors", lambda one: condition_words(one) or "none", 1, words=True),
     ]
-    return _table(columns, width)
+    return _table(columns, healths, width)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, starmap
 from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
-from adaptive_eval.trial import Completion, sent_messages, shown_call, shown_message
+from adaptive_eval.trial import Completion, Score, sent_messages, shown_call, shown_message
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.views.inert import Block, as_text, block, excerpt, inert
 from adaptive_eval.views.sentences import said
@@ -41,21 +42,26 @@ class TrialShown:
 def shown_trial(record: TrialRecord, most: int = ALONE) -> TrialShown:
     """Return a trial as a template shows it, at most `most` characters of any text."""
     kind, outcome = _outcome(record)
-    score = record.score
-    signals = list(score.signals.items())[:_MOST_SIGNALS] if score is not None else []
+    score, answer = record.score or Score(None), record.completion
+    signals = islice(score.signals.items(), _MOST_SIGNALS)
+    messages = _messages(record.sent)[:_MOST_MESSAGES]
     rest = {key: value for key, value in record.sent.items() if key not in ("messages", "input", "prompt")}
     return TrialShown(
         record=record,
         kind=kind,
         outcome=outcome,
-        extracted=block((score.extracted or "") if score is not None else "", 300),
-        reason=block(score.reason if score is not None else "", 1_000),
-        signals=tuple((name, as_text(value)[:200]) for name, value in signals),
-        messages=tuple((role, block(text, most)) for role, text in _messages(record.sent)[:_MOST_MESSAGES]),
-        reasoning=block(record.completion.reasoning if record.completion is not None else "", most),
-        answer=block(_said(record.completion), most),
+        extracted=block(score.extracted or "", 300),
+        reason=block(score.reason, 1_000),
+        signals=tuple(starmap(_signal, signals)),
+        messages=tuple((role, block(text, most)) for role, text in messages),
+        reasoning=block("" if answer is None else answer.reasoning, most),
+        answer=block(_said(answer), most),
         settings=block(as_text(rest), SETTINGS),
     )
+
+
+def _signal(name: str, value: object) -> tuple[str, str]:
+    return name, as_text(value)[:200]
 
 
 def _said(answer: Completion | None) -> str:
@@ -92,6 +98,10 @@ _HEAD, _TAIL = 200, 600
 """Characters shown of the beginning and the end of a long text."""
 
 
+_IF_ANY = ("reasoning", "calls", "tool_calls", "missing", "reasoning_tokens")
+"""Fields of an answer that are left out if it has none."""
+
+
 def sample_data(
     record: TrialRecord, categories: Sequence[str] = (), target: str | None = None
 ) -> dict[str, Any]:
@@ -111,15 +121,14 @@ def sample_data(
     }
     if answer is None or score is None:
         return {**data, "missing": record.missing}
-    return {
-        **data,
-        **({"reasoning": answer.reasoning} if answer.reasoning else {}),
-        **({"calls": list(answer.calls)} if answer.calls else {}),
+    data |= {
+        "reasoning": answer.reasoning,
+        "calls": list(answer.calls),
         "answer": answer.text,
-        **({"tool_calls": list(answer.tool_calls)} if answer.tool_calls else {}),
+        "tool_calls": list(answer.tool_calls),
         "finish_reason": answer.finish_reason,
         "extracted": score.extracted,
-        **({} if record.missing is None else {"missing": record.missing}),
+        "missing": record.missing,
         "category": score.category,
         "category_name": _name(score.category, categories),
         "reason": score.reason,
@@ -127,8 +136,9 @@ def sample_data(
         "latency": answer.latency,
         "prompt_tokens": answer.usage.prompt_tokens,
         "completion_tokens": answer.usage.completion_tokens,
-        **({"reasoning_tokens": answer.reasoning_tokens} if answer.reasoning_tokens else {}),
+        "reasoning_tokens": answer.reasoning_tokens,
     }
+    return {key: value for key, value in data.items() if value or key not in _IF_ANY}
 
 
 def sample_lines(
@@ -228,15 +238,10 @@ def examples(
 ) -> Examples:
     """Read a bounded number of answers: at most three a model, and one a model for a few questions."""
     chosen = accounts[:MODELS]
-    own = ((one.model, tuple(_of_model(reader, one, target))) for one in chosen)
-    apart = (
-        _of_question(reader, one, [account.model for account in chosen], target)
-        for one in most_apart(questions or ())[:QUESTIONS]
-        if one.spread > 0
-    )
-    return Examples(
-        tuple((model, found) for model, found in own if found), tuple(one for one in apart if one.answers)
-    )
+    own = [(one.model, tuple(_of_model(reader, one, target))) for one in chosen]
+    differing = [one for one in most_apart(questions or ())[:QUESTIONS] if one.spread > 0]
+    models = tuple(one for one in own if one[1])
+    return Examples(models, tuple(_of_question(reader, one, chosen, target) for one in differing))
 
 
 def _of_model(reader: RunReader, account: ModelAccount, target: TargetLookup) -> Iterator[Example]:
@@ -253,35 +258,34 @@ def _of_model(reader: RunReader, account: ModelAccount, target: TargetLookup) ->
 
 
 def _of_question(
-    reader: RunReader, question: QuestionAccount, models: Sequence[str], target: TargetLookup
+    reader: RunReader, question: QuestionAccount, models: Sequence[ModelAccount], target: TargetLookup
 ) -> ApartExample:
-    found = tuple(
-        _example(record, 1, target)
-        for model in models
-        for record in reader.trials(
-            model=model, task=question.task, question=question.question, missing=False, limit=1
-        )
-    )
-    return ApartExample(question.task, question.question, found[0].prompt if found else "", found)
+    task, name = question.task, question.question
+    found: list[Example] = []
+    for one in models:
+        first = reader.trials(model=one.model, task=task, question=name, missing=False, limit=1)
+        found += (_example(record, 1, target) for record in first)
+    return ApartExample(task, name, found[0].prompt if found else "", tuple(found))
 
 
 def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     answer, score = record.completion, record.score
     assert answer is not None
     assert score is not None
-    expected = target(record)
-    right = bool(score.signals.get("is_correct", score.category == top))
-    kind: Kind = "right" if right else "unparsed" if score.extracted is None else "wrong"
+    extracted, expected = score.extracted, target(record)
+    kind: Kind = "wrong" if extracted is not None else "unparsed"
+    if score.signals.get("is_correct", score.category == top):
+        kind = "right"
     return Example(
-        record.request.key.model,
-        kind,
-        record.request.question,
-        excerpt(_last_prompt(record.sent)),
-        excerpt(answer.text),
-        None if score.extracted is None else excerpt(score.extracted),
-        score.reason,
-        record.request.key.index,
-        None if expected is None else excerpt(expected),
+        model=record.request.key.model,
+        kind=kind,
+        question=record.request.question,
+        prompt=excerpt(_last_prompt(record.sent)),
+        answer=excerpt(answer.text),
+        extracted=extracted and excerpt(extracted),
+        reason=score.reason,
+        step=record.request.key.index,
+        expected=expected and excerpt(expected),
     )
 
 

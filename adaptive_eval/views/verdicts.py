@@ -223,10 +223,14 @@ def flipped(pair: PairResult) -> PairResult:
         first=pair.second,
         second=pair.first,
         verdict=_FLIPPED[pair.verdict],
-        difference=None if pair.difference is None else -pair.difference,
-        low=None if pair.high is None else -pair.high,
-        high=None if pair.low is None else -pair.low,
+        difference=_negated(pair.difference),
+        low=_negated(pair.high),
+        high=_negated(pair.low),
     )
+
+
+def _negated(value: float | None) -> float | None:
+    return None if value is None else -value
 
 
 def oriented(pair: PairResult) -> PairResult:

@@ -226,11 +226,12 @@ def open_folder(path: Path) -> Folder:
 def _row_of(place: tuple[str, str, str], summary: Summary) -> RunRow:
     results = summary.results
     labels = distinct_labels([line.model for line in results.models], 30)
+    used = f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd)
     return RunRow(
         *place,
         summary=summary,
         headline=headline(results, labels) if results.models else summary.headline,
-        used=f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd),
+        used=used,
         resolved=sum(pair.verdict != "open" for pair in results.pairs),
         pairs=len(results.pairs),
     )
