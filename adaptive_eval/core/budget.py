@@ -183,6 +183,10 @@ class InFlightTrial:
     reservation: Amount
 
 
+def _is_limited(account: Account) -> bool:
+    return account.limits.limited
+
+
 class Budget:
     """The budgets of a run, of its models and of its tasks; never exceeded while their bounds hold.
 
@@ -196,14 +200,12 @@ class Budget:
         self.models = tuple(Account(model.budget, "model", model.name) for model in spec.models)
         self.tasks = tuple(Account(task.budget, "task", task.name) for task in spec.tasks)
         self.issued = 0
-        self._concerned = [
-            [(self.run, model, *([task] if task.limits.limited else [])) for task in self.tasks]
-            for model in self.models
-        ]
-        self._limiting = [
-            [[account for account in accounts if account.limits.limited] for accounts in of_model]
-            for of_model in self._concerned
-        ]
+        self._concerned: list[list[tuple[Account, ...]]] = []
+        self._limiting: list[list[list[Account]]] = []
+        for model in self.models:
+            accounts = [(self.run, model, *filter(_is_limited, [task])) for task in self.tasks]
+            self._concerned.append(accounts)
+            self._limiting.append([list(filter(_is_limited, some)) for some in accounts])
         self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
         sizes = [len(task.questions) if self._reserving else 0 for task in spec.tasks]
         self._prompt = [[array("q", bytes(8 * size)) for size in sizes] for _ in spec.models]

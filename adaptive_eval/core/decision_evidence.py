@@ -9,9 +9,9 @@ import numpy as np
 
 from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.budget import Account, Budget
-from adaptive_eval.core.goals import OPEN, TIE, sides
+from adaptive_eval.core.goals import OPEN, TIE, Goal, sides
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.results import Decision
+from adaptive_eval.core.results import ContrastKind, Decision
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import Call, confidence_radius
 
@@ -30,7 +30,7 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
         "statistic": call.statistic,
         "threshold": call.event.threshold,
         "questions": float(call.questions),
-        "kind": "width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",
+        "kind": kind_of(goal, row),
     }
     if call.event.verdict == TIE and not goal.measured[row]:
         evidence["equivalence"] = spec.stopping.equivalence
@@ -48,6 +48,13 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
     return Decision(
         "pair", models, _VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
     )
+
+
+def kind_of(goal: Goal, row: int) -> ContrastKind:
+    """Return what a contrast compares."""
+    if goal.measured[row]:
+        return "width"
+    return "threshold" if goal.single[row] else "pair"
 
 
 def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> tuple[float, float]:

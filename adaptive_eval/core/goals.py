@@ -24,7 +24,7 @@ from scorio.sequential.parts import OPEN as OPEN
 from scorio.sequential.parts import SINGLE as SINGLE
 from scorio.sequential.parts import TIE as TIE
 from scorio.sequential.parts import WORSE as WORSE
-from scorio.sequential.parts import Contrasts, Known
+from scorio.sequential.parts import Contrasts, Known, rank_intervals
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -264,6 +264,16 @@ class _Contrasts:
             self._known[key] = len(self.rows)
             self.rows.append((first, second, value, width))
         return self._known[key]
+
+
+def rank_ranges(goal: Goal, verdict: NDArray[np.integer], models: int) -> list[tuple[int, int]]:
+    """Return the interval of each model's rank that the winners of pairs leave."""
+    first, second = goal.first.tolist(), goal.second.tolist()
+    won = []
+    for row in np.flatnonzero(~goal.single & ((verdict == BETTER) | (verdict == WORSE))).tolist():
+        pair = (first[row], second[row])
+        won.append(pair if verdict[row] == BETTER else pair[::-1])
+    return rank_intervals(models, won)
 
 
 def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:

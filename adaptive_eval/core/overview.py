@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.decision_evidence import population_interval
-from adaptive_eval.core.goals import BETTER, OPEN, WORSE, sides
+from adaptive_eval.core.decision_evidence import kind_of, population_interval
+from adaptive_eval.core.goals import OPEN, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.references import reference_warnings
@@ -31,7 +31,7 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import RULE_GROUP
-from scorio.sequential.parts import ContrastBlock, fixed_passes, log_tie_evidence, rank_intervals
+from scorio.sequential.parts import ContrastBlock, fixed_passes, log_tie_evidence
 
 Floats = NDArray[np.float64]
 _VERDICTS: dict[int, Verdict] = {0: "open", 1: "better", -1: "worse", 2: "tie"}
@@ -127,7 +127,7 @@ def _models(
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
     ranks = _positions(np.where(known, score, -np.inf))
     early = _early(spec, board, estimate, known)
-    intervals = _rank_intervals(comparison, len(spec.names))
+    intervals = rank_ranges(comparison.goal, comparison.fold.verdict, len(spec.names))
     rows = []
     for model, name in enumerate(spec.names):
         low, high = (float(np.clip(score[model] + sign * radius[model], 0.0, 1.0)) for sign in (-1, 1))
@@ -249,15 +249,6 @@ def _positions(score: Floats) -> list[int]:
     return [1 + int((score > value).sum()) for value in score]
 
 
-def _rank_intervals(comparison: Comparison, models: int) -> list[tuple[int, int]]:
-    pairs = ~comparison.goal.single
-    first, second = comparison.goal.first, comparison.goal.second
-    verdict = np.where(pairs, comparison.fold.verdict, 0)
-    won = [(int(first[row]), int(second[row])) for row in np.flatnonzero(verdict == BETTER)]
-    lost = [(int(second[row]), int(first[row])) for row in np.flatnonzero(verdict == WORSE)]
-    return rank_intervals(models, won + lost)
-
-
 def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     goal, (origin, unit) = comparison.goal, spec.scale
     fold = comparison.fold
@@ -269,7 +260,7 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     near = np.where(read, margins, np.nan)
     difference = shift + unit * comparison.latest.difference
     evidence, threshold = np.maximum(comparison.latest.statistic, 0.0), comparison.fold.threshold
-    decided, single, measured = comparison.fold.decided_at, goal.single.tolist(), goal.measured.tolist()
+    decided, single = comparison.fold.decided_at, goal.single.tolist()
     trials = np.where(decided >= 0, decided, comparison.fold.progress)
     names = spec.names
     needed = comparison.fold.needed | (comparison.fold.verdict != OPEN) | comparison.lost
@@ -290,7 +281,7 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
             PairResult(
                 first=first,
                 second=second,
-                kind="width" if measured[row] else "threshold" if single[row] else "pair",
+                kind=kind_of(goal, row),
                 verdict=_VERDICTS[verdict],
                 difference=gap if has else None,
                 low=low if has else None,

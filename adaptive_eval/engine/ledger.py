@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Protocol
 
 from adaptive_eval.core.results import Decision, Results, to_json
@@ -63,8 +63,7 @@ class Ledger:
         """Log decisions; return their Unix time."""
         at = self._clock.time()
         for decision in decisions:
-            body = {field.name: getattr(decision, field.name) for field in fields(decision)}
-            self._recorder.decision(at, decision.trials, body)
+            self._recorder.decision(at, decision.trials, asdict(decision))
         return at
 
     async def snapshot(

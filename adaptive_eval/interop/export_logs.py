@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 from adaptive_eval import __version__
@@ -25,7 +26,9 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     Trials are epochs. A trial without an answer is a sample with an error. One log's samples are in memory at
     a time.
     """
-    inspect = _Inspect()
+    parts = ("log", "model", "scorer")
+    libraries = (library(f"inspect_ai.{part}", "writing logs of Inspect", "inspect-ai") for part in parts)
+    inspect = SimpleNamespace(**dict(zip(parts, libraries, strict=True)))
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     models, tasks = tasks_of_run(reader)
@@ -40,22 +43,11 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     return written
 
 
-class _Inspect:
-    """The parts of inspect_ai that are needed."""
-
-    def __init__(self) -> None:
-        self.log, self.model, self.scorer = (
-            library(f"inspect_ai.{part}", "writing logs of Inspect", "inspect-ai")
-            for part in ("log", "model", "scorer")
-        )
-
-
-def _log(inspect: _Inspect, asked: list[Cell], model: str, task: str, weights: tuple[float, ...]) -> Any:
-    samples = [
-        _epoch(inspect, cell, epoch, trial, weights)
-        for cell in asked
-        for epoch, trial in enumerate(cell.trials, start=1)
-    ]
+def _log(inspect: Any, asked: list[Cell], model: str, task: str, weights: tuple[float, ...]) -> Any:
+    samples = []
+    for cell in asked:
+        for epoch, trial in enumerate(cell.trials, start=1):
+            samples.append(_epoch(inspect, cell, epoch, trial, weights))
     log, now = inspect.log, datetime.now(UTC).isoformat()
     epochs = max((len(cell.trials) for cell in asked), default=1)
     ids: list[int | str] = [cell.question for cell in asked]
@@ -76,11 +68,9 @@ def _log(inspect: _Inspect, asked: list[Cell], model: str, task: str, weights: t
     )
 
 
-def _epoch(inspect: _Inspect, cell: Cell, epoch: int, trial: Found, weights: Sequence[float]) -> Any:
-    model, tokens = inspect.model, trial.tokens
-    usage = model.ModelUsage(
-        input_tokens=tokens[0], output_tokens=tokens[1], total_tokens=tokens[0] + tokens[1]
-    )
+def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: Sequence[float]) -> Any:
+    model, (read, written) = inspect.model, trial.tokens
+    usage = model.ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
     reason = "max_tokens" if trial.finish_reason == "length" else "stop"
     output = model.ModelOutput.from_content("", trial.text, stop_reason=reason)
     output.usage = usage
@@ -88,13 +78,8 @@ def _epoch(inspect: _Inspect, cell: Cell, epoch: int, trial: Found, weights: Seq
     scores, error = None, None
     if trial.category is not None:
         messages.append(output.message)
-        scores = {
-            SCORER: inspect.scorer.Score(
-                value=weights[trial.category],
-                answer=trial.extracted,
-                explanation=trial.reason,
-            )
-        }
+        value, said = weights[trial.category], trial.reason
+        scores = {SCORER: inspect.scorer.Score(value=value, answer=trial.extracted, explanation=said)}
     else:
         words = trial.missing or "no answer"
         error = inspect.log.EvalError(message=words, traceback=words, traceback_ansi=words)
@@ -112,7 +97,7 @@ def _epoch(inspect: _Inspect, cell: Cell, epoch: int, trial: Found, weights: Seq
     )
 
 
-def _results(inspect: _Inspect, cells: Sequence[Cell], weights: Sequence[float], samples: int) -> Any:
+def _results(inspect: Any, cells: Sequence[Cell], weights: Sequence[float], samples: int) -> Any:
     """Return the mean over questions of the mean over their answers, as Inspect reports it."""
     means = [fmean(cell.scores(weights)) for cell in cells if cell.answered]
     log = inspect.log
@@ -184,13 +169,14 @@ def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
 
 
 def _summary(model: str, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    configs, samples = {}, {}
+    for task, found in results.items():
+        configs[task] = {"task": task, "output_type": "generate_until"}
+        samples[task] = dict.fromkeys(("original", "effective"), found["sample_len"])
     return {
         "results": results,
-        "configs": {task: {"task": task, "output_type": "generate_until"} for task in results},
-        "n-samples": {
-            task: {"original": found["sample_len"], "effective": found["sample_len"]}
-            for task, found in results.items()
-        },
+        "configs": configs,
+        "n-samples": samples,
         "higher_is_better": {task: {METRIC: True} for task in results},
         "model_name": model,
         "model_source": f"adaptive-eval {__version__}",

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -257,8 +257,7 @@ class _Copy:
         self.session.end("budget", f"all {trials + missing:,} imported trials are counted")
         now = time.time()
         for decision in self.session.decisions:
-            body = {part.name: getattr(decision, part.name) for part in fields(decision)}
-            self.writer.decision(now, decision.trials, body)
+            self.writer.decision(now, decision.trials, asdict(decision))
         results = _without_unbounded(self.session.results())
         self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()

@@ -144,31 +144,30 @@ class _Samples:
         }
         answers = _answers(row)
         try:
-            scores = _own_scores(row, answers)
-            if self.choices.scorer is None and answers is not None and scores is not None:
-                for number, (text, score) in enumerate(zip(answers, scores, strict=True)):
-                    where = f"{place}, repeat {number + 1}"
-                    yield Found(
-                        **shared, place=where, number=number, score=in_range(score, "scores"), text=text
-                    )
-                return
-            stored = self._stored(row)
-            if self.choices.scorer is None and (answers is None or len(answers) == 1):
-                text = answers[0] if answers else ""
-                yield Found(
-                    **shared, place=place, number=0, score=stored, text=text, reason=self._metric(row)
-                )
-                return
-            for number, text in enumerate(answers or ()):
-                result = self.score_answer(row, text)
-                if number == 0 and self.choices.scorer is None:
-                    _compare(row, stored, result["score"])
-                where = f"{place}, repeat {number + 1}"
-                yield Found(**shared, place=where, number=number, text=text, **result)
+            for number, result in enumerate(self._results(row, answers)):
+                where = place if len(answers or "") < 2 else f"{place}, repeat {number + 1}"
+                yield Found(**shared, place=where, number=number, **result)
         except ValueError as error:
             yield Flaw(place, f"doc_id {row['doc_id']}: {error}")
         if answers is not None and not answers:
             yield Flaw(place, f"doc_id {row['doc_id']}: resps is empty")
+
+    def _results(self, row: Mapping[str, Any], answers: list[str] | None) -> Iterator[dict[str, Any]]:
+        """Yield each answer with its score: as stored for each, or for the only one, or as scored again."""
+        scores, again = _own_scores(row, answers), self.choices.scorer is not None
+        if answers is not None and scores is not None and not again:
+            for text, score in zip(answers, scores, strict=True):
+                yield {"text": text, "score": in_range(score, "scores")}
+            return
+        stored = self._stored(row)
+        if not again and (answers is None or len(answers) == 1):
+            yield {"text": answers[0] if answers else "", "score": stored, "reason": self._metric(row)}
+            return
+        for number, text in enumerate(answers or ()):
+            result = self.score_answer(row, text)
+            if number == 0 and not again:
+                _compare(row, stored, result["score"])
+            yield {"text": text, **result}
 
     def _metric(self, row: Mapping[str, Any]) -> str:
         """Return the name of the metric that is taken."""

@@ -69,33 +69,33 @@ def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) 
 
 def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | None) -> dict[str, Any]:
     request, answer, score = record.request, record.completion, record.score
-    category = None if score is None else score.category
-    return {
+    row = {
+        **dict.fromkeys(COLUMNS),
+        **_parts(request, "task", "question", "seed"),
+        **_parts(record, "missing", "finished_at", "after_stop"),
+        **_parts(record.usage, "prompt_tokens", "completion_tokens"),
+        **_parts(score, "category", "extracted", "reason"),
         "model": request.key.model,
-        "task": request.task,
-        "question": request.question,
         "trial": request.repeat,
         "step": request.key.index,
-        "category": category,
-        "score": None if category is None or weights is None else float(weights[category]),
-        "weights": None if weights is None else json.dumps(weights),
-        "missing": record.missing,
-        "truncated": answer is not None and answer.finish_reason == "length",
-        "extracted": None if score is None else score.extracted,
-        "reason": None if score is None else score.reason,
         "target": target,
-        "prompt_tokens": record.usage.prompt_tokens,
-        "completion_tokens": record.usage.completion_tokens,
-        "reasoning_tokens": 0 if answer is None else answer.reasoning_tokens,
-        "latency": None if answer is None else answer.latency,
-        "finished_at": record.finished_at,
-        "after_stop": record.after_stop,
-        "seed": request.seed,
         "prompt": shown_prompt(record.sent),
-        "text": None if answer is None else answer.text,
-        "reasoning": None if answer is None else answer.reasoning,
-        "tool_calls": json.dumps(answer.tool_calls) if answer is not None and answer.tool_calls else None,
+        "truncated": False,
+        "reasoning_tokens": 0,
+        **_parts(answer, "reasoning_tokens", "latency", "text", "reasoning"),
     }
+    if weights is not None:
+        row["weights"] = json.dumps(weights)
+        row["score"] = None if row["category"] is None else float(weights[row["category"]])
+    if answer is not None:
+        row["truncated"] = answer.finish_reason == "length"
+        row["tool_calls"] = json.dumps(answer.tool_calls) if answer.tool_calls else None
+    return row
+
+
+def _parts(whole: object | None, *names: str) -> dict[str, Any]:
+    """Return some attributes by name; nothing of what is not there."""
+    return {} if whole is None else {name: getattr(whole, name) for name in names}
 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
@@ -288,18 +288,14 @@ def trials_of_run(
             request.question,
             f"question {request.question!r}, repeat {request.repeat}",
             request.repeat,
-            category=None if score is None else score.category,
             missing=record.missing,
             content=content_of(prompt) if prompt else "",
-            text="" if answer is None else answer.text,
-            finish_reason="" if answer is None else answer.finish_reason,
-            extracted=None if score is None else score.extracted,
-            reason="" if score is None else score.reason,
             prompt=prompt,
             target=str(record.sent.get("target", "")),
             tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
-            latency=0.0 if answer is None else answer.latency,
             finished_at=record.finished_at,
+            **_parts(answer, "text", "finish_reason", "latency"),
+            **_parts(score, "category", "extracted", "reason"),
         )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.frames import columns_of, frame_of
-from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
+from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
 from adaptive_eval.simulate.drivers import run_together
@@ -19,7 +19,6 @@ from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedAnswers, RecordedO
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.rank import rank_with_confidence
 from scorio.sequential import mcnemar, paired_difference
-from scorio.sequential.parts import rank_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def analyze(
     shuffled = replace(shuffled, trials=_needed(spec, recorded, shuffled.verdict, shuffled.trials))
     mu, sigma = _bayes(recorded, spec)
     ranks = rank_with_confidence(mu, sigma)
-    intervals = _rank_intervals(spec, replay)
+    intervals = rank_ranges(make_goal(spec), replay.verdict, len(spec.models))
     counts, used = recorded.counts, shuffled.trials.mean(axis=0)
     unit = spec.scale[1]
     lines = [
@@ -195,11 +194,3 @@ def _bayes(recorded: RecordedOutcomes, spec: SessionSpec) -> tuple[Floats, Float
         first += len(task.questions)
     mu, sigma = board.posterior()
     return mu[: len(recorded.models)], sigma[: len(recorded.models)]
-
-
-def _rank_intervals(spec: SessionSpec, replay: RunOutcome) -> list[tuple[int, int]]:
-    goal, models = make_goal(spec), len(spec.models)
-    verdict = np.where(goal.single, 0, replay.verdict)
-    won = [(int(goal.first[row]), int(goal.second[row])) for row in np.flatnonzero(verdict == BETTER)]
-    lost = [(int(goal.second[row]), int(goal.first[row])) for row in np.flatnonzero(verdict == WORSE)]
-    return rank_intervals(models, won + lost)

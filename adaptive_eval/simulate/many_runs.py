@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -306,16 +306,18 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
         return np.where(goal.measured, np.nan, everyone[goal.first] - other)
 
     gap, drawn = gap_of(truth), [gap_of(run.truth) for run in runs if run.truth is not None]
-    stacked = ("verdict", "decided_at", "trials", "steps", "time", "exhausted")
+    stacked: dict[str, Any] = {}
+    for name in ("verdict", "decided_at", "trials", "score", "steps", "time", "exhausted"):
+        stacked[name] = np.stack([getattr(run, name) for run in runs])
+    stacked["score"] = to_score_units(spec, stacked["score"])
     return SimulationResult(
         models=spec.names[: truth.size],
         pairs=tuple(sides(spec, goal, row) for row in range(gap.size)),
         truth=truth,
         gap=gap,
         margin=spec.stopping.equivalence,
-        score=to_score_units(spec, np.stack([run.score for run in runs])),
         reason=tuple(run.reason for run in runs),
         one_by_one=one_by_one,
         drawn_gap=np.stack(drawn) if drawn else None,
-        **{name: np.stack([getattr(run, name) for run in runs]) for name in stacked},
+        **stacked,
     )

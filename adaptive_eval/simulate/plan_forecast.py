@@ -275,13 +275,9 @@ class _Work:
         budget = self.spec.budget
         if budget.trials is not None:
             yield [1.0] * len(self.workload), float(budget.trials), False
-        for limit, costs, parallel in (
-            (budget.tokens, self._known("tokens"), False),
-            (budget.prompt_tokens, self._known("prompt_tokens"), False),
-            (budget.completion_tokens, self._known("completion_tokens"), False),
-            (budget.usd, self._known("usd"), False),
-            (budget.wall_clock, self._known("seconds"), True),
-        ):
+        for name in ("tokens", "prompt_tokens", "completion_tokens", "usd", "wall_clock"):
+            limit, parallel = getattr(budget, name), name == "wall_clock"
+            costs = self._known("seconds" if parallel else name)
             if limit is not None and costs is not None:
                 yield costs, float(limit), parallel
 
@@ -309,23 +305,27 @@ class _Work:
 
     def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:
         """Return the figures of the runs of one way."""
-        tokens, usd, seconds = (self._known(name) for name in ("tokens", "usd", "seconds"))
-        disk = self._known("disk_bytes")
-        hours = None if seconds is None else cost_of(result.trials, seconds, parallel=True) / 3600.0
+
+        def spread(name: str, unit: float = 1.0, *, parallel: bool = False) -> Spread | None:
+            each = self._known(name)
+            if each is None:
+                return None
+            return Spread.of(cost_of(result.trials, each, parallel=parallel) / unit)
+
         return PlanRow(
             policy,
             margin,
             Spread.of(result.total),
-            None if tokens is None else Spread.of(cost_of(result.trials, tokens)),
-            None if usd is None else Spread.of(cost_of(result.trials, usd)),
-            None if hours is None else Spread.of(hours),
+            spread("tokens"),
+            spread("usd"),
+            spread("seconds", 3600.0, parallel=True),
             Rate(result.reasons.get("resolved", 0), result.replicates),
             result.share("decided"),
             result.share("tie"),
             result.share("open"),
             result.family_wise,
             result.wrong_ties,
-            None if disk is None else Spread.of(cost_of(result.trials, disk)),
+            spread("disk_bytes"),
         )
 
 
