@@ -50,7 +50,7 @@ def run(spec: SessionSpec, chance: Floats, seed: int, *, claims: bool) -> tuple[
     while (start := one.start) is not None:
         one.advance(start)
         board.forget(one.view.oldest)
-    result, condition = one.outcome(scored=False), one.comparison.goal.condition
+    result, condition = one.outcome(scored=False), one.comparison.contrasts.condition
     assert isinstance(condition, BestK)
     chosen = np.flatnonzero(condition._cut(one.comparison.known)[0]).tolist()
     return int(result.trials.sum()), chosen, bool(one.comparison.met)

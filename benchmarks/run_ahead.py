@@ -147,7 +147,7 @@ def main() -> None:
             )
             if options.withheld is not None:
                 for run in runs:
-                    goal, fold = run.session.comparison.goal, run.session.comparison.fold
+                    goal, fold = run.session.comparison.contrasts, run.session.comparison.fold
                     others = (goal.first != 0) & (goal.second != 0)
                     print(f"  calls missing {int((fold.verdict[others] == 0).sum())} of {others.sum()}")
 

@@ -20,7 +20,7 @@ _VERDICTS = {1: "better", -1: "worse", TIE: "tie"}
 
 def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Decision:
     """Return the decision that a call of one contrast is."""
-    goal, (origin, unit), row = comparison.goal, spec.scale, call.event.contrast
+    goal, (origin, unit), row = comparison.contrasts, spec.scale, call.event.contrast
     first, second = sides(spec, goal, row)
     low, high = (unit * min(max(end, -1.0), 1.0) for end in (call.low, call.high))
     evidence: dict[str, Any] = {
@@ -62,8 +62,8 @@ def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> 
 
     What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
     """
-    goal, (origin, unit), variance = comparison.goal, spec.scale, 0.0
-    for weight, cells in zip(spec.task_weights, comparison.board.cells, strict=True):
+    goal, (origin, unit), variance = comparison.contrasts, spec.scale, 0.0
+    for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         first = cells.noise(int(goal.first[row]))[0]
         gap = first - first.mean() if goal.single[row] else first - cells.noise(int(goal.second[row]))[0]
         variance += weight**2 * (float(gap @ gap) - log(comparison.alpha)) / gap.size**2
@@ -80,7 +80,7 @@ _CLAIMS = ("not_worse", "not_better")
 
 def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: int) -> Decision:
     """Return the decision that a model needs no more trials."""
-    goal, names = comparison.goal, spec.names
+    goal, names = comparison.contrasts, spec.names
     evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
     last, fold = 0, comparison.fold
     for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
@@ -100,14 +100,14 @@ def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: in
                     evidence.setdefault(kind, []).append(other)
                     evidence["within"] = spec.stopping.equivalence
     step = last or comparison.reached
-    if comparison.board.determinism.done(model):
+    if comparison.answers.determinism.done(model):
         evidence |= {"exact": True, "questions": spec.questions}
     return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
 
 
 def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
-    goal, decided, tied = comparison.goal, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
+    goal, decided, tied = comparison.contrasts, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
     pairs, models = ~goal.single, goal.single & ~goal.measured
     chosen = [comparison.spec.names[model] for model in comparison.good_enough]
     claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence} if chosen else {}
@@ -133,7 +133,7 @@ def partial_evidence(spec: SessionSpec, comparison: Comparison, states: ModelSta
 
 def lost_evidence(spec: SessionSpec, comparison: Comparison) -> dict[str, Any]:
     """Return how many pairs stay open because answers are lost, and how many of each model are."""
-    board = comparison.board
+    board = comparison.answers
     lost = {name: board.missing(model) for model, name in enumerate(spec.names)}
     return {
         "open": int(comparison.fold.needed.sum()),

@@ -63,14 +63,14 @@ class Drain:
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self._predicts = comparison.rule.name in DECIDERS
-        self._foresight = Foresight(comparison.board, comparison.fold.levels.guard)
+        self._foresight = Foresight(comparison.answers, comparison.fold.levels.guard)
         self._models = len(comparison.spec.models)
         self._due = 0
         self._closing = self._first = self._second = _NONE
 
     def closed(self, issued: Sequence[int]) -> NDArray[np.int64]:
         """Return the contrasts that need no further trials, given the steps that each model was issued."""
-        board = self._comparison.board
+        board = self._comparison.answers
         if not self._predicts or issued == board.complete:
             return _NONE
         trials = sum(issued[: self._models])
@@ -86,12 +86,12 @@ class Drain:
 
     def _look(self, issued: Sequence[int], flight: int) -> None:
         """Find the contrasts that are decided when all that is issued is complete."""
-        comparison, goal = self._comparison, self._comparison.goal
-        complete = max(sum(comparison.board.complete[: self._models]), 1)
+        comparison, goal = self._comparison, self._comparison.contrasts
+        complete = max(sum(comparison.answers.complete[: self._models]), 1)
         rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
         first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
         reach = _of_both(issued, first, second)
-        awaited = reach > _of_both(comparison.board.complete, first, second)
+        awaited = reach > _of_both(comparison.answers.complete, first, second)
         rows, reach, first, second = (each[awaited] for each in (rows, reach, first, second))
         single = goal.single[rows]
         growth = (reach / np.maximum(comparison.fold.progress[rows], 1))[:, None]

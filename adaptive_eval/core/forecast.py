@@ -46,7 +46,7 @@ def forecast(
     approximate, and labelled so wherever it is shown. A model against a number is simulated as a pair would
     be, not by its bets.
     """
-    fold, goal = comparison.fold, comparison.goal
+    fold, goal = comparison.fold, comparison.contrasts
     if not goal.stops or spec.stopping.rule not in FORECAST_RULES or not fold.needed.any():
         return None
     if not (comparison.latest.questions[fold.needed] >= 2).all():
@@ -102,7 +102,7 @@ def _of_pairs(
     ranges = np.quantile(asked[:, None] * further, QUANTILES, axis=1).T.tolist()
     decided = np.isfinite(steps).mean(axis=1).tolist()
     return tuple(
-        PairForecast(*sides(spec, comparison.goal, row), chance, Range(*trials))
+        PairForecast(*sides(spec, comparison.contrasts, row), chance, Range(*trials))
         for row, chance, trials in zip(rows.tolist(), decided, ranges, strict=True)
     )
 
@@ -185,7 +185,7 @@ def _scores(spec: SessionSpec, board: Board) -> BoardScores:
 
 def _contrasts(spec: SessionSpec, board: Board, comparison: Comparison, rows: Ints) -> OpenContrasts:
     """Collect the estimates of the contrasts."""
-    goal, levels, latest = comparison.goal, comparison.fold.levels, comparison.latest
+    goal, levels, latest = comparison.contrasts, comparison.fold.levels, comparison.latest
     single = goal.single[rows]
     binary = not single.any() and all(cells.binary for cells in board.cells)
     late = np.where(single, levels.tie(0), levels.guard)
@@ -205,13 +205,13 @@ def _more_trials(spec: SessionSpec, comparison: Comparison, states: ModelStates,
     """Return the trials that each model still needs, path by path; shape (L, paths)."""
     models = range(len(spec.models))
     needed = calls.until[:, : len(spec.models)].T.copy()
-    needed[[comparison.board.determinism.done(model) for model in models]] = 0.0
+    needed[[comparison.answers.determinism.done(model) for model in models]] = 0.0
     return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 
 
 def _asked(spec: SessionSpec, comparison: Comparison, row: int) -> list[int]:
     """Return the models of a contrast that are asked: references and numbers are not."""
-    members = (int(comparison.goal.first[row]), int(comparison.goal.second[row]))
+    members = (int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row]))
     return [model for model in members if 0 <= model < len(spec.models)]
 
 

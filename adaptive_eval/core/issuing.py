@@ -36,7 +36,7 @@ class _OpenContrasts:
     @classmethod
     def of(cls, comparison: Comparison, wanted: NDArray[np.bool_]) -> _OpenContrasts:
         """Return those that are `wanted`."""
-        goal = comparison.goal
+        goal = comparison.contrasts
         first, second = goal.first[wanted], goal.second[wanted]
         active = np.full(len(comparison.spec.names), not goal.stops)
         active[first] = True
@@ -150,7 +150,7 @@ class Issuer:
             return 0
         furthest = max(issued)
         room = [] if self._cap is None else [self._cap - furthest]
-        if self.comparison.goal.stops:
+        if self.comparison.contrasts.stops:
             common = min(map(complete.__getitem__, self.comparison.members), default=0)
             room.append(SLOW_START + common - max(states.in_flight))
         return min(room, default=FINISHED)
@@ -262,7 +262,7 @@ class Issuer:
         for model in self.board.determinism.claimed:
             if free.get(model) and self._next_index(model) is None:
                 free[model] = 0
-        if self.comparison.goal.stops:
+        if self.comparison.contrasts.stops:
             in_flight = states.in_flight
             if max(in_flight) + most > SLOW_START + min(complete):
                 room = most_in_flight(complete)
@@ -350,7 +350,7 @@ class Issuer:
         if self._open.version != comparison.version:
             self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
             self._left = _NONE, self._open
-        if not comparison.goal.stops or not (closed := self._drain.closed(issued)).size:
+        if not comparison.contrasts.stops or not (closed := self._drain.closed(issued)).size:
             return self._open
         if not np.array_equal(closed, self._left[0]):
             left = comparison.fold.needed.copy()
@@ -364,7 +364,7 @@ class Issuer:
         Such a model has nothing in flight and would be asked nothing if it had a free slot: the models of its
         open contrasts are behind it, or its calls are certain but are made in the common prefix only.
         """
-        goal, open_now = self.comparison.goal, self.comparison.fold.needed
+        goal, open_now = self.comparison.contrasts, self.comparison.fold.needed
         complete, members = self.board.complete, self.comparison.members
         if not goal.stops or not isinstance(self._policy, RoundRobin):
             return {}
@@ -401,7 +401,7 @@ class Issuer:
         """Return whether every model that may still be asked has reached its cap."""
         if self._cap is None and not self.board.determinism.claimed:
             return False
-        stops = self.comparison.goal.stops
+        stops = self.comparison.contrasts.stops
         models = self.comparison.members if stops else range(len(self.states.issued))
         done = self.board.determinism.done
         return all(
@@ -426,7 +426,7 @@ class Issuer:
         """
         if not self._limited:
             return
-        comparison, goal = self.comparison, self.comparison.goal
+        comparison, goal = self.comparison, self.comparison.contrasts
         sides = np.concatenate([goal.first[comparison.fold.needed], goal.second[comparison.fold.needed]])
         for model in sorted(self._limited):
             if model in self.states.stopped or self.states.in_flight[model]:

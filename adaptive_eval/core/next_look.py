@@ -46,14 +46,14 @@ def next_look(comparison: Comparison) -> int:
     Differences are taken to move by :data:`DEVIATIONS`, towards a winner and towards a tie.
     """
     now, rows = comparison.reached, np.flatnonzero(comparison.fold.needed)
-    most = comparison.goal.review or now
+    most = comparison.contrasts.review or now
     steps = np.minimum(now // PARTS, min(most, now))
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
         return 1
     growth = steps / now
-    called = _may_be_called(comparison, rows, growth, _least_variance(comparison.board, now, steps))
-    goal = comparison.goal
+    called = _may_be_called(comparison, rows, growth, _least_variance(comparison.answers, now, steps))
+    goal = comparison.contrasts
     if goal.condition.separate:
         open_ = np.zeros((len(comparison.spec.names) + 1, steps.size), dtype=bool)
         for side in (goal.first[rows], goal.second[rows]):
@@ -68,8 +68,8 @@ def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
     """Return whether calls of these contrasts come gradually, and each at a threshold of its own."""
     return (
         comparison.rule.name in DECIDERS
-        and not comparison.board.determinism.claimed
-        and not comparison.goal.measured[rows].any()
+        and not comparison.answers.determinism.claimed
+        and not comparison.contrasts.measured[rows].any()
         and bool(np.isnan(comparison.courses.bet[rows]).all())
         and bool((comparison.latest.questions[rows] >= MIN_QUESTIONS).all())
         and bool(np.isfinite(comparison.latest.variance[rows]).all())
@@ -115,7 +115,7 @@ def too_noisy(spec: SessionSpec, comparison: Comparison) -> list[str]:
 
     Nothing is returned while any needed contrast may be decided, or is one without a reference.
     """
-    goal, rows = comparison.goal, np.flatnonzero(comparison.fold.needed)
+    goal, rows = comparison.contrasts, np.flatnonzero(comparison.fold.needed)
     stored = np.maximum(goal.first, goal.second)[rows]
     known = comparison.rule.name in DECIDERS and not any(task.clusters for task in spec.tasks)
     if not known or not rows.size or stored.min() < len(spec.models):
@@ -127,9 +127,9 @@ def too_noisy(spec: SessionSpec, comparison: Comparison) -> list[str]:
 
 def _may_be_decided(spec: SessionSpec, comparison: Comparison, row: int) -> bool:
     """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
-    live, stored = sorted((int(comparison.goal.first[row]), int(comparison.goal.second[row])))
+    live, stored = sorted((int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row])))
     variance = moving = 0.0
-    for weight, cells in zip(spec.task_weights, comparison.board.cells, strict=True):
+    for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         asked, there = cells.counts[live].any(axis=1), cells.counts[stored].any(axis=1)
         if (there & ~asked).any() or comparison.fold.progress[row] < PASSES * spec.questions:
             return True

@@ -127,7 +127,7 @@ def _models(
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
     ranks = _positions(np.where(known, score, -np.inf))
     early = _early(spec, board, estimate, known)
-    intervals = rank_ranges(comparison.goal, comparison.fold.verdict, len(spec.names))
+    intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
     rows = []
     for model, name in enumerate(spec.names):
         low, high = (float(np.clip(score[model] + sign * radius[model], 0.0, 1.0)) for sign in (-1, 1))
@@ -160,7 +160,7 @@ def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> in
     Only if the questions are the target: for a population, more trials of the same questions add little.
     The noise within questions is the mean over the trials asked.
     """
-    goal = comparison.goal
+    goal = comparison.contrasts
     decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single)
     if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
         return None
@@ -250,7 +250,7 @@ def _positions(score: Floats) -> list[int]:
 
 
 def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
-    goal, (origin, unit) = comparison.goal, spec.scale
+    goal, (origin, unit) = comparison.contrasts, spec.scale
     fold = comparison.fold
     # A measured contrast is a score, which has an origin; any other is a difference.
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
@@ -307,7 +307,7 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
     applies.
     """
-    goal, margin = comparison.goal, comparison.margin
+    goal, margin = comparison.contrasts, comparison.margin
     had = 2.0 * comparison.intervals.of_scores(comparison.latest.variance)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:

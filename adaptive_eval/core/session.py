@@ -218,7 +218,7 @@ class Session:
 
     def _retire(self) -> None:
         """Note which models no open contrast needs any more."""
-        if not self.comparison.goal.stops:
+        if not self.comparison.contrasts.stops:
             return
         active = set(self.comparison.members)
         for model, retired in enumerate(self.states.retired):
@@ -230,7 +230,7 @@ class Session:
     def _stop_when_done(self) -> None:
         comparison = self.comparison
         needed = comparison.fold.needed
-        if not comparison.goal.stops:
+        if not comparison.contrasts.stops:
             return
         if not needed.any():
             self._stop(self._conclusion())
@@ -244,11 +244,11 @@ class Session:
     def _conclusion(self) -> StopVerdict:
         """Return the verdict once no open contrast can be decided."""
         comparison, states = self.comparison, self.states
-        if comparison.goal.stops and comparison.met:
+        if comparison.contrasts.stops and comparison.met:
             return StopVerdict("resolved", evidence=resolved_evidence(comparison))
         fold = comparison.fold
         is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()
-        if comparison.goal.stops and is_something_known:
+        if comparison.contrasts.stops and is_something_known:
             return StopVerdict("partial", evidence=partial_evidence(self.spec, comparison, states))
         stopped = stopped_models(self.spec, self.budget, states)
         if states.stopped.keys() <= states.spent:

@@ -198,12 +198,12 @@ def run_fixed(spec: SessionSpec, board: Board, stream: Stream, passes: int) -> R
 
 def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
     """Return how far `rows` can advance at once, within all answers, the trial sequence and the cap."""
-    ahead = comparison.board.progress[comparison.members]
+    ahead = comparison.answers.progress[comparison.members]
     longest = max(LONGEST, LARGEST // comparison.fold.verdict.size)
     stop = min(start + min(max(SHORTEST, start), longest), *limit[rows].tolist(), *ahead[ahead > start])
     if cap is not None:
         stop = min(stop, cap)
-    laid_out = comparison.board.run_sequence.laid_out
+    laid_out = comparison.answers.run_sequence.laid_out
     return int(min(stop, *map(laid_out, rows.tolist())))
 
 
@@ -354,7 +354,7 @@ class _VirtualRun:
             return free
         names = self.session.spec.names
         room = [model for model in range(self.models) if issued[model] < limit[model]]
-        if self.session.comparison.goal.stops:
+        if self.session.comparison.contrasts.stops:
             room = [model for model in room if not self.session.states.retired[model]]
         room.sort(key=lambda model: (issued[model], model))
         share = max(free // max(len(room), 1), 1)

@@ -117,7 +117,7 @@ class Board:
         needed: Callable[[Known], Bools] | None = None,
         review: int | None = None,
     ) -> None:
-        self.answers, self.contrasts, self.rule, self.margin = answers, contrasts, rule, margin
+        self.answers, self.contrasts = answers, contrasts
         self.scores = np.where(answers.progress > 0, answers.scores().difference[:, 0], 0.0)
         """Scores of the models when they were last reviewed; those of references from the start."""
         self._gone: set[int] = set()
@@ -214,6 +214,16 @@ class Board:
         self._note_needed()
 
     # ------------------------------------------------------------------ looking
+
+    @property
+    def rule(self) -> Rule:
+        """The stopping rule."""
+        return self.courses.rule
+
+    @property
+    def margin(self) -> float | None:
+        """Equivalence margin in unit scores."""
+        return self.courses.margin
 
     @property
     def alpha(self) -> float:

@@ -93,8 +93,8 @@ class Courses:
     def __init__(
         self, answers: Answers, contrasts: Contrasts, rule: Rule, levels: Levels, margin: float | None
     ) -> None:
-        self._answers, self._contrasts, self._rule = answers, contrasts, rule
-        self._margin, self._alpha = margin, levels.alpha
+        self._answers, self._contrasts, self.rule = answers, contrasts, rule
+        self.margin, self._alpha = margin, levels.alpha
         tasks = range(len(answers.cells))
         self._readers = [contrast_reader(answers, task, contrasts, margin, levels) for task in tasks]
         self._last = [_no_estimate(contrasts.first.size) for _ in tasks]
@@ -118,10 +118,10 @@ class Courses:
         """Read `rows` from step `start` up to step `stop`; the statistic is that of each step."""
         block = self._estimate(rows, start, stop)
         statistic, sign = self._statistic(rows, block, start, stop)
-        tie = self._rule.tie_evidence(block)
+        tie = self.rule.tie_evidence(block)
         exact = block.guarded <= EXACT
         if exact.any():
-            size, bar = np.abs(block.difference), max((self._margin or 0.0) - ROUNDING, ROUNDING)
+            size, bar = np.abs(block.difference), max((self.margin or 0.0) - ROUNDING, ROUNDING)
             apart, near = size - block.slack > bar, size + block.slack <= bar
             statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
             tie = np.where(exact, np.where(near, np.inf, -np.inf), tie)
@@ -139,7 +139,7 @@ class Courses:
         if self._exact is not None:
             statistic, total = self._exact.read(rows, start, stop)
             return statistic, np.sign(total).astype(np.int8)
-        statistic = self._rule.statistic(block, self._answers.run_sequence.complete(start, stop))
+        statistic = self.rule.statistic(block, self._answers.run_sequence.complete(start, stop))
         bets = self.bets[rows]
         if bets.any():
             log_e = self._bets.read(self._bet_row[rows[bets]], start, stop)

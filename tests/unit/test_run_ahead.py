@@ -52,7 +52,7 @@ def test_pairs_are_foreseen_nearly_as_they_are_read_when_all_is_there(rounds, ta
         outcomes = [TrialOutcome(one.key, int(rng.integers(3))) for one in requests]
         withheld += [one for one in outcomes if one.key.index < 3]
         session.tell([one for one in outcomes if one.key.index >= 3])
-    comparison, pairs = session.comparison, session.comparison.goal
+    comparison, pairs = session.comparison, session.comparison.contrasts
     reach = np.minimum(*(np.array(session.states.issued)[side] for side in (pairs.first, pairs.second)))
     mean, variance, _ = Foresight(session.board).read(pairs.first, pairs.second, reach, 0, np.zeros(3))
     assert comparison.reached == 0
