@@ -115,6 +115,8 @@ def too_noisy(spec: SessionSpec, comparison: Comparison) -> list[str]:
 
     Nothing is returned while any needed contrast may be decided, or is one without a reference.
     """
+    if not spec.references:
+        return []
     goal, rows = comparison.contrasts, np.flatnonzero(comparison.fold.needed)
     stored = np.maximum(goal.first, goal.second)[rows]
     known = comparison.rule.name in DECIDERS and not any(task.clusters for task in spec.tasks)
