@@ -11,13 +11,13 @@ from typing import Any, Literal, TypeAlias
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.views.files import write_files
-from adaptive_eval.views.numbers import NOTHING, fixed, interval, signed, trimmed
+from adaptive_eval.views.numbers import trimmed
 from adaptive_eval.views.page import page, render_markdown
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Scale
-from adaptive_eval.views.sentences import pair_words, said, say, score_decimals
+from adaptive_eval.views.sentences import said, say, score_decimals
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import RankColumn, flipped, rank_column
+from adaptive_eval.views.verdicts import flipped
 
 PairKind: TypeAlias = Literal[
     "same", "settled", "reopened", "reversed", "changed", "only_before", "only_after"
@@ -175,18 +175,6 @@ def comparison_words(comparison: Comparison) -> str:
     return say("comparison.verdict", comparison)
 
 
-_KIND_WORDS: dict[PairKind, str] = {
-    "same": "as before",
-    "settled": "newly decided",
-    "reopened": "now open",
-    "reversed": "reversed",
-    "changed": "changed",
-    "only_before": "only before",
-    "only_after": "only now",
-}
-_DIRECTIONS = {"higher": "higher", "lower": "lower", "unknown": "cannot be told apart"}
-
-
 def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     """Write the comparison as HTML, Markdown and JSON into `folder`, and return the paths."""
     files = {
@@ -210,19 +198,16 @@ def comparison_html(comparison: Comparison) -> str:
 
 def _shown(comparison: Comparison) -> dict[str, Any]:
     """Return what the comparison shows, as a page and as Markdown."""
-    level = f"{trimmed(comparison.confidence * 100)} %"
     ends = [value for one in comparison.models for value in (one.low, one.difference, one.high)]
+    runs = (comparison.before.results, comparison.after.results)
     return {
-        "scale": Scale.around_zero(ends),
+        "comparison": comparison,
         "title": f"{comparison.before.name} and {comparison.after.name}",
         "verdict": comparison_words(comparison),
-        "runs": said("comparison.runs", comparison),
         "warned": said("comparison.warnings", comparison),
-        "different": comparison.differences,
-        "model_header": _model_header(comparison),
-        "models": list(zip(comparison.models, _model_rows(comparison), strict=True)),
-        "pairs": [(one, _pair_row(one, comparison)) for one in comparison.pairs],
-        "notes": said("comparison.notes", comparison, level),
+        "level": f"{trimmed(comparison.confidence * 100)} %",
+        "decimals": max(score_decimals(results.models) for results in runs),
+        "scale": Scale.around_zero(ends),
     }
 
 
@@ -272,47 +257,3 @@ def _run_data(summary: Summary) -> dict[str, Any]:
 def _line_data(line: ModelResult | None) -> dict[str, Any] | None:
     keys = "score score_low score_high rank_low rank_high trials missing"
     return None if line is None else picked(line, keys)
-
-
-def _model_header(comparison: Comparison) -> list[str]:
-    before, now = _rank_columns(comparison)
-    ranks = [f"{before.head} before", f"{now.head} now"]
-    level = f"{trimmed(comparison.confidence * 100)} % interval, at least"
-    return ["model", *ranks, "score before", "score now", "difference", level, "score is now"]
-
-
-def _model_rows(comparison: Comparison) -> list[list[str]]:
-    runs = (comparison.before.results, comparison.after.results)
-    decimals = max(score_decimals(results.models) for results in runs)
-    before, now = _rank_columns(comparison)
-    return [
-        [
-            one.model,
-            before.of.get(one.model, NOTHING),
-            now.of.get(one.model, NOTHING),
-            _score(one.before, decimals),
-            _score(one.after, decimals),
-            signed(one.difference, decimals),
-            interval(one.low, one.high, decimals, sign=True),
-            NOTHING if one.low is None else _DIRECTIONS[one.direction],
-        ]
-        for one in comparison.models
-    ]
-
-
-def _score(line: ModelResult | None, decimals: int) -> str:
-    return NOTHING if line is None else fixed(line.score, decimals)
-
-
-def _rank_columns(comparison: Comparison) -> tuple[RankColumn, RankColumn]:
-    return rank_column(comparison.before.results), rank_column(comparison.after.results)
-
-
-def _pair_row(one: PairChange, comparison: Comparison) -> list[str]:
-    cells = []
-    for pair, summary in ((one.before, comparison.before), (one.after, comparison.after)):
-        if pair is not None and pair.verdict in ("better", "worse"):
-            cells.append(f"{one.first if pair.verdict == 'better' else one.second} ahead")
-        else:
-            cells.append(NOTHING if pair is None else pair_words(pair, summary.results))
-    return [*cells, _KIND_WORDS[one.kind]]

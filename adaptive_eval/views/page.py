@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from adaptive_eval.core.results import PairForecast, Results
+from adaptive_eval.core.results import PairForecast
 from adaptive_eval.views.accounts import hardest, most_apart, suspect
 from adaptive_eval.views.details import CONFIG, settings
 from adaptive_eval.views.headline import headline
@@ -33,10 +33,11 @@ from adaptive_eval.views.plots import (
     scale_over,
     shown_pairs,
 )
+from adaptive_eval.views.report_json import counts
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, ranking_rows
-from adaptive_eval.views.sentences import TEMPLATES, environment, pairs_title, promises, said
+from adaptive_eval.views.sentences import TEMPLATES, environment, promises, said
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import of_kind, saving, tied_groups
+from adaptive_eval.views.verdicts import of_kind
 
 _TEXT, _NAME = 1_000, 200
 _CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
@@ -153,17 +154,14 @@ def _context(summary: Summary) -> dict[str, Any]:
         "lines": list(zip(results.models, details.models, strict=True)),
         "empty": any(account.no_answer for account in details.models),
         "promises": promises(results, details.target, details.together),
-        "ties": tied_groups(results),
         "most_ties": MOST_TIES,
-        "title": pairs_title(results),
         "pairs": pairs,
         "matrix": pair_matrix(of_kind(results, "pair")),
         "scores": scale_over(scores),
         "differences": Scale.around_zero([*differences, results.equivalence]),
         "open_pairs": summary.open_pairs[:MOST_OPEN],
         "pair_forecasts": _pair_forecasts(summary),
-        "tallies": _tallies(results),
-        "saving": saving(results),
+        "counts": counts(summary),
         "plots": course_plots(summary),
         "recent": list(zip(summary.times, summary.decisions, strict=True))[-MOST_DECISIONS:],
         "asked": len(questions),
@@ -182,18 +180,6 @@ def _context(summary: Summary) -> dict[str, Any]:
 def _pair_forecasts(summary: Summary) -> dict[frozenset[str], PairForecast]:
     pairs = () if summary.outlook is None else summary.outlook.forecast.pairs
     return {frozenset((one.first, one.second)): one for one in pairs}
-
-
-def _tallies(results: Results) -> dict[str, int | None]:
-    """Count the verdicts; None for contrasts that the goal does not need."""
-    verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
-    widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
-    return {
-        "separated": verdicts.count("better") + verdicts.count("worse") if verdicts else None,
-        "tied": verdicts.count("tie") if verdicts else None,
-        "measured": widths.count("tie") if widths else None,
-        "open": sum(pair.verdict == "open" and pair.needed for pair in results.pairs),
-    }
 
 
 def _lines(text: str) -> Markup:

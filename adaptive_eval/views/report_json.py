@@ -145,7 +145,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
             "ties": results.ties,
         },
         "in_rounds": None if results.in_rounds is None else list(results.in_rounds),
-        "counts": _counts(summary),
+        "counts": counts(summary),
         "models": [
             _model(line, account, results)
             for line, account in zip(results.models, summary.known.models, strict=True)
@@ -170,7 +170,8 @@ def report_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _counts(summary: Summary) -> dict[str, int]:
+def counts(summary: Summary) -> dict[str, int]:
+    """Count models, trials, and contrasts by verdict."""
     results = summary.results
     verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
     widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]

@@ -237,8 +237,8 @@ def kinds_words(counts: Mapping[str, int]) -> str:
     >>> kinds_words({"timeout": 2, "rate_limit": 12}), kinds_words({})
     ('rate_limit 12, timeout 2', 'none')
     """
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    shown = [f"{kind} {n:,}" for kind, n in ordered[:_KINDS] if n]
+    ordered = sorted((-n, kind) for kind, n in counts.items() if n)
+    shown = [f"{inert(kind)} {-n:,}" for n, kind in ordered[:_KINDS]]
     if len(ordered) > len(shown):
         shown.append(f"{len(ordered) - len(shown)} more kinds")
     return ", ".join(shown) or "none"
@@ -275,18 +275,6 @@ SERVER_STATES = {
 """Words of the views for a server that is not in normal use."""
 
 
-def error_words(errors: Mapping[str, int]) -> str:
-    """Return errors by kind in words, the most frequent first.
-
-    Examples
-    --------
-    >>> error_words({"timeout": 3, "rate_limit": 12})
-    'rate_limit 12, timeout 3'
-    """
-    ordered = sorted(((kind, n) for kind, n in errors.items() if n), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{inert(kind)} {n:,}" for kind, n in ordered)
-
-
 def condition_words(health: EndpointHealth) -> str:
     """Return the problems of an endpoint in words, empty where it has none.
 
@@ -297,4 +285,5 @@ def condition_words(health: EndpointHealth) -> str:
     'does not answer, server 2'
     """
     state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
-    return ", ".join(words for words in (state, error_words(health.errors)) if words)
+    errors = kinds_words(health.errors) if any(health.errors.values()) else ""
+    return ", ".join(filter(None, (state, errors)))
