@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import pairwise
 
 from adaptive_eval.core.results import ContrastKind, PairResult, Results
 from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing
@@ -93,9 +94,13 @@ def _own_clauses(results: Results) -> list[str]:
 
 
 def _measured(done: int, scores: int) -> str:
-    if done == scores:
-        return "every score is"
-    return f"{done} of {count(scores, 'score')} {'is' if done == 1 else 'are'}" if done else "no score is"
+    if done in (0, scores):
+        return "every score is" if done else "no score is"
+    return f"{done} of {count(scores, 'score')} {_verb(done)}"
+
+
+def _verb(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _clauses(results: Results) -> list[str]:
@@ -135,13 +140,11 @@ def _top_clauses(results: Results, k: int) -> list[str]:
         return [f"{these} not settled", _best_words(results)]
     if k == 1:
         return [f"The best model is one of {listing(between, 10)}"]
-    places = count(k - len(inside), "place")
-    settled = (
-        f"{listing(inside, 10)} {'is' if len(inside) == 1 else 'are'} among the top {k}; " if inside else ""
-    )
-    whose = places if inside else f"the top {k}"
-    verb = "is" if whose.startswith("1 ") else "are"
-    return [f"{settled}{whose} {verb} open between {listing(between, 10)}"]
+    still = f"open between {listing(between, 10)}"
+    if not inside:
+        return [f"the top {k} are {still}"]
+    settled, left = f"{listing(inside, 10)} {_verb(len(inside))} among the top {k}", k - len(inside)
+    return [f"{settled}; {count(left, 'place')} {_verb(left)} {still}"]
 
 
 def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:
@@ -172,9 +175,13 @@ def _order_clause(results: Results, models: Sequence[str], wins: Set[tuple[str, 
     reached = results.stop is not None and results.stop.reason == "resolved"
     if not reached or all(pair.verdict != "open" for pair in results.pairs):
         return []
-    cuts = [k for k in range(1, len(models)) if all((a, b) in wins for a in models[:k] for b in models[k:])]
-    parts = [models[i:k] for i, k in zip([0, *cuts], [*cuts, len(models)], strict=True)]
-    return ["the settled order is " + ", then ".join(listing(part) for part in parts)] if cuts else []
+
+    def is_cut(k: int) -> bool:
+        return all((above, below) in wins for above in models[:k] for below in models[k:])
+
+    cuts = [0, *filter(is_cut, range(1, len(models)))]
+    parts = [listing(models[i:k]) for i, k in pairwise([*cuts, len(models)])]
+    return [f"the settled order is {', then '.join(parts)}"] if len(parts) > 1 else []
 
 
 def _all_words(models: Sequence[str]) -> str:
@@ -203,21 +210,16 @@ def _baseline_clauses(results: Results, hub: str) -> list[str]:
         "tie": f"{tie_words(results.equivalence)} with {hub}",
         "open": f"not resolved against {hub}",
     }
-    return [
-        f"{listing(models)} {'is' if len(models) == 1 else 'are'} {words[verdict]}"
-        for verdict, models in outcomes.items()
-        if models
-    ]
+    asked = [(models, words[verdict]) for verdict, models in outcomes.items() if models]
+    return [f"{listing(models)} {_verb(len(models))} {said}" for models, said in asked]
 
 
 def _partial_clauses(results: Results, most: int = 3) -> list[str]:
     """Say what each of the first named pairs came to."""
     won = [oriented(pair) for pair in results.pairs if pair.verdict in ("better", "worse")]
     clauses = [f"{pair.first} is ahead of {pair.second}" for pair in won[:most]]
-    if len(won) > most:
-        clauses.append(
-            f"{count(len(won) - most, 'further pair')} {'has' if len(won) == most + 1 else 'have'} a winner"
-        )
+    if (more := len(won) - most) > 0:
+        clauses.append(f"{count(more, 'further pair')} {'has' if more == 1 else 'have'} a winner")
     clauses += _tie_clauses(tied_groups(results), tie_words(results.equivalence))
     return clauses or ["None of the named pairs is resolved"]
 

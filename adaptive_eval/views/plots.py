@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from adaptive_eval.core.results import PairResult, Results
-from adaptive_eval.views.details import Moment, PairPoint
+from adaptive_eval.views.details import Moment, PairPoint, ScorePoint
 from adaptive_eval.views.numbers import NOTHING, amount, fixed, interval, short
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import flipped
@@ -217,12 +217,22 @@ class _Frame:
                 back.append(self.place(moment.trials, low))
         return " ".join(there + back[::-1])
 
-    def across(self) -> tuple[tuple[float, str], ...]:
-        return tuple((_across(self.x, trials), short(trials)) for trials in self.x.ticks)
-
-    def up(self, unit: str = "") -> tuple[tuple[float, str], ...]:
-        words = [amount(value, unit) if unit else f"{value:.3g}" for value in self.y.ticks]
-        return tuple((_height(self.y, value), text) for value, text in zip(self.y.ticks, words, strict=True))
+    def plot(
+        self,
+        key: str,
+        words: tuple[str, str],
+        lines: Sequence[PlotLine],
+        head: Sequence[str],
+        cells: Callable[[int], Sequence[str]],
+        unit: str = "",
+    ) -> Plot:
+        """Return the plot with its ticks, and its table of `cells` by the number of a moment."""
+        across = [(_across(self.x, trials), short(trials)) for trials in self.x.ticks]
+        texts = (amount(value, unit) if unit else f"{value:.3g}" for value in self.y.ticks)
+        up = zip((_height(self.y, value) for value in self.y.ticks), texts, strict=True)
+        rows = [("trials", *head)]
+        rows += ((f"{self.moments[n].trials:,}", *cells(n)) for n in _sparse(len(self.moments)))
+        return Plot(key, *words, tuple(lines), tuple(across), tuple(up), tuple(rows))
 
 
 def _across(scale: Scale, value: float) -> float:
@@ -245,26 +255,32 @@ def course_plots(summary: Summary) -> list[Plot]:
 
 def _scores(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> Plot | None:
     names = [line.model for line in summary.results.models if line.score is not None][:LINES]
-    courses = {name: [moment.models.get(name) for moment in moments] for name in names}
-    scores = {name: [point and point.score for point in points] for name, points in courses.items()}
-    last = [points[-1] for points in courses.values()]
-    ends = [value for point in last if point is not None for value in point]
     if not names:
         return None
-    frame = _Frame(across, scale_over([*ends, *(value for one in scores.values() for value in one)]), moments)
+    courses: dict[str, list[ScorePoint]] = {}
+    drawn: list[float | None] = []
+    for name in names:
+        points = [moment.models.get(name, _UNKNOWN) for moment in moments]
+        courses[name] = points
+        drawn += [*points[-1], *(point.score for point in points)]
+    frame = _Frame(across, scale_over(drawn), moments)
     lines = []
     for name, points in courses.items():
-        lows, highs = [one and one.low for one in points], [one and one.high for one in points]
-        lines.append(PlotLine(name, frame.line(scores[name]), frame.band(lows, highs)))
-    rows = [("trials", *names)]
-    for moment in (moments[number] for number in _sparse(len(moments))):
-        seen = [moment.models.get(name) for name in names]
-        cells = [f"{fixed(one.score)} {interval(one.low, one.high)}" if one else NOTHING for one in seen]
-        rows.append((f"{moment.trials:,}", *cells))
+        scores, lows, highs = zip(*points, strict=True)
+        lines.append(PlotLine(name, frame.line(scores), frame.band(lows, highs)))
     words = "Mean of question means, with the anytime interval"
     if len(summary.results.models) > LINES:
         words += f"; the {LINES} best models"
-    return Plot("scores", "Scores", words, tuple(lines), frame.across(), frame.up(), tuple(rows))
+    shown = courses.values()
+    caption = ("Scores", words)
+    return frame.plot("scores", caption, lines, names, lambda n: [_score_words(one[n]) for one in shown])
+
+
+_UNKNOWN = ScorePoint(None, None, None)
+
+
+def _score_words(point: ScorePoint) -> str:
+    return NOTHING if point.score is None else f"{fixed(point.score)} {interval(point.low, point.high)}"
 
 
 def _evidence(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> Plot | None:
@@ -275,19 +291,25 @@ def _evidence(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> P
         values = _until_called([_of(moment, pair) for moment in moments])
         if any(value is not None for value in values):
             courses[f"{pair.first} − {pair.second}"] = values
-    thresholds = [max((one.threshold for one in moment.pairs.values()), default=None) for moment in moments]
+    thresholds = [_threshold(moment) for moment in moments]
     highest = max((value for value in thresholds if value is not None), default=0.0)
     if not courses or highest <= 0:
         return None
     frame = _Frame(across, Scale(0.0, _ABOVE * highest), moments)
     lines = [PlotLine(name, frame.line(values)) for name, values in courses.items()]
-    rows = [("trials", "calls a winner", *courses)]
-    for number in _sparse(len(moments)):
-        cells = [fixed(values[number], 2) for values in courses.values()]
-        rows.append((f"{moments[number].trials:,}", fixed(thresholds[number], 2), *cells))
-    words = "Ln e-value of the pairs nearest to a verdict, and of those decided last"
-    plot = Plot("evidence", "Evidence", words, tuple(lines), frame.across(), frame.up(), tuple(rows))
+    shown = [thresholds, *courses.values()]
+    plot = frame.plot(
+        "evidence",
+        ("Evidence", "Ln e-value of the pairs nearest to a verdict, and of those decided last"),
+        lines,
+        ["calls a winner", *courses],
+        lambda n: [fixed(values[n], 2) for values in shown],
+    )
     return replace(plot, rule=frame.line(thresholds), rule_name="calls a winner")
+
+
+def _threshold(moment: Moment) -> float | None:
+    return max((one.threshold for one in moment.pairs.values()), default=None)
 
 
 def _of(moment: Moment, pair: PairResult) -> PairPoint | None:
@@ -311,13 +333,10 @@ def _cost(summary: Summary, moments: tuple[Moment, ...]) -> Plot:
     limit = None if line is None else line.limit
     shown_limit = limit if limit is not None and limit <= 2 * max(spent) else None
     highest = max(*spent, shown_limit or 0.0, 1e-9)
-    across = Scale(0.0, float(moments[-1].trials))
-    frame = _Frame(across, Scale(0.0, highest), moments)
-    rows = [("trials", "USD" if unit == "usd" else unit)]
-    rows += [(f"{moments[n].trials:,}", amount(spent[n], unit)) for n in _sparse(len(moments))]
-    words = "USD spent by all models" if unit == "usd" else "Tokens of all models"
-    lines = (PlotLine("spent", frame.line(spent)),)
-    plot = Plot("spent", "Cost", words, lines, frame.across(), frame.up(unit), tuple(rows))
+    frame = _Frame(Scale(0.0, float(moments[-1].trials)), Scale(0.0, highest), moments)
+    head, words = ("USD", "USD spent by all models") if unit == "usd" else (unit, "Tokens of all models")
+    lines = [PlotLine("spent", frame.line(spent))]
+    plot = frame.plot("spent", ("Cost", words), lines, [head], lambda n: [amount(spent[n], unit)], unit)
     if shown_limit is None:
         return plot
     return replace(plot, rule=frame.line([shown_limit] * len(moments)), rule_name="limit")

@@ -331,7 +331,9 @@ def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
         return "unresolved" if line.model in left_open(results) else "resolved"
     if running and line.waits_for:
         return f"waits for {_some(line.waits_for)}"
-    return "active" if running else "unresolved" if results.pairs else "done"
+    if running:
+        return "active"
+    return "unresolved" if results.pairs else "done"
 
 
 def waiting_words(results: Results) -> list[str]:
