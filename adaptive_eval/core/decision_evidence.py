@@ -9,9 +9,9 @@ import numpy as np
 
 from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.budget import Account, Budget
-from adaptive_eval.core.goals import OPEN, TIE, Goal, sides
+from adaptive_eval.core.goals import OPEN, TIE, sides
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.results import ContrastKind, Decision
+from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import Call, confidence_radius
 
@@ -30,9 +30,11 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
         "statistic": call.statistic,
         "threshold": call.event.threshold,
         "questions": float(call.questions),
-        "kind": kind_of(goal, row),
+        "kind": "threshold" if goal.single[row] else "pair",
     }
-    if call.event.verdict == TIE and not goal.measured[row]:
+    if goal.measured[row]:
+        evidence["kind"] = "width"
+    elif call.event.verdict == TIE:
         evidence["equivalence"] = spec.stopping.equivalence
     if goal.single[row]:
         evidence["against"] = second
@@ -48,13 +50,6 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
     return Decision(
         "pair", models, _VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
     )
-
-
-def kind_of(goal: Goal, row: int) -> ContrastKind:
-    """Return what a contrast compares."""
-    if goal.measured[row]:
-        return "width"
-    return "threshold" if goal.single[row] else "pair"
 
 
 def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> tuple[float, float]:

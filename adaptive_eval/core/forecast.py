@@ -32,13 +32,7 @@ HORIZON_PASSES = 1000
 
 
 def forecast(
-    spec: SessionSpec,
-    board: Board,
-    comparison: Comparison,
-    budget: Budget,
-    states: ModelStates,
-    *,
-    ended: bool = False,
+    comparison: Comparison, budget: Budget, states: ModelStates, *, ended: bool = False
 ) -> Forecast | None:
     """Forecast the rest of a run; None if the goal does not stop or too little is known.
 
@@ -46,7 +40,7 @@ def forecast(
     approximate, and labelled so wherever it is shown. A model against a number is simulated as a pair would
     be, not by its bets.
     """
-    fold, goal = comparison.fold, comparison.contrasts
+    spec, fold, goal = comparison.spec, comparison.fold, comparison.contrasts
     if not goal.stops or spec.stopping.rule not in FORECAST_RULES or not fold.needed.any():
         return None
     if not (comparison.latest.questions[fold.needed] >= 2).all():
@@ -58,8 +52,8 @@ def forecast(
     cap = HORIZON_PASSES if ended else spec.stopping.max_passes or HORIZON_PASSES
     unsimulated = int(((fold.verdict == OPEN) & ~fold.lost).sum()) - rows.size
     calls = simulate_calls(
-        _scores(spec, board),
-        _contrasts(spec, board, comparison, rows),
+        _scores(spec, comparison.answers),
+        _contrasts(comparison, rows),
         fold.levels,
         _needed(goal.condition, fold.verdict.size, rows),
         horizon=cap * spec.questions,
@@ -68,7 +62,7 @@ def forecast(
         equivalence=comparison.margin,
         called=(fold.won + unsimulated, fold.tied),
     )
-    more = _more_trials(spec, comparison, states, calls)  # (L, paths)
+    more = _more_trials(comparison, states, calls)  # (L, paths)
     done = np.maximum(np.array(states.issued) - np.array(states.in_flight) - np.array(states.skipped), 1)
     spent = [account.spent for account in budget.models]
     per_trial = (
@@ -87,16 +81,15 @@ def forecast(
         trials=_range(more.sum(axis=0)),
         tokens=_range(tokens),
         usd=_range(usd) if budget.priced else None,
-        pairs=_of_pairs(spec, comparison, rows, calls.steps.T),
+        pairs=_of_pairs(comparison, rows, calls.steps.T),
     )
 
 
-def _of_pairs(
-    spec: SessionSpec, comparison: Comparison, rows: Ints, steps: Floats
-) -> tuple[PairForecast, ...]:
+def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats) -> tuple[PairForecast, ...]:
     """Return the forecast of each simulated pair that is needed now."""
+    spec = comparison.spec
     rows, steps = rows[comparison.fold.needed[rows]], steps[comparison.fold.needed[rows]]
-    asked = np.array([len(_asked(spec, comparison, row)) for row in rows.tolist()])
+    asked = np.array([len(_asked(comparison, row)) for row in rows.tolist()])
     horizon = (spec.stopping.max_passes or HORIZON_PASSES) * spec.questions
     further = np.maximum(np.minimum(steps, horizon) - comparison.fold.progress[rows, None], 0.0)
     ranges = np.quantile(asked[:, None] * further, QUANTILES, axis=1).T.tolist()
@@ -183,11 +176,11 @@ def _scores(spec: SessionSpec, board: Board) -> BoardScores:
     )
 
 
-def _contrasts(spec: SessionSpec, board: Board, comparison: Comparison, rows: Ints) -> OpenContrasts:
+def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
     """Collect the estimates of the contrasts."""
     goal, levels, latest = comparison.contrasts, comparison.fold.levels, comparison.latest
     single = goal.single[rows]
-    binary = not single.any() and all(cells.binary for cells in board.cells)
+    binary = not single.any() and all(cells.binary for cells in comparison.answers.cells)
     late = np.where(single, levels.tie(0), levels.guard)
     return OpenContrasts(
         goal.first[rows],
@@ -201,18 +194,18 @@ def _contrasts(spec: SessionSpec, board: Board, comparison: Comparison, rows: In
     )
 
 
-def _more_trials(spec: SessionSpec, comparison: Comparison, states: ModelStates, calls: Calls) -> Floats:
+def _more_trials(comparison: Comparison, states: ModelStates, calls: Calls) -> Floats:
     """Return the trials that each model still needs, path by path; shape (L, paths)."""
-    models = range(len(spec.models))
-    needed = calls.until[:, : len(spec.models)].T.copy()
+    models = range(len(comparison.spec.models))
+    needed = calls.until[:, : len(models)].T.copy()
     needed[[comparison.answers.determinism.done(model) for model in models]] = 0.0
     return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 
 
-def _asked(spec: SessionSpec, comparison: Comparison, row: int) -> list[int]:
+def _asked(comparison: Comparison, row: int) -> list[int]:
     """Return the models of a contrast that are asked: references and numbers are not."""
     members = (int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row]))
-    return [model for model in members if 0 <= model < len(spec.models)]
+    return [model for model in members if 0 <= model < len(comparison.spec.models)]
 
 
 def _affordable(account: Account, trials: Floats, costs: Floats) -> NDArray[np.bool_]:

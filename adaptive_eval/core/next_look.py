@@ -8,7 +8,7 @@ to read one. A look that comes too late costs trials that were issued after the 
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,17 +95,23 @@ def _least_variance(board: Board, now: int, steps: Ints) -> Floats:
 
 def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Floats) -> NDArray[np.bool_]:
     """Return which contrasts may be called until trials have grown so much, of shape (rows, growths)."""
-    difference, variance = (
-        np.abs(comparison.latest.difference[rows, None]),
-        comparison.latest.variance[rows, None],
-    )
-    move, margin = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth)), comparison.margin
-    called = log_evidence(difference + move, variance * left, margin) >= comparison.fold.threshold
+    latest = comparison.latest
+    size, variance = np.abs(latest.difference[rows, None]), latest.variance[rows, None]
+    move = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth))
+    return _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left)
+
+
+def _is_called(
+    comparison: Comparison, size: Floats, move: Floats, variance: Floats, at_margin: Floats
+) -> NDArray[np.bool_]:
+    """Return which contrasts are called where their differences move so much, either way."""
+    margin, fold = comparison.margin, comparison.fold
+    called = log_evidence(size + move, variance, margin) >= fold.threshold
     if margin is not None:
-        nearest, at_margin = np.maximum(difference - move, 0.0), comparison.latest.margin[rows, None] * left
-        called |= log_tie_evidence(nearest, at_margin, margin) >= comparison.fold.tie_threshold
-        if claims := comparison.fold.levels.claims:
-            good_enough = log_evidence_above(difference + move, at_margin, margin)
+        nearest = np.maximum(size - move, 0.0)
+        called |= log_tie_evidence(nearest, at_margin, margin) >= fold.tie_threshold
+        if claims := fold.levels.claims:
+            good_enough = log_evidence_above(size + move, at_margin, margin)
             called |= good_enough >= log(claims / comparison.alpha)
     return np.asarray(called)
 
@@ -149,14 +155,5 @@ def _may_be_decided(spec: SessionSpec, comparison: Comparison, row: int) -> bool
         least = contrast_variance(square, guard, questions, len(there), remaining, spec.stopping.target)
         variance += weight**2 * float(least)
         moving += weight**2 * float(noise[there].sum() / questions**2)
-    move, margin, fold = DEVIATIONS * sqrt(moving), comparison.margin, comparison.fold
-    size = abs(float(comparison.latest.difference[row]))
-    if log_evidence(size + move, variance, margin) >= fold.threshold:
-        return True
-    if margin is None:
-        return False
-    if fold.levels.claims:
-        good_enough = log_evidence_above(size + move, variance, margin)
-        if good_enough >= log(fold.levels.claims / comparison.alpha):
-            return True
-    return bool(log_tie_evidence(max(size - move, 0.0), variance, margin) >= fold.tie_threshold)
+    size, move = np.abs(comparison.latest.difference[row]), DEVIATIONS * np.sqrt(moving)
+    return bool(_is_called(comparison, size, move, np.asarray(variance), np.asarray(variance)))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.decision_evidence import kind_of, population_interval
+from adaptive_eval.core.decision_evidence import population_interval
 from adaptive_eval.core.goals import OPEN, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
@@ -34,19 +33,17 @@ from adaptive_eval.options.decisions import RULE_GROUP
 from scorio.sequential.parts import ContrastBlock, fixed_passes, log_tie_evidence
 
 Floats = NDArray[np.float64]
+Waiting: TypeAlias = Mapping[int, Sequence[int]]
+"""Models, each with those that hold it back."""
+
 _VERDICTS: dict[int, Verdict] = {0: "open", 1: "better", -1: "worse", 2: "tie"}
 
 
 def results(
-    spec: SessionSpec,
-    board: Board,
-    comparison: Comparison,
-    budget: Budget,
-    states: ModelStates,
-    waiting: Mapping[int, Sequence[int]],
-    stopped: StopVerdict | None,
+    comparison: Comparison, budget: Budget, states: ModelStates, waiting: Waiting, stopped: StopVerdict | None
 ) -> Results:
     """Return the results that follow from the parts of a session."""
+    spec = comparison.spec
     of_rule = Coded("warning/rule", comparison.rule.warning)
     texts = (of_rule, *reference_warnings(spec), *spec_warnings(spec))
     warnings = [text for text in texts if text]
@@ -56,12 +53,12 @@ def results(
         rule=spec.stopping.rule,
         rule_plugin=_plugin(spec, comparison),
         top_k=_top_k(spec.goal),
-        tasks=_tasks(spec, board, comparison),
+        tasks=_tasks(comparison),
         confidence=spec.stopping.confidence,
         family="top-set" if spec.of_a_set else spec.stopping.family,
         equivalence=spec.stopping.equivalence,
         questions=spec.questions,
-        models=_models(spec, board, comparison, budget, states, waiting),
+        models=_models(comparison, budget, states, waiting),
         pairs=_pairs(spec, comparison),
         budgets=budget.lines(),
         trials=budget.completed,
@@ -70,7 +67,7 @@ def results(
         prior=None if spec.prior is None else spec.prior.source,
         ties=spec.stopping.ties,
         in_rounds=spec.tasks_in_rounds,
-        fixed_passes=_fixed_passes(spec, board, comparison) if stopped is not None else None,
+        fixed_passes=_fixed_passes(comparison) if stopped is not None else None,
     )
 
 
@@ -82,12 +79,13 @@ def _top_k(goal: GoalSpec) -> int | None:
     return max((one.k for one in leaves if one.kind == "top-k"), default=None)
 
 
-def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[TaskResult, ...]:
+def _tasks(comparison: Comparison) -> tuple[TaskResult, ...]:
+    spec = comparison.spec
     if len(spec.tasks) == 1:
         return ()
     found = []
     for number, (task, weight) in enumerate(zip(spec.tasks, spec.task_weights, strict=True)):
-        estimate = board.task_scores(number)
+        estimate = comparison.answers.task_scores(number)
         low, unit = min(task.weights), max(task.weights) - min(task.weights)
         score = estimate.difference[:, 0]
         radius = comparison.intervals.of_scores(estimate.variance[:, 0])
@@ -111,13 +109,9 @@ def _plugin(spec: SessionSpec, comparison: Comparison) -> RulePlugin | None:
 
 
 def _models(
-    spec: SessionSpec,
-    board: Board,
-    comparison: Comparison,
-    budget: Budget,
-    states: ModelStates,
-    waiting: Mapping[int, Sequence[int]],
+    comparison: Comparison, budget: Budget, states: ModelStates, waiting: Waiting
 ) -> tuple[ModelResult, ...]:
+    spec, board = comparison.spec, comparison.answers
     origin, unit = spec.scale
     estimate = board.scores()
     score = estimate.difference[:, 0]
@@ -128,44 +122,48 @@ def _models(
     ranks = _positions(np.where(known, score, -np.inf))
     early = _early(spec, board, estimate, known)
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
+    low, high = (np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 1))
+    shown = {
+        name: origin + unit * of for name, of in (("score", score), ("low", low), ("high", high), ("mu", mu))
+    }
+    shown["sigma"] = unit * sigma
+    columns = {name: _shown(known, values).tolist() for name, values in shown.items()}
     rows = []
     for model, name in enumerate(spec.names):
-        low, high = (float(np.clip(score[model] + sign * radius[model], 0.0, 1.0)) for sign in (-1, 1))
-        has = bool(known[model])
-        rows.append(
-            ModelResult(
-                model=name,
-                trials=int(trials[model]),
-                questions=int(seen[model]),
-                score=origin + unit * float(score[model]) if has else None,
-                low=origin + unit * low if has else None,
-                high=origin + unit * high if has else None,
-                mu=origin + unit * float(mu[model]) if has else None,
-                sigma=unit * float(sigma[model]) if has else None,
-                rank=ranks[model],
-                rank_low=intervals[model][0],
-                rank_high=intervals[model][1],
-                waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
-                **_with_missing(spec, board, model, float(score[model])),
-                **_dealings(spec, budget, states, model),
-                **early[model],
-            )
+        line = ModelResult(
+            model=name,
+            trials=int(trials[model]),
+            questions=int(seen[model]),
+            rank=ranks[model],
+            rank_low=intervals[model][0],
+            rank_high=intervals[model][1],
+            waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
+            **{name: values[model] for name, values in columns.items()},
+            **_with_missing(spec, board, model, float(score[model])),
+            **_dealings(spec, budget, states, model),
+            **early[model],
         )
+        rows.append(line)
     return tuple(rows)
 
 
-def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> int | None:
+def _shown(known: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as objects, None where nothing is known."""
+    return np.where(known, values, np.array(None))
+
+
+def _fixed_passes(comparison: Comparison) -> int | None:
     """Return the passes of a fixed run whose one look gives intervals as narrow for every decided pair.
 
     Only if the questions are the target: for a population, more trials of the same questions add little.
     The noise within questions is the mean over the trials asked.
     """
-    goal = comparison.contrasts
+    spec, goal = comparison.spec, comparison.contrasts
     decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single)
     if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
         return None
     noise = np.zeros(len(spec.models))
-    for weight, cells in zip(spec.task_weights, board.cells, strict=True):
+    for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         within = cells.latest().g[:, 0] / np.maximum(cells.counts.sum(axis=(1, 2)), 1)
         noise += weight * weight * within / cells.sequence.questions
     low, high = comparison.interval()
@@ -251,53 +249,35 @@ def _positions(score: Floats) -> list[int]:
 
 def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     goal, (origin, unit) = comparison.contrasts, spec.scale
-    fold = comparison.fold
+    fold, latest = comparison.fold, comparison.latest
     # A measured contrast is a score, which has an origin; any other is a difference.
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
     lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
-    margins = _tie_margins(spec, comparison)
-    read = comparison.latest.questions > 0
-    near = np.where(read, margins, np.nan)
-    difference = shift + unit * comparison.latest.difference
-    evidence, threshold = np.maximum(comparison.latest.statistic, 0.0), comparison.fold.threshold
-    decided, single = comparison.fold.decided_at, goal.single.tolist()
-    trials = np.where(decided >= 0, decided, comparison.fold.progress)
-    names = spec.names
-    needed = comparison.fold.needed | (comparison.fold.verdict != OPEN) | comparison.lost
-    if not goal.stops:
-        needed[:] = True
-    columns = (
-        goal.first, goal.second, read, difference, lows, highs, fold.verdict, evidence, near, trials,
-        comparison.latest.questions, decided, needed,
-    )  # fmt: skip
+    near, read, called = _tie_margins(spec, comparison), latest.questions > 0, fold.decided_at >= 0
+    needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
+    columns = {
+        "difference": _shown(read, shift + unit * latest.difference),
+        "low": _shown(read, lows),
+        "high": _shown(read, highs),
+        "evidence": np.maximum(latest.statistic, 0.0),
+        "tie_margin": _shown(read & ~np.isnan(near), near),
+        "trials": np.where(called, fold.decided_at, fold.progress),
+        "questions": latest.questions,
+        "decided_at": _shown(called, fold.decided_at),
+        "needed": needed,
+        "kind": np.where(goal.measured, "width", np.where(goal.single, "threshold", "pair")),
+    }
+    names, verdicts, threshold = spec.names, fold.verdict.tolist(), fold.threshold
+    first, second, single = goal.first.tolist(), goal.second.tolist(), goal.single.tolist()
     rows = []
-    for row, (a, b, has, gap, low, high, verdict, peak, tie, steps, questions, at, wanted) in enumerate(
-        zip(*(column.tolist() for column in columns), strict=True)
-    ):
-        first, second = sides(spec, goal, row) if single[row] else (names[a], names[b])
-        exact = comparison.exact(row)
-        population = population_interval(spec, comparison, row) if exact else (None, None)
-        rows.append(
-            PairResult(
-                first=first,
-                second=second,
-                kind=kind_of(goal, row),
-                verdict=_VERDICTS[verdict],
-                difference=gap if has else None,
-                low=low if has else None,
-                high=high if has else None,
-                evidence=peak,
-                threshold=threshold,
-                tie_margin=None if isnan(tie) else tie,
-                trials=steps,
-                questions=questions,
-                decided_at=at if at >= 0 else None,
-                exact=exact,
-                population_low=population[0],
-                population_high=population[1],
-                needed=wanted,
-            )
-        )
+    for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
+        pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
+        found: dict[str, Any] = dict(zip(columns, values, strict=True))
+        found |= {"verdict": _VERDICTS[verdicts[row]], "threshold": threshold}
+        if comparison.exact(row):
+            low, high = population_interval(spec, comparison, row)
+            found |= {"exact": True, "population_low": low, "population_high": high}
+        rows.append(PairResult(*pair, **found))
     return tuple(rows)
 
 

@@ -434,8 +434,7 @@ class Session:
         self._decide(now=True)
         self.board.absorb()
         waiting = self._issuer.waiting() if self.stopped is None else {}
-        parts = (self.spec, self.board, self.comparison, self.budget, self.states, waiting)
-        found = results(*parts, self.stopped)
+        found = results(self.comparison, self.budget, self.states, waiting, self.stopped)
         forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
 
@@ -450,8 +449,7 @@ class Session:
         if self.budget.completed >= self._forecast_due or ended is not self._forecast_ended:
             self._forecast_due = self.budget.completed + max(self.budget.completed // 20, 10)
             self._forecast_ended = ended
-            parts = (self.spec, self.board, self.comparison, self.budget, self.states)
-            self._forecast = forecast(*parts, ended=ended)
+            self._forecast = forecast(self.comparison, self.budget, self.states, ended=ended)
         return self._forecast
 
     @property
