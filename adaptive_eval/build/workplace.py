@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.grading import Grading, model_graded
@@ -31,59 +26,47 @@ JOBS_PER_ACTOR = 256
 """Most requests and scores of one worker at a time."""
 
 
-class Workplace(Protocol):
-    """Opens the executors of a run: one for its pilot, one for the run."""
-
-    def executor(self, built: Built) -> AbstractAsyncContextManager[Executor]:
-        """Return an executor for `built`, to be entered."""
+Workplace: TypeAlias = Callable[[Built], AbstractAsyncContextManager[Executor]]
+"""Opens the executors of a run: one for its pilot, one for the run."""
 
 
-class Here:
-    """The process that runs the engine."""
-
-    @asynccontextmanager
-    async def executor(self, built: Built) -> AsyncIterator[Executor]:
-        """Yield an executor that does everything here."""
-        async with built.grading as grading:
-            yield InProcess(grading)
+@asynccontextmanager
+async def _here(built: Built) -> AsyncIterator[Executor]:
+    """Yield an executor that does everything in this process."""
+    async with built.grading as grading:
+        yield InProcess(grading)
 
 
-class _OnRay:
-    """A cluster of Ray."""
+@asynccontextmanager
+async def _on_ray(built: Built, remark: Callable[[str], None]) -> AsyncIterator[Executor]:
+    """Yield an executor whose workers are on the connected cluster."""
+    from adaptive_eval.executors.ray_cluster import WorkerActors, watched
+    from adaptive_eval.executors.remote import RemoteExecutor, Workers
 
-    def __init__(self, remark: Callable[[str], None]) -> None:
-        self._remark = remark
-
-    @asynccontextmanager
-    async def executor(self, built: Built) -> AsyncIterator[Executor]:
-        from adaptive_eval.executors.ray_cluster import WorkerActors, watched
-        from adaptive_eval.executors.remote import RemoteExecutor, Workers
-
-        section, setup = built.config.executor, setup_of(built)
-        async with (
-            built.grading as grading,
-            RemoteExecutor(
-                Workers(WorkerActors(setup).start, section.actors, JOBS_PER_ACTOR, section.patience),
-                scored={task.name for task in setup.tasks},
-                scoring=grading,
-                remark=self._remark,
-            ) as executor,
-            watched(lambda what: executor.give_up(WorkersLost(f"{what}; resume continues the run"))),
-        ):
-            yield executor
-
-
-def workplace_of(built: Built, remark: Callable[[str], None]) -> AbstractContextManager[Workplace]:
-    """Return the workplace that the config of `built` asks for; `remark` gets messages about workers."""
-    return nullcontext(Here()) if built.config.executor.kind == "local" else _on_ray(built, remark)
+    section, setup = built.config.executor, setup_of(built)
+    async with (
+        built.grading as grading,
+        RemoteExecutor(
+            Workers(WorkerActors(setup).start, section.actors, JOBS_PER_ACTOR, section.patience),
+            scored={task.name for task in setup.tasks},
+            scoring=grading,
+            remark=remark,
+        ) as executor,
+        watched(lambda what: executor.give_up(WorkersLost(f"{what}; resume continues the run"))),
+    ):
+        yield executor
 
 
 @contextmanager
-def _on_ray(built: Built, remark: Callable[[str], None]) -> Iterator[Workplace]:
-    from adaptive_eval.executors.ray_cluster import connected
-
+def workplace_of(built: Built, remark: Callable[[str], None]) -> Iterator[Workplace]:
+    """Yield the workplace that the config of `built` asks for; `remark` gets messages about workers."""
     config = built.config
     section = config.executor
+    if section.kind == "local":
+        yield _here
+        return
+    from adaptive_eval.executors.ray_cluster import connected
+
     functions = any(task.scorer.kind == "python" for task in config.tasks)
     with connected(
         section.address,
@@ -91,7 +74,7 @@ def _on_ray(built: Built, remark: Callable[[str], None]) -> Iterator[Workplace]:
         cpus=section.actors * section.cpus_per_actor,
         user_code=config.base_dir if functions else None,
     ):
-        yield _OnRay(remark)
+        yield partial(_on_ray, remark=remark)
 
 
 def setup_of(built: Built) -> Setup:

@@ -15,8 +15,8 @@ from adaptive_eval.cli.options import (
     choices_of,
     decision_options,
     examples,
-    given_options,
     log_options,
+    refuse_options,
 )
 from adaptive_eval.cli.simulating import (
     per_cent,
@@ -87,16 +87,12 @@ def command(**options: Any) -> None:
         preview(options)
         return
     if options["write"] is not None:
-        _refuse(("only", "fixed", "replicates", "workers", "ray"), "does nothing to a run that is written")
+        unused = ("only", "fixed", "replicates", "workers", "ray")
+        refuse_options(unused, "does nothing to a run that is written; leave it out")
         write_run(options)
         return
-    _refuse(("right_from",), "is for a run that is written; give --write too")
+    refuse_options(("right_from",), "is for a run that is written; give --write too, or leave it out")
     _analyze(options)
-
-
-def _refuse(names: Sequence[str], words: str) -> None:
-    for name in given_options(names):
-        raise UsageError(f"--{name} {words}; leave it out")
 
 
 def _analyze(options: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber, named_mean
+from adaptive_eval.cli.options import Number, WholeNumber, named_mean, refuse_options
 from adaptive_eval.errors import UsageError, in_words
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
     if spec_file is None:
         spec = _spec_from_options(options)
     else:
-        _refuse_options_with_spec()
+        refuse_options(_SPEC_OPTIONS, "and --spec cannot be combined; put it into the spec file")
         spec = _spec_from_file(spec_file)
     try:
         serve(create_app(spec), host=host, port=port, ready=lambda bound: _announce(spec, host, bound))
@@ -96,14 +96,6 @@ def _variable(name: str) -> str:
     if not value:
         raise UsageError(f"--api-key-env {name}: there is no such environment variable; set it to the key")
     return value
-
-
-def _refuse_options_with_spec() -> None:
-    context = click.get_current_context()
-    given = click.core.ParameterSource.COMMANDLINE
-    for option in context.command.params:
-        if option.name in _SPEC_OPTIONS and context.get_parameter_source(option.name) is given:
-            raise UsageError(f"{option.opts[0]} and --spec cannot be combined; put it into the spec file")
 
 
 def _spec_from_file(path: str) -> MimicSpec:

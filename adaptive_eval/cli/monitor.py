@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import WholeNumber, display_option
+from adaptive_eval.cli.options import WholeNumber, display_option, given_options
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import INTERRUPTED, STOPS
 
@@ -67,7 +67,8 @@ def command(
     The run file is only read. Ctrl-C ends the watching, not the run.
     """
     if web:
-        _refuse_with_web(display, as_json, once, until)
+        for name in given_options(("display", "as_json", "once", "until")):
+            raise UsageError(f"--web and {name} cannot be combined; watch from a second terminal for {name}")
         _serve(run, host, port)
         return 0
     if once and until is not None:
@@ -173,18 +174,6 @@ def _row_line(row: RunRow) -> str:
         f"{row.label}: {state}, {row.summary.results.trials:,} trials, {row.used}, "
         f"{row.resolved} of {row.pairs} pairs decided. {row.headline}"
     )
-
-
-def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:
-    others = {
-        "--display": display is not None,
-        "--json": as_json,
-        "--once": once,
-        "--until": until is not None,
-    }
-    for name, given in others.items():
-        if given:
-            raise UsageError(f"--web and {name} cannot be combined; watch from a second terminal for {name}")
 
 
 def _serve(run: Path, host: str, port: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,11 +83,18 @@ metrics_options = stacked(
 )
 
 
-def given_options(names: Iterable[str]) -> list[str]:
+def given_options(names: Collection[str]) -> list[str]:
     """Return which of the options `names` the command line gives, as they are written there."""
     context = click.get_current_context()
+    found = [option for option in context.command.params if option.name in names]
     written = click.core.ParameterSource.COMMANDLINE
-    return [name.replace("_", "-") for name in names if context.get_parameter_source(name) is written]
+    return [one.opts[0] for one in found if context.get_parameter_source(str(one.name)) is written]
+
+
+def refuse_options(names: Collection[str], words: str) -> None:
+    """Raise UsageError with `words` about the first of the options `names` that the command line gives."""
+    for name in given_options(names):
+        raise UsageError(f"{name} {words}")
 
 
 def named_mean(option: str, text: str) -> tuple[str, float]:

@@ -17,6 +17,7 @@ from adaptive_eval.cli.options import (
     examples,
     given_options,
     numbers,
+    refuse_options,
     replayed,
     session_spec,
     weights_of,
@@ -39,7 +40,6 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
 """Margins compared with the config's own, as shares of the range of scores."""
 
 
-_WRITTEN = {"stated": "assume", "previous": "from", "margins": "margin"}
 _OF_CONFIGS = ("stated", "previous", "margins", "prompt_tokens", "answer_tokens", "batch_hours")
 _OF_SESSIONS = (
     "models", "means", "questions", "recorded", "only", "weights", "goal", "confidence", "equivalence",
@@ -159,12 +159,12 @@ def command(**options: Any) -> None:
     """
     config_file, overrides = options["config_file"], options["overrides"]
     if config_file is None or given_options(("means",)):
-        _refuse(_OF_CONFIGS, "describes a config; give one, without --means")
+        refuse_options(_OF_CONFIGS, "describes a config; give one, without --means")
         simulate_rule(options)
         return
-    _refuse(_OF_SESSIONS, "is for biased coins and recorded outcomes; leave it or the config out")
+    refuse_options(_OF_SESSIONS, "is for biased coins and recorded outcomes; leave it or the config out")
     from adaptive_eval.build.assembly import build
-    from adaptive_eval.cli.planning import MeanUsage, Stated, assume
+    from adaptive_eval.cli.planning import assume
     from adaptive_eval.config import load_config
     from adaptive_eval.simulate import BiasedCoins
     from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
@@ -173,9 +173,7 @@ def command(**options: Any) -> None:
     built = build(load_config(config_file, overrides))
     spec = built.spec
     _require_verdicts(spec)
-    usage = MeanUsage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
-    stated = Stated(options["stated"], options["previous"], usage, options["spread"], options["correlation"])
-    assumed = assume(built, stated)
+    assumed = assume(built, options)
     shape = {"concentration": assumed.concentration, "correlation": assumed.correlation}
     answers = assumed_answers(spec, assumed.means, assumed.recorded, seed=options["seed"], **shape)
     origin, unit = spec.scale
@@ -205,11 +203,6 @@ def command(**options: Any) -> None:
 
         show_plan(spec, assumed, planned, options["replicates"])
         show_ways(planned, options["batch_hours"])
-
-
-def _refuse(names: Sequence[str], words: str) -> None:
-    for name in given_options(names):
-        raise UsageError(f"--{_WRITTEN.get(name, name)} {words}")
 
 
 def _require_verdicts(spec: SessionSpec) -> None:
@@ -278,8 +271,8 @@ def _configured(options: Mapping[str, Any]) -> SessionSpec:
     from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
 
-    for name in given_options(_OF_A_CONFIG):
-        raise UsageError(f"--{name} and a config cannot be combined; change the config with --override")
+    words = "and a config cannot be combined; change the config with --override"
+    refuse_options(_OF_A_CONFIG, words)
     return build(load_config(options["config_file"], options["overrides"])).spec
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,27 +67,17 @@ class MeanUsage:
         )
 
 
-@dataclass(frozen=True)
-class Stated:
-    """What the command's options state; None where they state nothing."""
-
-    means: tuple[str, ...]  # as NAME=MEAN
-    previous: Path | None
-    usage: MeanUsage
-    spread: float | None
-    correlation: float | None
-
-
-def assume(built: Built, stated: Stated) -> Assumptions:
+def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     """Gather the assumptions: what is stated, else a previous run, else the config's mimic server."""
     config, names = built.config, [model.name for model in built.spec.models]
-    mimic, previous, given = config.mimic, stated.previous, stated.usage
+    mimic, previous = config.mimic, options["previous"]
+    given = MeanUsage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
     coins = {
         model.name: mimic.models[model.model_id]
         for model in config.models
         if model.uses_mimic and mimic is not None
     }
-    means = dict(named_mean("--assume", text) for text in stated.means)
+    means = dict(named_mean("--assume", text) for text in options["stated"])
     recorded, columns = _previous(previous)
     measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
     sources = [f"score of {', '.join(means)}: as stated"] if means else []
@@ -121,7 +112,7 @@ def assume(built: Built, stated: Stated) -> Assumptions:
     sources += _about_tokens(built, given, columns, coins)
     sources += repeat_notices(built.spec)
     sources += _about_disk(workload, measured_bytes, previous)
-    spread, correlation = stated.spread, stated.correlation
+    spread, correlation = options["spread"], options["correlation"]
     if spread is None:
         spread = next((coin.spread for coin in coins.values()), 8.0)
     if correlation is None:

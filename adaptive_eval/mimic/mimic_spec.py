@@ -13,8 +13,6 @@ from statistics import fmean
 from typing import Annotated, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
@@ -23,6 +21,7 @@ from pydantic import (
 )
 
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.section import Section
 
 AnswerKind: TypeAlias = Literal["auto", "numeric", "choice", "text"]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -33,13 +32,7 @@ _TRIGGERS = ("probability", "first", "requests", "every", "attempts")
 _SHOWN = 60  # characters of a wrong value
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, hide_input_in_errors=True
-    )
-
-
-class LatencySpec(_Spec):
+class LatencySpec(Section):
     """Seconds from request to answer, lognormal."""
 
     median: float = Field(default=0.0, ge=0, description="Median in seconds; 0 answers at once.")
@@ -51,7 +44,7 @@ class LatencySpec(_Spec):
     )
 
 
-class TokenSpec(_Spec):
+class TokenSpec(Section):
     """Lengths of prompts and answers in tokens."""
 
     prompt_overhead: int = Field(
@@ -65,7 +58,7 @@ class TokenSpec(_Spec):
     )
 
 
-class FaultSpec(_Spec):
+class FaultSpec(Section):
     """One fault, and when it occurs: at most one of the five triggers; without one, at every request.
 
     Requests are counted from the moment the fault is set: per model for a model's faults, and for the
@@ -108,7 +101,7 @@ class FaultSpec(_Spec):
         return self
 
 
-class ModelOptions(_Spec):
+class ModelOptions(Section):
     """One mimic model: a probability of a right answer for every question."""
 
     mean: Probability | None = Field(
@@ -167,7 +160,7 @@ class ModelSpec(ModelOptions):
     ignores: tuple[Literal["seed", "n", "max_tokens", "stop", "logprobs"], ...] = ()
 
 
-class DatasetSpec(_Spec):
+class DatasetSpec(Section):
     """A JSON Lines file with questions and right answers: its path and the names of its fields.
 
     Rows without `id` are numbered from 0; `choices` may be missing. Kind ``auto`` is choice where the row
@@ -182,7 +175,7 @@ class DatasetSpec(_Spec):
     kind: AnswerKind = "auto"
 
 
-class KnownQuestion(_Spec):
+class KnownQuestion(Section):
     """One question of the answer key.
 
     `target` is the right answer; for a choice its letter or its text. Questions of the same `dataset` share
@@ -197,7 +190,7 @@ class KnownQuestion(_Spec):
     dataset: str = ""
 
 
-class ServerOptions(_Spec):
+class ServerOptions(Section):
     """Options of the whole mimic server."""
 
     seed: int = Field(

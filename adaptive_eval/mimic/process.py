@@ -33,7 +33,7 @@ class MimicProcess:
     (True, True)
     """
 
-    program: ClassVar[tuple[str, ...]] = ("-m", "adaptive_eval.mimic")
+    program: ClassVar[tuple[str, ...]] = ("-m", "adaptive_eval.mimic.serving")
 
     def __init__(self, spec: MimicSpec, *, port: int = 0) -> None:
         self._spec = spec

@@ -1,7 +1,7 @@
 """Serve a mimic server over HTTP until it is stopped: in this process, or as a child process.
 
-A child is run as ``python -m adaptive_eval.mimic HOST PORT``. The first line of its standard input is the
-spec as JSON. One line of JSON goes to standard output: ``{"port": N}`` when connections are accepted, or
+A child is run as ``python -m adaptive_eval.mimic.serving HOST PORT``. The first line of its standard input is
+the spec as JSON. One line of JSON goes to standard output: ``{"port": N}`` when connections are accepted, or
 ``{"error": kind, "message": text}``. It ends when its standard input ends: when the parent closes the pipe
 or dies.
 """
@@ -96,3 +96,7 @@ def _first_line(descriptor: int) -> str:
 
 def _say(message: dict[str, object]) -> None:
     print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

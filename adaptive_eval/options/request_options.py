@@ -8,14 +8,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.section import EnvName, Seconds, Section
+from adaptive_eval.options.section import EnvName, Seconds, Section, one_or_more
 
-
-def _stop(value: Any) -> Any:
-    texts = (value,) if isinstance(value, str) else value
-    if not isinstance(texts, tuple) or not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ValueError("write one text, or a list of texts, at which the answer ends")
-    return value
+_Stop: TypeAlias = Annotated[
+    str | tuple[str, ...], one_or_more("write one text, or a list of texts, at which the answer ends")
+]
 
 
 def _logprobs(value: Any) -> Any:
@@ -56,9 +53,7 @@ class SamplingConfig(Section):
         lt=2**31,
         description="Longest answer in tokens, reasoning included, for servers that want it by this name.",
     )
-    stop: Annotated[str | tuple[str, ...] | None, BeforeValidator(_stop)] = Field(
-        default=None, description="Text or texts at which the answer ends."
-    )
+    stop: _Stop | None = Field(default=None, description="Text or texts at which the answer ends.")
     logprobs: Annotated[bool | int | None, BeforeValidator(_logprobs)] = Field(
         default=None,
         description="Ask for log-probabilities of the answer's tokens: true, or with api: completions the "

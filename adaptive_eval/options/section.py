@@ -135,6 +135,18 @@ def record(cls: type[_T]) -> type[_T]:
     return cast(type[_T], made)
 
 
+def one_or_more(advice: str) -> BeforeValidator:
+    """Return a check of a text, or a list of texts, none of them empty."""
+
+    def check(value: Any) -> Any:
+        texts = value if isinstance(value, tuple) else (value,)
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            raise ValueError(advice)
+        return value
+
+    return BeforeValidator(check)
+
+
 def by_kind(value: Any) -> Any:
     """Return a section written as its kind alone in full.
 

@@ -10,19 +10,18 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from adaptive_eval.options.limit_options import BudgetSpec
 from adaptive_eval.options.rubric_options import RubricConfig, by_schema
 from adaptive_eval.options.scorers import ScorerConfig
-from adaptive_eval.options.section import INSPECT, LM_EVAL, Count, Label, Section, by_kind
+from adaptive_eval.options.section import INSPECT, LM_EVAL, Count, Label, Section, by_kind, one_or_more
 from adaptive_eval.trial import IMAGE_TOKENS
 
 Medium: TypeAlias = Literal["image", "audio"]
 
 
-def _column(value: Any) -> Any:
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, tuple) or not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError("write the dataset's column, or for choices a list of columns")
-    return value
-
-
+_Column: TypeAlias = Annotated[
+    str | tuple[str, ...], one_or_more("write the dataset's column, or for choices a list of columns")
+]
+_Subset: TypeAlias = Annotated[
+    str | tuple[str, ...], one_or_more("write the name of a subset, or a list of names")
+]
 _Value: TypeAlias = str | int | float | bool
 
 
@@ -67,13 +66,6 @@ def _tools(value: Any) -> Any:
 
 def _are_mappings(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(item, dict) for item in value)
-
-
-def _subsets(value: Any) -> Any:
-    names = value if isinstance(value, tuple) else (value,)
-    if value is not None and not (names and all(isinstance(name, str) and name for name in names)):
-        raise ValueError("write the name of a subset, or a list of names")
-    return value
 
 
 def _one_group(value: str | None) -> str | None:
@@ -167,7 +159,7 @@ class TaskConfig(Section):
         "hf:./FOLDER, python:module:function or inspect:FILE.py@TASK.",
     )
     split: str = Field(default="test", min_length=1, description="Split of a Hugging Face dataset.")
-    subset: Annotated[str | tuple[str, ...] | None, BeforeValidator(_subsets)] = Field(
+    subset: _Subset | None = Field(
         default=None,
         description="Subset of a Hugging Face dataset, or a list; then it is the column subset.",
     )
@@ -177,7 +169,7 @@ class TaskConfig(Section):
     filter: dict[str, _Values] = Field(
         default_factory=dict, description="Use only rows whose column has this value, or one of these."
     )
-    fields: dict[str, Annotated[str | tuple[str, ...], BeforeValidator(_column)]] = Field(
+    fields: dict[str, _Column] = Field(
         default_factory=dict,
         description="Names used here (id, input, target, choices, or your own) to the dataset's columns.",
     )

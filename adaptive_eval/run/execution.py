@@ -182,7 +182,7 @@ class _Run:
                 for observer in observers:
                     observer(event)
 
-            async with workplace.executor(self.built) as executor:
+            async with workplace(self.built) as executor:
                 runner = self.built.runner(
                     self.session,
                     writer,

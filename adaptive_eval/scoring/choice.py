@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from string import ascii_uppercase
 
 from adaptive_eval.options.scorers import ChoiceScorerConfig
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Question
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""Labels of the options, in order."""
 
 _WHOLE_NUMBER = re.compile(r"\d{1,3}")
 _LONGEST_LINE = 500
@@ -79,7 +77,7 @@ class ChoiceScorer(ChoiceScorerConfig, AnswerScorer):
         return target is not None and answer.text == target
 
     def _options(self, question: Question) -> Options:
-        return _cached_options(LETTERS[: len(question.choices)] or self.letters, question.choices)
+        return _cached_options(ascii_uppercase[: len(question.choices)] or self.letters, question.choices)
 
     def _by_letter(self, question: Question, options: Options) -> str | None:
         target = question.target.strip()

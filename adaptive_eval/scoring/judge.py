@@ -10,8 +10,8 @@ from typing import Any
 
 from adaptive_eval.options.scorers import JudgeScorerConfig
 from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, asked, fenced
-from adaptive_eval.scoring.scorer import CUT_OFF, ORDER_DECIDED
-from adaptive_eval.scoring.text import answer_part, last_boxed, storable
+from adaptive_eval.scoring.scorer import ORDER_DECIDED, form_signals
+from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 _MATERIAL = (
@@ -74,10 +74,7 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         An answer without a valid verdict of the judge gets no category; the reason says so.
         """
         text = await asyncio.to_thread(self.shown, completion)  # answers may have megabytes
-        signals: dict[str, Signal] = {
-            "has_box": last_boxed(text) is not None,
-            "truncated": completion.finish_reason in CUT_OFF,
-        }
+        signals = form_signals(text, completion)
         if not text:
             return Score(0, None, {"is_correct": False, **signals}, "no answer found")
         bill = Bill()

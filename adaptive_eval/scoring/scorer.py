@@ -79,6 +79,11 @@ def last_line(error: BaseException) -> str:
     return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
+def form_signals(text: str, completion: Completion) -> dict[str, Signal]:
+    """Return what an answer's form says: whether its text has a box, and whether it is cut off."""
+    return {"has_box": last_boxed(text) is not None, "truncated": completion.finish_reason in CUT_OFF}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer as a scorer found it."""

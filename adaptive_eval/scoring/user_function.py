@@ -11,8 +11,8 @@ from pydantic import PrivateAttr
 
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
 from adaptive_eval.options.scorers import CallableScorerConfig
-from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, Undecided
-from adaptive_eval.scoring.text import answer_part, last_boxed, storable
+from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, form_signals
+from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.scoring.workers import Home, in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -66,18 +66,13 @@ class CallableScorer(CallableScorerConfig):
             asked["tool_calls"] = list(completion.tool_calls)
         if self.with_reasoning:
             asked["reasoning"] = completion.reasoning
-        signals: dict[str, Signal] = {
-            "is_correct": False,
-            "has_box": last_boxed(text) is not None,
-            "truncated": completion.finish_reason in CUT_OFF,
-        }
         try:
             result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self._home)
         except Undecided as error:
             raise ScorerFailed(str(error)) from None
         right = result["score"] >= self.right_from
-        own = {name: value for name, value in result["signals"].items() if name not in signals}
-        signals = {**signals, "is_correct": right, "score": result["score"], **own}
+        signals = {"score": result["score"], **result["signals"], "is_correct": right}
+        signals |= form_signals(text, completion)
         extracted = None if result["extracted"] is None else storable(result["extracted"])
         return Score(
             int(right), extracted, signals, storable(result["reason"]) or ("right" if right else "wrong")

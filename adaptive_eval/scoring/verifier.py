@@ -27,8 +27,7 @@ from pydantic import PrivateAttr
 from adaptive_eval.options.scorers import VerifierScorerConfig
 from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.registry import build_scorer
-from adaptive_eval.scoring.scorer import CUT_OFF, Scorer, score_or_failure
-from adaptive_eval.scoring.text import last_boxed
+from adaptive_eval.scoring.scorer import Scorer, form_signals, score_or_failure
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 LABELS = ("A", "B", "C")
@@ -144,11 +143,9 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
             known = await asyncio.to_thread(score_or_failure, self.right_scorer, completion, question)
             if known.category is None:
                 return known
-        signals: dict[str, Signal] = {
-            "has_box": last_boxed(text) is not None,
-            "truncated": completion.finish_reason in CUT_OFF,
-            **({} if known is None else known.signals),
-        }
+        signals = form_signals(text, completion)
+        if known is not None:
+            signals |= known.signals
         try:
             baseline = await self._baseline_logits(bill)
             logits = await self._logits(self.messages(text, question), bill)

@@ -48,7 +48,7 @@ def on_ray(cluster: Cluster) -> Callable[[Built], AbstractAsyncContextManager[Ex
     def open_(built: Built) -> AbstractAsyncContextManager[Executor]:
         built = replace(built, config=built.config.model_copy(update={"executor": section}))
         with workplace_of(built, print) as workplace:
-            return workplace.executor(built)
+            return workplace(built)
 
     return open_
 
