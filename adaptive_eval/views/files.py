@@ -26,7 +26,7 @@ from adaptive_eval.views.page import page, to_html, to_markdown
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Scale, scale_over
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.report_json import SCHEMA, to_json
+from adaptive_eval.views.report_json import SCHEMA, model_data, to_json
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
 from adaptive_eval.views.sentences import describe
 from adaptive_eval.views.summary import Summary
@@ -42,17 +42,8 @@ def models_csv(summary: Summary) -> str:
         "questions missing score_if_missing_wrong score_if_missing_right truncated after_stop prompt_tokens "
         "completion_tokens usd latency_p50_seconds latency_p95_seconds"
     )
-    rows = (
-        picked(
-            line,
-            keys,
-            truncated=account.truncated,
-            latency_p50_seconds=account.latency_p50,
-            latency_p95_seconds=account.latency_p95,
-        )
-        for line, account in zip(summary.results.models, summary.known.models, strict=True)
-    )
-    return _csv(keys, (row.values() for row in rows))
+    lines = zip(summary.results.models, summary.known.models, strict=True)
+    return _csv(keys, (model_data(*line, summary.results, keys).values() for line in lines))
 
 
 def pairs_csv(summary: Summary) -> str:

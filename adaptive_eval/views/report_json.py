@@ -147,7 +147,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
         "in_rounds": None if results.in_rounds is None else list(results.in_rounds),
         "counts": counts(summary),
         "models": [
-            _model(line, account, results)
+            model_data(line, account, results)
             for line, account in zip(results.models, summary.known.models, strict=True)
         ],
         "tasks": [_task(task) for task in results.tasks],
@@ -189,10 +189,13 @@ def counts(summary: Summary) -> dict[str, int]:
     }
 
 
-def _model(line: ModelResult, account: ModelAccount, results: Results) -> dict[str, Any]:
+def model_data(
+    line: ModelResult, account: ModelAccount, results: Results, keys: str = _MODEL
+) -> dict[str, Any]:
+    """Return the figures of a model under the keys of our files."""
     return picked(
         line,
-        _MODEL,
+        keys,
         waits_for=list(line.waits_for),
         note=note_words(line, results),
         missing_reasons=dict(account.missing),

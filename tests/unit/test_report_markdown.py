@@ -73,7 +73,9 @@ def test_settings_to_reproduce_hold_no_private_path(report):
 
 
 def test_an_unfinished_run_says_so(tmp_path):
-    text = to_markdown(runs.summary_of(tmp_path / "forest", rounds=4))
+    summary = runs.summary_of(tmp_path / "forest", rounds=4)
+    text = to_markdown(summary)
+    assert "Continuing" not in to_markdown(replace(summary, state="running"))
     assert "The run is not finished: these are the figures of its last snapshot." in text
     assert (
         "16 stored outcomes are in no figure here: they came after that snapshot, or wait for an earlier "
