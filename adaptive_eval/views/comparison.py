@@ -213,6 +213,11 @@ def _shown(comparison: Comparison) -> dict[str, Any]:
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as plain data, as ``docs/report-schema.md`` describes it."""
+    keys = "model before after difference difference_low difference_high direction"
+    models = [
+        picked(one, keys, before=_line_data(one.before), after=_line_data(one.after))
+        for one in comparison.models
+    ]
     return {
         "schema": "adaptive-eval/comparison",
         "version": 1,
@@ -222,26 +227,14 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "differences": list(comparison.differences),
         "comparable": comparison.comparable,
         "confidence": comparison.confidence,
-        "models": [
-            picked(
-                one,
-                "model before after difference difference_low difference_high direction",
-                before=_line_data(one.before),
-                after=_line_data(one.after),
-            )
-            for one in comparison.models
-        ],
-        "pairs": [
-            picked(
-                one,
-                "first second before after change",
-                before=one.before and one.before.verdict,
-                after=one.after and one.after.verdict,
-                change=one.kind,
-            )
-            for one in comparison.pairs
-        ],
+        "models": models,
+        "pairs": [_pair_data(one) for one in comparison.pairs],
     }
+
+
+def _pair_data(one: PairChange) -> dict[str, Any]:
+    before, after = one.before and one.before.verdict, one.after and one.after.verdict
+    return picked(one, "first second before after change", before=before, after=after, change=one.kind)
 
 
 def _run_data(summary: Summary) -> dict[str, Any]:

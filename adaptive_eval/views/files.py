@@ -344,22 +344,11 @@ def _stored(report: Path) -> _Earlier | None:
 
 
 def _data(boards: Sequence[_Board]) -> dict[str, Any]:
-    return {
-        "schema": "adaptive-eval/leaderboard",
-        "version": 1,
-        "boards": [
-            {
-                "tasks": board.title,
-                "models": [
-                    picked(
-                        line,
-                        "run model score low high confidence rank_low rank_high trials",
-                        run=folder,
-                        confidence=summary.results.confidence,
-                    )
-                    for summary, folder, line in board.rows
-                ],
-            }
-            for board in boards
-        ],
-    }
+    found = [{"tasks": board.title, "models": list(map(_row_data, board.rows))} for board in boards]
+    return {"schema": "adaptive-eval/leaderboard", "version": 1, "boards": found}
+
+
+def _row_data(row: tuple[Summary, str, ModelResult]) -> dict[str, Any]:
+    summary, folder, line = row
+    keys = "run model score low high confidence rank_low rank_high trials"
+    return picked(line, keys, run=folder, confidence=summary.results.confidence)

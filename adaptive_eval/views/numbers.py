@@ -85,7 +85,9 @@ def decimals_for(values: Iterable[float | None]) -> int:
     (3, 2, 1, 3)
     """
     largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
-    return 3 if largest < 10 else 2 if largest < 100 else 1
+    if largest < 10:
+        return 3
+    return 2 if largest < 100 else 1
 
 
 def fixed(value: float | None, decimals: int = 3) -> str:

@@ -139,7 +139,9 @@ def _context(summary: Summary) -> dict[str, Any]:
     results, details = summary.results, summary.known
     questions = details.questions or ()
     pairs, label = shown_pairs(results), distinct_labels((line.model for line in results.models), LABEL)
+    verdict = headline(results, label) if results.models else summary.headline
     scores = [value for line in results.models for value in (line.low, line.score, line.high)]
+    right = [one.correct for one in questions]
     drawn = (*pairs.shown, *(one.pair for one in summary.open_pairs[:MOST_OPEN]))
     compared = [pair for pair in drawn if pair.kind != "width"]
     differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
@@ -149,7 +151,7 @@ def _context(summary: Summary) -> dict[str, Any]:
         "results": results,
         "details": details,
         "label": label,
-        "verdict": headline(results, label) if results.models else summary.headline,
+        "verdict": verdict,
         "problems": said("run.problems", summary.state, results.models, summary.endpoints, truncated),
         "lines": list(zip(results.models, details.models, strict=True)),
         "empty": any(account.no_answer for account in details.models),
@@ -166,7 +168,7 @@ def _context(summary: Summary) -> dict[str, Any]:
         "recent": list(zip(summary.times, summary.decisions, strict=True))[-MOST_DECISIONS:],
         "asked": len(questions),
         "questions": questions[:_QUESTIONS],
-        "histogram": histogram([one.correct for one in questions]),
+        "histogram": histogram(right),
         "hard": hardest(questions),
         "apart": most_apart(questions),
         "suspects": suspect(questions),

@@ -138,21 +138,14 @@ def promises(
     >>> promises(run).holds
     ()
     """
-    plugin = results.rule_plugin
-    margin = results.equivalence
+    kinds = [pair.kind for pair in results.pairs]
     lines = sentences(
         "promises.txt",
         results=results,
         target=target,
         together=together,
-        at=f"{trimmed(results.confidence * 100)} %",
-        error=f"{trimmed((1 - results.confidence) * 100)} %",
-        in_family=plugin is None or plugin.in_family,
-        compared=sum(pair.kind != "width" for pair in results.pairs),
-        ranked=verdicts.rank_column(results).ranked,
-        kinds=sorted({pair.kind for pair in results.pairs}),
-        margin=None if margin is None else trimmed(margin),
-        questions=f"{results.questions:,}",
+        compared=len(kinds) - kinds.count("width"),
+        kinds=sorted(set(kinds)),
     )
     end = lines.index("---")
     return Promises(tuple(lines[:end]), tuple(lines[end + 1 :]))
