@@ -102,7 +102,7 @@ def places(session):
 
 
 @pytest.mark.parametrize("goal", GOALS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 2**32 - 1), batch=st.integers(1, 300))
 def test_one_log_has_the_same_verdicts_however_it_is_batched(goal, seed, batch):
     """Told one by one, in batches, and again after a crash: the same calls, at the same places of the log."""

@@ -72,10 +72,10 @@ def test_table_1_is_the_most_frequent_ranking_and_comes_up_in_a_quarter_of_runs(
 
 
 def test_prior_study_has_the_papers_figures() -> None:
-    study = prior_study(paper_originals(seed=1), replicates=20_000, seed=2)
-    # Standard errors: 0.0007 of the mean tau, 0.0024 of the fraction.
+    study = prior_study(paper_originals(seed=1), replicates=8_000, seed=2)
+    # Standard errors: 0.0011 of the mean tau, 0.0039 of the fraction.
     assert study.original_tau.mean() == pytest.approx(0.88, abs=0.01)
-    assert study.changed == pytest.approx(0.86, abs=0.015)
+    assert study.changed == pytest.approx(0.86, abs=0.02)
     depth = {int(d): row for d, row in zip(study.depths, study.gain, strict=True)}
     early, late = 0, 19
     assert all(depth[d][early] > 0.04 for d in (1, 2, 4, 8, 16))
@@ -89,7 +89,7 @@ def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k() -> None:
     # Averaged over draws of the coins: for a single one, a Pass@k has a true ranking of its own.
     curves = [
         tau_curves(IndependentRuns(biased_coins(seed=seed), 80), paper_metrics(), replicates=100, seed=seed)
-        for seed in range(8)
+        for seed in range(5)
     ]
     tau = np.mean([c.tau for c in curves], axis=0)
     error = np.sqrt(np.sum([c.standard_error**2 for c in curves], axis=0)) / len(curves)

@@ -43,7 +43,7 @@ def test_a_run_without_a_budget_ends_whatever_share_of_its_answers_is_lost(share
     session, draw = Session(make_spec(2, 30, equivalence=margin)), np.random.default_rng(7)
     while session.stopped is None and session.budget.completed < 30_000:
         outcomes = []
-        for request in session.ask(8):
+        for request in session.ask(40):
             lost = draw.random() < share
             right = int(draw.random() < 0.7)
             outcomes.append(Missing(request.key, "lost") if lost else TrialOutcome(request.key, right))

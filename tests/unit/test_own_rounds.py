@@ -262,7 +262,7 @@ def test_what_is_in_flight_at_a_kill_is_asked_again(questions, passes, life):
     spec = make_spec(4, 20, equivalence=0.15, max_passes=passes, rounds=questions, family="pair")
     answer, rng = coin(MEANS), np.random.default_rng(2)
     plain = drive(Session(spec), answer)
-    for _ in range(6):
+    for _ in range(3):
         log, session = [], Session(spec)
         while session.stopped is None:
             session = Session(spec)
