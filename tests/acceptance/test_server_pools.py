@@ -16,13 +16,10 @@ from command_line import (
     mimic_spec,
     port_of_ones_own,
     quickstart,
-    served,
-    set_faults,
     started,
     trials,
     write_config,
 )
-from whole_mimic import WholeMimic
 
 from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
@@ -104,37 +101,3 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, un
         assert f"{two.base_url}: connection refused" in done.err
         assert "the run begins without it" in done.err
         assert Reached.by(run) == undisturbed
-
-
-@pytest.mark.slow
-def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed: Reached) -> None:
-    run = tmp_path / "run"
-    with (
-        MimicProcess(mimic_spec(latency=LATENCY)) as one,
-        MimicProcess(mimic_spec(latency=LATENCY)) as two,
-    ):
-        set_faults(two, {"kind": "status", "status": 404, "requests": [30, 10**9]})
-        config = write_config(tmp_path, pool_config(one, two))
-        done = in_process("run", config, "--out", run, "--display", "none", cwd=tmp_path)
-        assert done.code == 0, done
-    assert Reached.by(run) == undisturbed
-    assert all(record.missing is None for record in trials(run))
-
-
-@pytest.mark.slow
-def test_hung_generations_are_noticed_by_their_silence(tmp_path: Path, undisturbed: Reached) -> None:
-    """Answers stop in the middle, now and then: a second later each is asked for again."""
-    run = tmp_path / "run"
-    with WholeMimic(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
-        set_faults(mimic, {"kind": "hang", "after": 0.5, "every": 50})
-        data = quickstart(base_url=mimic.base_url)
-        for model in data["models"]:
-            model |= {"stream": True, "timeout": {"idle": 1.0, "total": 3600.0}}
-        done = in_process("run", write_config(tmp_path, data), "--out", run, cwd=tmp_path)
-        assert done.code == 0, done
-        hung = served(mimic)["faults"]["hang"]
-    assert Reached.by(run) == undisturbed
-    # On a busy machine another answer may be as silent.
-    assert failures(run)[mimic.base_url, "timeout"] >= hung > 0
-    stored = trials(run)
-    assert all(record.missing is None and record.completion.usage.total_tokens > 0 for record in stored)

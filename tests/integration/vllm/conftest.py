@@ -11,6 +11,7 @@ import pytest
 from vllm_install import MODELS, THINKER, CannotInstall, Installation, installed
 from vllm_server import VllmServer
 
+HERE = Path(__file__).parent
 INSTALL_SECONDS = 1800.0
 """Time for the test that comes first, and so waits for the installation."""
 
@@ -18,7 +19,7 @@ INSTALL_SECONDS = 1800.0
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is here, whichever fixtures it uses."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.parent == HERE:
             item.add_marker(pytest.mark.vllm)
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.timeout(INSTALL_SECONDS))
