@@ -274,10 +274,11 @@ async def _output(command: tuple[str, ...], folder: Path, redact: Redactor) -> R
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):  # a process of another session may hold its pipes open
+        # Python 3.13 also waits for pipes that nobody reads, or that a process of another session holds open.
+        process._transport.close()  # type: ignore[attr-defined]
+        with suppress(TimeoutError):
             async with asyncio.timeout(_KILL_TIMEOUT):
                 await process.wait()
-        process._transport.close()  # type: ignore[attr-defined]  # else it keeps such pipes open as well
     if code != 0:
         said = shorten(redact(complaint), _LAST_WORDS)
         raise ValueError(f"has failed with exit code {code}{f': {said}' if said else ''}")
