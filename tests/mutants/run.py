@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 150
-"""Seconds after which a mutant that has made an endless loop counts as killed."""
+LIMIT = 150.0
+"""Seconds, at least, after which a mutant that has made an endless loop counts as killed."""
 WARM = ("aiohttp", "httpx2", "numpy", "pydantic", "pytest", "scipy.stats", "starlette")
 """Imported once, before each mutant gets a process of its own."""
 
@@ -80,7 +80,7 @@ def copied(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
-def outcome(folder: Path, tests: tuple[str, ...]) -> int:
+def outcome(folder: Path, tests: tuple[str, ...], limit: float) -> int:
     """Return pytest's exit code for `tests` in a forked process; 1 where they take too long."""
     child = os.fork()
     if child == 0:
@@ -97,7 +97,7 @@ def outcome(folder: Path, tests: tuple[str, ...]) -> int:
             code = int(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *tests]))
         finally:
             os._exit(code)
-    ends = time.monotonic() + LIMIT
+    ends = time.monotonic() + limit
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found or time.monotonic() > ends:
@@ -107,7 +107,7 @@ def outcome(folder: Path, tests: tuple[str, ...]) -> int:
         time.sleep(0.01)
 
 
-def tried(folder: Path, mutant: Mutant) -> str:
+def tried(folder: Path, mutant: Mutant, limit: float) -> str:
     """Return what became of a mutant: killed, or why it was not."""
     path = folder / mutant.file
     original = path.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def tried(folder: Path, mutant: Mutant) -> str:
     for one in compiled:  # nobody writes it again, so that no stale one is read
         one.unlink()
     try:
-        code = outcome(folder, mutant.tests)
+        code = outcome(folder, mutant.tests, limit)
     finally:
         path.write_text(original, encoding="utf-8")
     if code == 1:
@@ -170,12 +170,13 @@ def main() -> int:
             compileall.compile_dir(folder / package, quiet=2)
         for tests in dict.fromkeys(one.tests for one in chosen):
             started, those = time.monotonic(), [one for one in chosen if one.tests == tests]
-            code = outcome(folder, tests)
+            code = outcome(folder, tests, 10 * LIMIT)
+            limit = max(LIMIT, 3.0 * (time.monotonic() - started))
             if code:
                 print(f"the tests {' '.join(tests)} end with {code} without any mutant", flush=True)
                 failed += len(those)
                 continue
-            said = {one: tried(folder, one) for one in those}
+            said = {one: tried(folder, one, limit) for one in those}
             missed = {one: words for one, words in said.items() if words != "killed"}
             for one, words in missed.items():
                 print(f"{one}: {words}", flush=True)
