@@ -49,7 +49,7 @@ SUFFIXES = {
     "--out",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="File, or for lm-eval and inspect a folder. Default: standard output, where it is text.",
+    help="File, or for lm-eval and inspect a folder. Default: standard output, if it is text.",
 )
 @click.option(
     "--part-rows",

@@ -40,7 +40,7 @@ _MARGIN = Number(min=0.0, max=1.0, min_open=True, max_open=True)
 @click.option("--margin", type=_MARGIN, help="Models closer than this count as tied. Default: by simulation.")
 @click.option("--trials", type=WholeNumber(min=1), help="Budget in trials. Default: by simulation.")
 @click.option("--max-tokens", type=WholeNumber(min=1), default=4096, help="Most tokens of an answer.")
-@click.option("--force", is_flag=True, help="Replace FILE where it exists.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def command(file: Path, **options: Any) -> None:
     """Write a first config to FILE (default: adaptive-eval.yaml), and its schema for editors next to it.
 

@@ -134,8 +134,8 @@ log_options = stacked(
         help="Which columns of a table hold what: question=task_id,model=agent,score=passed,repeat=trial. A "
         "dot leads into an object; rows=PATH names the list of rows in a JSON file.",
     ),
-    click.option("--metric", metavar="NAME", help="Metric or scorer to take, where the log has several."),
-    click.option("--filter", metavar="NAME", help="Filter to take, where the log has several (lm-eval)."),
+    click.option("--metric", metavar="NAME", help="Metric or scorer to take, if the log has several."),
+    click.option("--filter", metavar="NAME", help="Filter to take, if the log has several (lm-eval)."),
     click.option(
         "--scorer",
         metavar="SCORER",

@@ -22,7 +22,7 @@ from adaptive_eval.cli.options import examples
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Directory for the reports, made where missing. Default: RUN; a comparison is printed; a "
+    help="Directory for the reports, made if missing. Default: RUN; a comparison is printed; a "
     "leaderboard goes to leaderboard.",
 )
 @click.option("--leaderboard", is_flag=True, help="One page for one or two runs too.")

@@ -35,10 +35,10 @@ class MimicConfig(ServerOptions):
         default=0, ge=0, lt=2**63, description="Seed of every answer, length, latency and random fault."
     )
     latency: LatencySpec = Field(
-        default=LatencySpec(), description="How long answers take, where a model does not say."
+        default=LatencySpec(), description="How long answers take, if a model does not say."
     )
     tokens: TokenSpec = Field(
-        default=TokenSpec(), description="How long prompts and answers are, where a model does not say."
+        default=TokenSpec(), description="How long prompts and answers are, if a model does not say."
     )
     models: dict[Label, ModelOptions] = Field(min_length=1, description="The models it serves, by id.")
 

@@ -84,7 +84,7 @@ class SamplingConfig(Section):
 
 
 class BatchConfig(Section):
-    """Requests by OpenAI's or Anthropic's batch interface, where `batch: true` or a mapping says so."""
+    """Requests by OpenAI's or Anthropic's batch interface."""
 
     gather: Seconds = Field(
         default=5.0, ge=0, le=3600, description="A batch is sent once no request has come for this time."

@@ -67,7 +67,7 @@ class _ToolScorer(GradedScorerConfig):
     """Scorers of tasks of other tools."""
 
     metric: str | None = Field(
-        default=None, min_length=1, description="The task's scorer or metric, where it has several."
+        default=None, min_length=1, description="The task's scorer or metric, if it has several."
     )
 
 
@@ -204,7 +204,7 @@ class CodeScorerConfig(_Scorer):
     )
     require_sandbox: Literal["basic", "strict"] = Field(
         default="basic",
-        description="strict: refuse where the sandbox lacks a protection; validate lists them.",
+        description="strict: refuse if the sandbox lacks a protection; validate lists them.",
     )
 
     def identity(self) -> dict[str, Any]:
@@ -326,7 +326,7 @@ class LmEvalScorerConfig(_ToolScorer):
 
     kind: Literal["lm-eval"] = "lm-eval"
     filter: str | None = Field(
-        default=None, min_length=1, description="The task's filter, where it has several."
+        default=None, min_length=1, description="The task's filter, if it has several."
     )
 
 
