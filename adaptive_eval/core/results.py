@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from adaptive_eval.core.frames import columns_of, frame_of
-from adaptive_eval.core.results_table import ResultsTable
+from adaptive_eval.core.results_table import ResultsTable, columns_of, frame_of
 from adaptive_eval.errors import Coded
 from adaptive_eval.stops import StopReason
 

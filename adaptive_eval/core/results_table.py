@@ -1,8 +1,9 @@
-"""Results as text, as an HTML table for notebooks, and as a plot."""
+"""Results as text, as an HTML table for notebooks, as a plot, and as columns and data frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import Any
 
@@ -29,13 +30,11 @@ class ResultsTable:
         """Return the table as text."""
         rows = [_head(self.confidence), *map(_cells, self._ordered())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if place == 1 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
+        lines = []
+        for row in rows:
+            cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+            cells[1] = row[1].ljust(widths[1])
+            lines.append("  ".join(cells))
         return "\n".join([*lines, self._counts()])
 
     __str__ = __repr__
@@ -43,15 +42,10 @@ class ResultsTable:
     def _repr_html_(self) -> str:
         """Return the table for a notebook, with the intervals drawn on one axis."""
         low, high = self._axis()
-        heads = "".join(
-            f"<th>{escape(head)}</th>" for head in (*_head(self.confidence), f"{low:.2f} to {high:.2f}")
-        )
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(line))
-            + f"<td>{_bar(line, low, high)}</td></tr>"
-            for line in self._ordered()
-        )
+        heads = _tagged("th", (*_head(self.confidence), f"{low:.2f} to {high:.2f}"))
+        rows = ""
+        for line in self._ordered():
+            rows += f"<tr>{_tagged('td', _cells(line))}<td>{_bar(line, low, high)}</td></tr>"
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
         return f"{table}<p>{escape(self._counts())}</p>"
 
@@ -111,17 +105,20 @@ def _head(confidence: float) -> tuple[str, ...]:
     return ("rank", "model", "score", f"{100 * confidence:g} % interval", "trials", "missing")
 
 
+def _tagged(tag: str, cells: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+
+
 def _cells(line: Any) -> tuple[str, ...]:
-    same = line.rank_low == line.rank_high
-    known = line.score is not None
-    return (
-        f"{line.rank_low}" if same else f"{line.rank_low}–{line.rank_high}",
-        "".join(one if one.isprintable() else "�" for one in line.model[:_LONGEST]),
-        f"{line.score:.3f}" if known else "–",
-        f"[{line.low:.3f}, {line.high:.3f}]" if known else "–",
-        f"{line.trials:,}",
-        f"{line.missing:,}" + (f" ({line.copies:,} copies)" if line.copies else ""),
-    )
+    rank, score, interval, missing = f"{line.rank_low}", "–", "–", f"{line.missing:,}"
+    if line.rank_low != line.rank_high:
+        rank += f"–{line.rank_high}"
+    if line.score is not None:
+        score, interval = f"{line.score:.3f}", f"[{line.low:.3f}, {line.high:.3f}]"
+    if line.copies:
+        missing += f" ({line.copies:,} copies)"
+    name = "".join(one if one.isprintable() else "�" for one in line.model[:_LONGEST])
+    return rank, name, score, interval, f"{line.trials:,}", missing
 
 
 def _bar(line: Any, low: float, high: float) -> str:
@@ -137,3 +134,43 @@ def _bar(line: Any, low: float, high: float) -> str:
         f'<line x1="{left:.1f}" x2="{right:.1f}" y1="6" y2="6" stroke="currentColor" stroke-width="2"/>'
         f'<circle cx="{middle:.1f}" cy="6" r="4" fill="currentColor"/></svg>'
     )
+
+
+Columns = dict[str, list[Any]]
+
+
+def columns_of(rows: Iterable[Any]) -> Columns:
+    """Return dataclass objects of one kind as columns, one field a column.
+
+    A field that holds a mapping becomes one column for each of its keys, ``field.key``, None where an object
+    lacks it.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.results import StopVerdict
+    >>> columns_of([StopVerdict("resolved", "goal reached")])
+    {'reason': ['resolved'], 'text': ['goal reached']}
+    """
+    flat = [_flat(row) for row in rows]
+    names = dict.fromkeys(name for row in flat for name in row)
+    return {name: [row.get(name) for row in flat] for name in names}
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """Return columns as a ``pandas.DataFrame``."""
+    return library("pandas", "to_frame (unlike to_columns)", "pandas").DataFrame(dict(columns))
+
+
+def _flat(row: Any) -> dict[str, Any]:
+    if not is_dataclass(row):
+        raise TypeError(f"rows must be dataclass objects, got {row!r}")
+    found: dict[str, Any] = {}
+    for field in fields(row):
+        value = getattr(row, field.name)
+        if isinstance(value, Mapping):
+            found |= {f"{field.name}.{key}": one for key, one in value.items()}
+        elif is_dataclass(value):
+            found |= {f"{field.name}.{key}": one for key, one in _flat(value).items()}
+        else:
+            found[field.name] = value
+    return found

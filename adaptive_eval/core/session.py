@@ -13,21 +13,21 @@ from typing import Any
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget, InFlightTrial
-from adaptive_eval.core.decision_evidence import (
-    account_evidence,
-    lost_evidence,
-    pair_decision,
-    partial_evidence,
-    resolved_evidence,
-    retirement,
-    stopped_models,
-)
 from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
 from adaptive_eval.core.next_look import next_look, too_noisy
-from adaptive_eval.core.overview import results
+from adaptive_eval.core.overview import (
+    account_evidence,
+    lost_evidence,
+    pair_decision,
+    partial_evidence,
+    resolved_evidence,
+    results,
+    retirement,
+    stopped_models,
+)
 from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets

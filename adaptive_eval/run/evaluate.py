@@ -24,8 +24,8 @@ from weakref import finalize
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.core.frames import frame_of
 from adaptive_eval.core.results import ModelResult, Results, StopVerdict, Table
+from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import Claim, at_least, not_worse, results_of

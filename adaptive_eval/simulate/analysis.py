@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
-from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
+from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
 from adaptive_eval.simulate.drivers import run_together

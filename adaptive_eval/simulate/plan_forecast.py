@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.goals import OPEN, make_goal
+from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, BiasedCoins

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
-from adaptive_eval.core.frames import frame_of
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE
+from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.stops import StopReason
 

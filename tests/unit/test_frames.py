@@ -7,7 +7,7 @@ import sys
 import pytest
 from session_scripts import coin, drive, make_spec
 
-from adaptive_eval.core.frames import columns_of
+from adaptive_eval.core.results_table import columns_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
