@@ -127,9 +127,9 @@ class Built:
     @property
     def prompts(self) -> InspectPrompts | RenderedPrompts:
         """The messages of every question."""
-        return (
-            InspectPrompts(self.tasks) if self.drives_inspect else RenderedPrompts(self.tasks, self.own_tasks)
-        )
+        if self.drives_inspect:
+            return InspectPrompts(self.tasks)
+        return RenderedPrompts(self.tasks, self.own_tasks)
 
     @cached_property
     def own_tasks(self) -> dict[str, tuple[Task, ...]]:
@@ -315,9 +315,7 @@ class Built:
             writer,
             model_clients_of(self.config, endpoints, retry, samples, self.discoveries, self.solvers),
             servers=server_limits(self.config, endpoints),
-            prompts=InspectPrompts(self.tasks)
-            if self.drives_inspect
-            else RenderedPrompts(self.tasks, self.own_tasks),
+            prompts=self.prompts,
             executor=executor,
             options=RunnerOptions(
                 deadlines=deadlines_of(self.config),

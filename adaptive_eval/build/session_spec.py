@@ -30,20 +30,8 @@ def session_spec(
     return SessionSpec(
         models=tuple(_model_spec(model) for model in config.models),
         tasks=tuple(
-            TaskSpec(
-                task.name,
-                tuple(question.id for question in task.questions),
-                config.task(task.name).rubric.category_weights,
-                _clusters(config, task),
-                prompt_bounds=_prompt_bounds(
-                    config.task(task.name), [task, *(asked[place] for asked in own.values())]
-                ),
-                prompt_varies=task.shuffles_options or config.task(task.name).solver is not None,
-                calls=_calls(config.task(task.name)),
-                budget=config.task(task.name).budget,
-                weight=config.task(task.name).weight,
-            )
-            for place, task in enumerate(tasks)
+            _task_spec(config, task, [task, *others])
+            for task, *others in zip(tasks, *own.values(), strict=True)
         ),
         goal=config.goal,
         stopping=_capped(config.stopping, config.goal),
@@ -53,6 +41,21 @@ def session_spec(
         overall=config.overall,
         usage_on_failure=config.budget.usage_on_failure,
         samples_per_prompt=samples_per_prompt,
+    )
+
+
+def _task_spec(config: RunConfig, task: Task, variants: Sequence[Task]) -> TaskSpec:
+    section = config.task(task.name)
+    return TaskSpec(
+        task.name,
+        tuple(question.id for question in task.questions),
+        section.rubric.category_weights,
+        _clusters(config, task),
+        prompt_bounds=_prompt_bounds(section, variants),
+        prompt_varies=task.shuffles_options or section.solver is not None,
+        calls=_calls(section),
+        budget=section.budget,
+        weight=section.weight,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -92,10 +92,10 @@ def show_ways(planned: Plan, hours: float) -> None:
         [
             (
                 way.way,
-                "–" if way.rounds is None else f"{way.rounds.median:,.0f}",
+                _cell(way.rounds, "{:,.0f}".format),
                 f"{way.trials.median:,.0f}",
-                "–" if way.usd is None else f"{way.usd.median:,.2f}",
-                "–" if way.hours is None else _duration(way.hours.median),
+                _cell(way.usd, "{:,.2f}".format),
+                _cell(way.hours, _duration),
             )
             for way in planned.ways
         ],
@@ -125,23 +125,29 @@ def _gap_row(gap: float, row: PlanRow) -> tuple[str, ...]:
 
 
 def _row(row: PlanRow, kind: str) -> tuple[str, ...]:
-
+    fixed = row.policy.startswith("fixed")
+    verdicts: tuple[str, ...] = (
+        f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}",
+        f"{row.any_wrong.share:.1%}",
+    )
+    if kind == "width":
+        verdicts = ("–" if fixed else f"{row.ties:.0%}/{row.open:.0%}",)
     return (
         row.policy,
         "none" if row.margin is None else f"{row.margin:g}",
         f"{row.trials.median:,.0f}",
         f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
-        _count(row.tokens),
-        "–" if row.usd is None else f"{row.usd.median:,.2f}",
-        "–" if row.hours is None else _duration(row.hours.median),
-        "–" if row.disk_bytes is None else in_words(row.disk_bytes.median),
-        "one look" if row.policy.startswith("fixed") else f"{row.resolved.share:.0%}",
-        *(
-            ("–" if row.policy.startswith("fixed") else f"{row.ties:.0%}/{row.open:.0%}",)
-            if kind == "width"
-            else (f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}", f"{row.any_wrong.share:.1%}")
-        ),
+        _cell(row.tokens, _count),
+        _cell(row.usd, "{:,.2f}".format),
+        _cell(row.hours, _duration),
+        _cell(row.disk_bytes, in_words),
+        "one look" if fixed else f"{row.resolved.share:.0%}",
+        *verdicts,
     )
+
+
+def _cell(spread: Spread | None, write: Callable[[float], str]) -> str:
+    return "–" if spread is None else write(spread.median)
 
 
 def _duration(hours: float) -> str:
@@ -150,10 +156,7 @@ def _duration(hours: float) -> str:
     return f"{60 * hours:.0f} min" if hours < 2.0 else f"{hours:,.1f} h"
 
 
-def _count(spread: Spread | None) -> str:
-    if spread is None:
-        return "–"
-    value = spread.median
+def _count(value: float) -> str:
     for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
             return f"{value / unit:.3g}{suffix}"

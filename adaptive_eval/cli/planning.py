@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,8 @@ class MeanUsage:
 
     def or_else(self, other: MeanUsage) -> MeanUsage:
         """Fill unknown figures from another source."""
-        return MeanUsage(
-            self.prompt if self.prompt is not None else other.prompt,
-            self.completion if self.completion is not None else other.completion,
-            self.latency if self.latency is not None else other.latency,
-        )
+        own = {name: value for name, value in asdict(self).items() if value is not None}
+        return replace(other, **own)
 
 
 def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:

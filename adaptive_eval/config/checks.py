@@ -9,7 +9,7 @@ from typing import Any
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.mimic.mimic_spec import like_problems
-from adaptive_eval.options.decisions import conflicts
+from adaptive_eval.options.decisions import conflicts, range_of
 from adaptive_eval.options.limit_options import BudgetSpec, RateLimit
 from adaptive_eval.options.mistakes import (
     Found,
@@ -63,11 +63,8 @@ def _unique_names(config: RunConfig) -> Found:
 def _decisions(config: RunConfig) -> Found:
     models = [model.name for model in config.models]
     references = [name for one in config.references for name in one.models]
-    ranges = {
-        (min(weights), max(weights)) for weights in [task.rubric.category_weights for task in config.tasks]
-    }
-    scores = ranges.pop() if len(ranges) == 1 else (0.0, 1.0)
-    yield from conflicts(config, models, references, len(config.tasks), scores)
+    weights = [task.rubric.category_weights for task in config.tasks]
+    yield from conflicts(config, models, references, len(weights), range_of(weights))
     kinds = {goal.kind for goal in config.goal.parts}
     comparing = ", ".join(sorted(kinds & {"ranking", "top-k", "baseline", "pairs"}))
     if comparing and len(models) + len(references) == 1:

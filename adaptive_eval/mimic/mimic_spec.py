@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.mistakes import dotted
 from adaptive_eval.options.section import Section
 
 AnswerKind: TypeAlias = Literal["auto", "numeric", "choice", "text"]
@@ -323,7 +324,7 @@ def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checke
             place, words = details["loc"], details["msg"].removeprefix("Value error, ")
             within = [one for one in found if one["loc"][: len(place)] == place]
             if len(within) == 1:  # else a part of it is wrong
-                lines.append(f"{source}: {_place(place)}: {words}")
+                lines.append(f"{source}: {dotted(place)}: {words}")
         raise UsageError("\n".join(lines)) from None
 
 
@@ -331,7 +332,3 @@ def _with_tuples(data: object) -> object:
     if isinstance(data, Mapping):
         return {key: _with_tuples(value) for key, value in data.items()}
     return tuple(map(_with_tuples, data)) if isinstance(data, list | tuple) else data
-
-
-def _place(loc: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from statistics import NormalDist
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -249,6 +249,12 @@ class Decisions(Section):
     goal: Goal = GoalSpec()
     stopping: StoppingSpec = StoppingSpec()
     allocation: AllocationSpec = AllocationSpec()
+
+
+def range_of(weights: Iterable[tuple[float, ...]]) -> tuple[float, float]:
+    """Return the least and the greatest score of tasks with these weights: 0 and 1 if they differ in it."""
+    ranges = {(min(of_task), max(of_task)) for of_task in weights}
+    return ranges.pop() if len(ranges) == 1 else (0.0, 1.0)
 
 
 def conflicts(
