@@ -8,28 +8,16 @@ from typing import Any, Literal, TypeAlias, TypedDict, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._orders import (
-    blocks_from_rank_list,
-    comb_rank_lex,
-    comb_unrank_lex,
-    lehmer_hash,
-    lehmer_unhash,
-    ordered_bell,
-    ranking_hash,
-    unhash_ranking,
-)
+from scorio import _orders
+from scorio._orders import lehmer_hash, lehmer_unhash, ranking_hash, unhash_ranking
 from scorio.rank._confidence import rank_with_confidence
 from scorio.rank._ties import TieMethod, rank_groups
 from scorio.rank._ties import rank_scores as ranks_of
 
 __all__ = [
-    "blocks_from_rank_list",
-    "comb_rank_lex",
-    "comb_unrank_lex",
     "compare_rankings",
     "lehmer_hash",
     "lehmer_unhash",
-    "ordered_bell",
     "rank_scores",
     "ranking_hash",
     "unhash_ranking",
@@ -37,6 +25,11 @@ __all__ = [
 
 Ranks: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 Statistic: TypeAlias = tuple[float, float]
+
+blocks_from_rank_list = _orders.blocks_from_rank_list
+comb_rank_lex = _orders.comb_rank_lex
+comb_unrank_lex = _orders.comb_unrank_lex
+ordered_bell = _orders.ordered_bell
 
 _METHODS: tuple[TieMethod, ...] = ("competition", "competition_max", "dense", "avg")
 

@@ -13,6 +13,7 @@ LARGEST_LOG_DISCRIMINATION = 4.0
 
 _FIRST_DAMPING = 1e-3
 _MOST_DAMPING = 1e12
+_LEAST_INFORMATION = 1e-12
 _SETTLED = 1e-14
 """Gain of the last step, as a share of the value: what rounding leaves."""
 
@@ -45,10 +46,10 @@ class ItemFit:
         self.right, self.made, self.regularisation, self.prior = right, made, regularisation, prior
 
     def solve(self, max_iter: int, name: str) -> Parameters:
-        """Return the parameters at the minimum; RuntimeError where it is not reached."""
+        """Return the parameters at the minimum."""
         normal = quadratic(self.prior, len(self.right))
         if normal is None:
-            return self._descend(max_iter, name)
+            return self._descend(self._start(), max_iter, name)
         at, damping = self._start(), _FIRST_DAMPING
         value = self._value(at, *normal)
         for _ in range(max_iter):
@@ -67,7 +68,8 @@ class ItemFit:
             else:
                 break
             at, value, damping = there, reached, damping / 10.0
-        raise RuntimeError(f"{name} has not converged in max_iter = {max_iter} iterations; allow more")
+        # Newton's steps are short where the block of a question is not convex at the minimum itself.
+        return self._descend(at, max_iter, name)
 
     def _start(self) -> Parameters:
         share = (self.right + 0.5) / (self.made + 1.0)
@@ -126,7 +128,8 @@ class ItemFit:
     def _step(self, at: Parameters, terms: Terms, damping: float) -> Parameters | None:
         """Return the damped Newton step that keeps the mean difficulty; None where it leads nowhere."""
         slope, (on_theta, on_b, on_a) = terms.slope, terms.curvature
-        on_b = (1.0 + damping) * on_b
+        # A question far from every model tells nothing of its difficulty.
+        on_b = (1.0 + damping) * np.maximum(on_b, _LEAST_INFORMATION)
         on_a = (1.0 + damping) * on_a
         determinant = on_b * on_a - terms.b_a**2
         # The inverse of each question's 2 x 2 block.
@@ -155,10 +158,9 @@ class ItemFit:
         b = at.b + step.b
         return Parameters(at.theta + step.theta, b - b.mean(), log_a)
 
-    def _descend(self, max_iter: int, name: str) -> Parameters:
-        """Minimise under a prior that is not normal, by L-BFGS."""
+    def _descend(self, start: Parameters, max_iter: int, name: str) -> Parameters:
+        """Minimise by L-BFGS, for a prior that is not normal; RuntimeError where it is not reached."""
         models, questions = self.right.shape
-        start = self._start()
 
         def read(x: Matrix) -> Parameters:
             theta, b, log_a = np.split(x, [models, models + questions])

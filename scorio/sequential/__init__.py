@@ -3,7 +3,8 @@
 :func:`compare` reads two outcome matrices, :func:`board` several, :func:`score` one; :class:`Monitor` takes
 outcomes one by one in anyone's loop. :func:`forecast` and :func:`sample_size` say how many trials a verdict
 takes. :func:`paired_difference`, :func:`permutation_test`, :func:`mcnemar`, :func:`bootstrap` and
-:func:`posterior_interval` are for one look after a number of trials fixed in advance.
+:func:`posterior_interval` are for one look after a number of trials fixed in advance; with fewer than ten
+questions :func:`permutation_test` is the one to take.
 
 Examples
 --------

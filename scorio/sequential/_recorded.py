@@ -26,9 +26,9 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
     """Return the trial sequence with the questions in the given order, or drawn with it as seed."""
     if questions < MIN_QUESTIONS:
         raise ValueError(
-            f"questions must be at least {MIN_QUESTIONS}, or no verdict and no interval is possible; got "
-            f"{questions}. Trials that repeat no question have a question each: pass a stream of N outcomes "
-            "as a vector"
+            f"questions must be at least {MIN_QUESTIONS} for a verdict that holds at any time; got "
+            f"{questions}. Fix the number of trials in advance and take permutation_test of all trials once; "
+            "if no trial repeats a question, pass the outcomes of each model as a vector"
         )
     if order is None:
         return TrialSequence(np.arange(questions))

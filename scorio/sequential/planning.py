@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scorio._named import Named
 from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights, sequence_of
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts
@@ -21,7 +21,6 @@ from scorio.sequential.fold import OPEN, Levels
 from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
-from scorio.sequential.trial_sequence import TrialSequence
 
 _QUANTILES = (0.1, 0.5, 0.9)
 
@@ -248,7 +247,7 @@ def sample_size(
         for _ in range(number)
     ]
     chances = np.concatenate([coin.p for coin in coins])
-    sequence = TrialSequence(rng.permutation(size))
+    sequence = sequence_of(rng.permutation(size), size)
     models, none = np.arange(2 * number), np.zeros(number)
     contrasts = Contrasts(models[::2], models[1::2], none, none + np.nan)
     board = Board.of_pairs(sequence, models.size, Anytime(alpha, margin), contrasts=contrasts)

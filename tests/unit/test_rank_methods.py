@@ -138,6 +138,17 @@ def test_two_parameter_fits_converge_at_their_defaults(name):
         assert b.mean() == pytest.approx(0.0, abs=1e-9)
 
 
+def test_two_parameter_fits_end_where_a_question_is_flat_or_not_convex():
+    flat = [[0, 0, 0, 0, 1, 0, 0], [0, 1, 1, 1, 0, 0, 0], [1, 0, 1, 1, 1, 1, 1]]
+    assert rank.rasch_2pl(flat).tolist() == [3, 2, 1]
+    bent = ["11101", "01100", "00011", "00011", "00111", "10000", "01101", "11000", "01101", "10011"]
+    R = [[int(answer) for answer in row] for row in bent]
+    ranks, scores = rank.rasch_2pl_map(R, return_scores=True)
+    again, exact = rank.rasch_2pl_map(R, return_scores=True, max_iter=5000)
+    assert ranks.tolist() == again.tolist()
+    assert scores == pytest.approx(exact, abs=2e-4)
+
+
 @pytest.mark.parametrize("prior", [rank.GaussianPrior(0.5, 2.0), rank.CauchyPrior(0.2, 0.7)])
 def test_newton_and_descent_find_the_same_abilities(prior):
     R = outcomes_of_items(4)

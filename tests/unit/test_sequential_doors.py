@@ -176,6 +176,22 @@ def test_paired_difference_is_the_paired_t_test():
     assert clustered.units == 80
 
 
+def test_below_ten_questions_the_test_for_one_look_is_named():
+    few = R[:2, :9]
+    calls = [
+        lambda: compare(*few),
+        lambda: board(few),
+        lambda: score(few[0]),
+        lambda: forecast(*few),
+        lambda: Monitor(NAMES[:2], 9),
+        lambda: sequential.sample_size(0.1, questions=9),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"questions must be at least 10 .* permutation_test"):
+            call()
+    assert sequential.permutation_test(*few).p_value < 1.0
+
+
 def test_paired_difference_of_a_few_questions():
     rng = np.random.default_rng(4)
     for questions, most in ((3, 0), (5, 20), (8, 35)):

@@ -16,8 +16,10 @@ from ._beta import FloatArray, IntArray, power_log_moments
 Moments: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 _COMPARED_CATEGORIES = 4
-_LARGE = 1 << 13
-"""Up to so many categories and from so many trials on, comparing by category is faster than a histogram."""
+_LEAST_QUESTIONS = 1 << 9
+_MOST_BYTE = 255
+"""Up to so many categories, from so many questions and up to so many trials, comparing by category is faster
+than a histogram."""
 _MANY = 4096
 """From so many questions on, counting equal questions is faster than sums over all."""
 
@@ -36,19 +38,19 @@ def category_counts(R: NDArray[np.integer], size: int) -> IntArray:
     -------
     ndarray of int64, shape (..., M, size)
     """
-    if size > _COMPARED_CATEGORIES or R.size < _LARGE:
-        rows = R.reshape(math.prod(R.shape[:-1]), R.shape[-1]).astype(np.int64)
+    rows = R.reshape(math.prod(R.shape[:-1]), R.shape[-1])
+    if size > _COMPARED_CATEGORIES or len(rows) < _LEAST_QUESTIONS or R.shape[-1] > _MOST_BYTE:
         # The first bin of each row takes the missing trials.
-        rows += 1 + (size + 1) * np.arange(rows.shape[0])[:, None]
-        bins = np.bincount(rows.ravel(), minlength=rows.shape[0] * (size + 1))
+        cells = rows.astype(np.int64)
+        cells += 1 + (size + 1) * np.arange(len(rows))[:, None]
+        bins = np.bincount(cells.ravel(), minlength=len(rows) * (size + 1))
         return bins.reshape(*R.shape[:-1], size + 1)[..., 1:]
-    # A product with ones is the fastest sum over short rows; integers below 2^24 are exact in float32.
-    ones = np.ones(R.shape[-1], dtype=np.float32 if R.shape[-1] < 1 << 24 else np.float64)
-    small = R.astype(np.int8)
-    counts = np.empty((*R.shape[:-1], size), dtype=np.int64)
+    # Bytes added along the first axis: one vector operation adds many questions at once.
+    trials = np.ascontiguousarray(rows.astype(np.int8).T)
+    counts = np.empty((size, len(rows)), dtype=np.int64)
     for k in range(size):
-        counts[..., k] = (small == k).astype(ones.dtype) @ ones
-    return counts
+        counts[k] = (trials == k).view(np.uint8).sum(axis=0, dtype=np.uint8)
+    return counts.T.reshape(*R.shape[:-1], size)
 
 
 def bayes(
@@ -219,9 +221,7 @@ def _dirichlet_moments(
     The squares are centred, so that rewards far from 0 lose no digits.
     """
     value = _sum(posterior, w) / total
-    spread = posterior[0] * (w[0] - value) ** 2
-    for column, reward in zip(posterior[1:], w[1:], strict=True):
-        spread += column * (reward - value) ** 2
+    spread = (posterior * np.subtract.outer(w, value) ** 2).sum(axis=0)
     return value, spread / (total * (total + 1.0))
 
 
