@@ -22,7 +22,7 @@ from scorio.eval._kernels._categories import avg
 from scorio.rank import transfer_posterior
 from scorio.rank._kendall import tau_b_of_signs
 from scorio.study import BetaUpdate, paper_originals
-from scorio.study.keys import pair_signs
+from scorio.study.metrics import pair_signs
 
 DEPTHS = (1, 2, 4, 8, 16)
 TRIALS = (1, 2, 3, 5, 10, 20)

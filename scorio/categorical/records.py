@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,23 +17,9 @@ from numpy.typing import NDArray
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
-_FIELDS = {
-    "model": ("model",),
-    "problem": ("data_id",),
-    "trial": ("seed",),
-    "is_correct": ("processed_results", "is_correct"),
-    "has_box": ("processed_results", "has_box"),
-    "completion_length": ("output", "num_completion_tokens"),
-    "completion_perplexity": ("tokens", "completion_ppl"),
-    "prompt_perplexity": ("tokens", "prompt_ppl"),
-    "completion_avg_logprob": ("tokens", "completion_avg_logprob"),
-    "completion_sum_logprob": ("tokens", "completion_sum_logprob"),
-    "prompt_sum_logprob": ("tokens", "prompt_sum_logprob"),
-    "acemath_orm": (),
-    "skywork_orm": (),
-    "verifier_pA": (),
-}
-"""Column -> path of its value in a record; () for columns that a record never has."""
+_TABLES = json.loads(files("scorio.categorical").joinpath("records.json").read_text(encoding="utf-8"))
+_FIELDS: dict[str, list[str]] = _TABLES["fields"]
+"""Column -> path of its value in a record; none for columns that a record never has."""
 
 _OF_LOGPROBS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
     "logprob_min": np.min,
@@ -41,27 +28,7 @@ _OF_LOGPROBS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
 }
 """Column -> summary of the completion's log-probabilities."""
 
-SIGNAL_TO_COLUMN: dict[str, str] = {
-    "R1": "is_correct",
-    "R2": "has_box",
-    "R3": "hit_max_len",
-    "C_len": "completion_length",
-    "C_ppl": "completion_perplexity",
-    "P_ppl": "prompt_perplexity",
-    "Lp_min": "logprob_min",
-    "Lp_iqr": "logprob_iqr",
-    "Lp_tail": "tail64_avg_logprob",
-    "T_lp_min": "logprob_min",
-    "P2": "prompt_perplexity",
-    "P3": "prompt_sum_logprob",
-    "C1": "completion_avg_logprob",
-    "C3": "completion_sum_logprob",
-    "O1": "acemath_orm",
-    "O2": "skywork_orm",
-    "W1": "verifier_pA",
-    **{f"V1_{part}": f"prm1_steps_{part}" for part in ("mean", "min", "max", "std", "last")},
-    "V1_n": "prm1_steps_n_steps",
-}
+SIGNAL_TO_COLUMN: dict[str, str] = _TABLES["columns"]
 """Signal -> column of :func:`scorio.categorical.load_records`."""
 
 BINARY_SIGNALS: frozenset[str] = frozenset({"R1", "R2", "R3"})
@@ -176,7 +143,7 @@ def _row(record: Mapping[str, Any], source: str) -> dict[str, Any]:
     return row
 
 
-def _find(record: Any, keys: tuple[str, ...]) -> Any:
+def _find(record: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         record = record.get(key) if isinstance(record, Mapping) else None
     return record if keys else None

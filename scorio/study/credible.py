@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio.eval._arguments import whole
 from scorio.rank._ties import rank_groups
-from scorio.study.coins import Coins
 from scorio.study.replicates import Seed, run_blocks
+from scorio.study.sources import Coins
 
 
 def posterior(correct: NDArray[np.integer], n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

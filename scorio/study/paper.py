@@ -29,11 +29,9 @@ from scorio.eval import bayes
 from scorio.eval._arguments import positive, whole
 from scorio.rank import rank_with_confidence
 from scorio.study.charts import line_chart, save_png
-from scorio.study.coins import PAPER_MEANS, biased_coins
 from scorio.study.credible import credible_patterns, pair_separation
-from scorio.study.keys import competition_ranks
-from scorio.study.metrics import Metric, paper_metrics
-from scorio.study.priors import paper_originals, prior_study
+from scorio.study.curves import paper_originals, prior_study, tau_curves
+from scorio.study.metrics import Metric, competition_ranks, paper_metrics
 from scorio.study.settling import (
     Convergence,
     convergence,
@@ -41,8 +39,7 @@ from scorio.study.settling import (
     model_subsets,
     worst_trajectory,
 )
-from scorio.study.sources import Bootstrap, IndependentRuns, Resampling, Source
-from scorio.study.tau import tau_curves
+from scorio.study.sources import PAPER_MEANS, Bootstrap, IndependentRuns, Resampling, Source, biased_coins
 
 TRIALS = 80
 LLM9_AND_10 = (9, 8)

@@ -15,8 +15,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.study.keys import competition_ranks
-from scorio.study.metrics import Metric
+from scorio.study.metrics import Metric, competition_ranks
 from scorio.study.replicates import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import (
     Bootstrap,
@@ -241,16 +240,8 @@ def convergence(
     (0.0, True)
     """
     everyone = tuple(range(source.models))
-    return convergence_growth(
-        source,
-        [everyone],
-        metric,
-        replicates=replicates,
-        seed=seed,
-        gold=gold,
-        confirm=confirm,
-        executor=executor,
-    )[everyone]
+    grow = partial(convergence_growth, source, [everyone], metric, gold=gold, confirm=confirm)
+    return grow(replicates=replicates, seed=seed, executor=executor)[everyone]
 
 
 def convergence_growth(

@@ -19,7 +19,7 @@ from scorio.study import (
     rank_trajectory,
     replicate_trials,
 )
-from scorio.study.coins import shift_to_means
+from scorio.study.sources import shift_to_means
 
 METRICS = [
     Metric("avg"), Metric("pass_at_k", k=2), Metric("pass_hat_k", k=2), Metric("naive_pass_at_k", k=3),

@@ -8,7 +8,7 @@ from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
-from scorio.study.coins import biased_coins
+from scorio.study.sources import biased_coins
 
 pytestmark = pytest.mark.slow
 

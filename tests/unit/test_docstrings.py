@@ -40,7 +40,8 @@ def test_a_parameter_that_is_as_in_another_function_is_described_there():
     reference = re.compile(r"^([\w, ]+)\n    As in (?::func:)?`(\w+)`", re.MULTILINE)
     wrong, seen = [], 0
     for package in (scorio.eval, scorio.rank):
-        for name, function in vars(package).items():
+        for name in package.__all__:
+            function = getattr(package, name)
             for names, other in reference.findall(inspect.getdoc(function) or ""):
                 there = inspect.signature(getattr(package, other)).parameters
                 wrong += [f"{name}: {one}" for one in names.split(", ") if one not in ("ranks", *there)]
