@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from scorio import eval as metrics
-from scorio.study.charts import line_chart
+from scorio.study.charts import Chart
 
 K, TRIALS = 8, 1000
 CURVES = {
@@ -23,4 +23,5 @@ CURVES = {
 right = np.arange(0, TRIALS + 1, 10)
 lines = {name: (right / TRIALS, [curve([[TRIALS - c, c]]) for c in right]) for name, curve in CURVES.items()}
 target = Path(__file__).parent.parent / "docs" / "images" / "metrics.svg"
-target.write_text(line_chart("One question", "chance p of a right answer", "value", lines), encoding="utf-8")
+chart = Chart("One question", "chance p of a right answer", "value", lines)
+target.write_text(chart.svg(), encoding="utf-8")

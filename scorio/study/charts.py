@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -17,77 +18,70 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 470, 30, 355
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#7f7f7f")
 
 
-def line_chart(
-    title: str,
-    x_label: str,
-    y_label: str,
-    lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    *,
-    levels: Iterable[float] = (),
-    falling: bool = False,
-) -> str:
-    """Return an SVG of named lines (x, y); NaN is left out, `levels` are dashed, `falling` puts 1 on top."""
-    curves = {name: _finite(*xy) for name, xy in lines.items()}
-    xs = np.concatenate([x for x, _ in curves.values()])
-    ys = np.concatenate([*(y for _, y in curves.values()), list(levels)])
-    x_ticks, y_ticks = _ticks(xs.min(), xs.max()), _ticks(ys.min(), ys.max())
-    ends = (_TOP, _BOTTOM) if falling else (_BOTTOM, _TOP)
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """Named lines (x, y); NaN is left out, `levels` are dashed, `falling` puts the lowest value on top."""
 
-    def across(values: Sequence[float] | Floats) -> Floats:
-        return np.interp(values, x_ticks[[0, -1]], (_LEFT, _RIGHT))
+    title: str
+    x_label: str
+    y_label: str
+    lines: Mapping[str, tuple[ArrayLike, ArrayLike]]
+    levels: Sequence[float] = ()
+    falling: bool = False
 
-    def up(values: Sequence[float] | Floats) -> Floats:
-        return np.interp(values, y_ticks[[0, -1]], ends)
+    def svg(self) -> str:
+        """Return the chart as SVG text, made without a library."""
+        curves = {name: _finite(*xy) for name, xy in self.lines.items()}
+        xs = np.concatenate([x for x, _ in curves.values()])
+        ys = np.concatenate([*(y for _, y in curves.values()), self.levels])
+        x_ticks, y_ticks = _ticks(xs.min(), xs.max()), _ticks(ys.min(), ys.max())
+        ends = (_TOP, _BOTTOM) if self.falling else (_BOTTOM, _TOP)
 
-    middle = (_TOP + _BOTTOM) / 2
-    parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400" font-family="sans-serif" '
-        'font-size="12"><rect width="100%" height="100%" fill="white"/>',
-        _text(_LEFT, 18, title, style='font-size="14"'),
-        _text((_LEFT + _RIGHT) / 2, 392, x_label, "middle"),
-        _text(14, middle, y_label, "middle", f'transform="rotate(-90 14 {middle})"'),
-    ]
-    for tick, x in zip(x_ticks, across(x_ticks), strict=True):
-        parts += [_line(x, _BOTTOM, x, _BOTTOM + 4), _text(x, _BOTTOM + 17, f"{tick:g}", "middle")]
-    for tick, y in zip(y_ticks, up(y_ticks), strict=True):
-        parts += [_line(_LEFT, y, _RIGHT, y, "#dddddd"), _text(_LEFT - 6, y + 4, f"{tick:g}", "end")]
-    for y in up(list(levels)):
-        parts.append(_line(_LEFT, y, _RIGHT, y, "#555555", "4 4"))
-    for number, (name, (xs, ys)) in enumerate(curves.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
-        dash = "none" if number < len(_COLOURS) else "5 3"
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across(xs), up(ys), strict=True))
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6" '
-            f'stroke-dasharray="{dash}"/>'
-        )
-        y = _TOP + 16 * number + 6
-        parts += [_line(_RIGHT + 10, y, _RIGHT + 28, y, colour, dash), _text(_RIGHT + 33, y + 4, name)]
-    return "".join(parts) + "</svg>\n"
+        def across(values: Sequence[float] | Floats) -> Floats:
+            return np.interp(values, x_ticks[[0, -1]], (_LEFT, _RIGHT))
 
+        def up(values: Sequence[float] | Floats) -> Floats:
+            return np.interp(values, y_ticks[[0, -1]], ends)
 
-def save_png(
-    path: Path,
-    title: str,
-    x_label: str,
-    y_label: str,
-    lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    *,
-    levels: Iterable[float] = (),
-    falling: bool = False,
-) -> None:
-    """Write the chart of :func:`line_chart` as PNG; needs matplotlib."""
-    axes = plotting(None)
-    for name, (x, y) in lines.items():
-        axes.plot(*_finite(x, y), label=name)
-    for level in levels:
-        axes.axhline(level, color="#555555", linestyle="--")
-    if falling:
-        axes.invert_yaxis()
-    axes.set(title=title, xlabel=x_label, ylabel=y_label)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes.figure.savefig(path, dpi=150, bbox_inches="tight")
-    close_plot(axes)
+        middle = (_TOP + _BOTTOM) / 2
+        parts = [
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400" font-family="sans-serif" '
+            'font-size="12"><rect width="100%" height="100%" fill="white"/>',
+            _text(_LEFT, 18, self.title, style='font-size="14"'),
+            _text((_LEFT + _RIGHT) / 2, 392, self.x_label, "middle"),
+            _text(14, middle, self.y_label, "middle", f'transform="rotate(-90 14 {middle})"'),
+        ]
+        for tick, x in zip(x_ticks, across(x_ticks), strict=True):
+            parts += [_line(x, _BOTTOM, x, _BOTTOM + 4), _text(x, _BOTTOM + 17, f"{tick:g}", "middle")]
+        for tick, y in zip(y_ticks, up(y_ticks), strict=True):
+            parts += [_line(_LEFT, y, _RIGHT, y, "#dddddd"), _text(_LEFT - 6, y + 4, f"{tick:g}", "end")]
+        for y in up(np.asarray(self.levels)):
+            parts.append(_line(_LEFT, y, _RIGHT, y, "#555555", "4 4"))
+        for number, (name, (xs, ys)) in enumerate(curves.items()):
+            colour = _COLOURS[number % len(_COLOURS)]
+            dash = "none" if number < len(_COLOURS) else "5 3"
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across(xs), up(ys), strict=True))
+            parts.append(
+                f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6" '
+                f'stroke-dasharray="{dash}"/>'
+            )
+            y = _TOP + 16 * number + 6
+            parts += [_line(_RIGHT + 10, y, _RIGHT + 28, y, colour, dash), _text(_RIGHT + 33, y + 4, name)]
+        return "".join(parts) + "</svg>\n"
+
+    def save_png(self, path: Path) -> None:
+        """Write the chart as PNG; needs matplotlib."""
+        axes = plotting(None)
+        for name, (x, y) in self.lines.items():
+            axes.plot(*_finite(x, y), label=name)
+        for level in self.levels:
+            axes.axhline(level, color="#555555", linestyle="--")
+        if self.falling:
+            axes.invert_yaxis()
+        axes.set(title=self.title, xlabel=self.x_label, ylabel=self.y_label)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        axes.figure.savefig(path, dpi=150, bbox_inches="tight")
+        close_plot(axes)
 
 
 def _finite(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:

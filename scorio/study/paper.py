@@ -28,7 +28,7 @@ from scorio._named import needed
 from scorio.eval import bayes
 from scorio.eval._arguments import positive, whole
 from scorio.rank import rank_with_confidence
-from scorio.study.charts import line_chart, save_png
+from scorio.study.charts import Chart
 from scorio.study.credible import credible_patterns, pair_separation
 from scorio.study.curves import paper_originals, prior_study, tau_curves
 from scorio.study.metrics import Metric, competition_ranks, paper_metrics
@@ -73,12 +73,13 @@ class Page:
         number = max(50, round(replicates * self.scale))
         return {"replicates": number, "seed": self.seed, "executor": self.executor}
 
-    def figure(self, name: str, *chart: Any, **options: Any) -> str:
-        """Draw a line chart; return its Markdown."""
-        (self.folder / f"{name}.svg").write_text(line_chart(*chart, **options), encoding="utf-8")
+    def figure(self, name: str, *lines: Any, **options: Any) -> str:
+        """Draw a :class:`Chart`; return its Markdown."""
+        chart = Chart(*lines, **options)
+        (self.folder / f"{name}.svg").write_text(chart.svg(), encoding="utf-8")
         if self.png:
-            save_png(self.folder / f"{name}.png", *chart, **options)
-        return f"![{chart[0]}]({name}.svg)"
+            chart.save_png(self.folder / f"{name}.png")
+        return f"![{chart.title}]({name}.svg)"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -52,3 +53,12 @@ def test_packages_are_found_by_name() -> None:
     assert {"categorical", "eval", "rank", "sequential", "study"} <= set(dir(scorio))
     with pytest.raises(AttributeError, match="no attribute 'metrics'"):
         _ = scorio.metrics
+
+
+@pytest.mark.parametrize("module", ["categorical", "eval", "rank", "sequential", "sequential.parts", "study"])
+def test_every_name_of_a_stub_is_found(module: str) -> None:
+    package = import_module(f"scorio.{module}")
+    assert package.__all__
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    assert set(package.__all__) <= set(dir(package))
