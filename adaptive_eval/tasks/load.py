@@ -47,8 +47,7 @@ def load_task(
     >>> section = TaskConfig(name="sums", dataset="sums.jsonl", fields=fields, scorer="numeric")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "sums.jsonl")
-    ...     _ = file.write_text('{"id": "a", "question": "2 + 2?", "answer": 4}
-    ')
+    ...     _ = file.write_text('{"id": "a", "question": "2 + 2?", "answer": 4}')
     ...     task = load_task(section, str(file))
     >>> task.questions[0].target
     '4'
