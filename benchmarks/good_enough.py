@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import BestK
 from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.simulate import GivenChances, lockstep
+from adaptive_eval.simulate import GivenChances, drivers
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def run(spec: SessionSpec, chance: Floats, seed: int, *, claims: bool) -> tuple[
     """Return the trials of a run, the models that it chooses, and whether it ends before its cap."""
     board = Board(spec)
     stream = GivenChances(chance).begin(spec, board.run_sequence, np.random.SeedSequence(seed))
-    one = lockstep._Run(spec, board, stream)
+    one = drivers._Run(spec, board, stream)
     if not claims:
         levels = one.comparison.fold.levels
         one.comparison.fold.levels = replace(levels, claims=0)

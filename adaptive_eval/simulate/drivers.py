@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
+from adaptive_eval.core.next_look import too_noisy
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError, UsageError
@@ -41,7 +42,10 @@ costs about the same however long it is, and what lies beyond a decision is draw
 
 
 def sequences_in_lockstep(spec: SessionSpec) -> bool:
-    """Return whether a run is the same in lockstep: it goes by turns, and ends by its verdicts or passes."""
+    """Return whether a run is the same in lockstep: it goes by turns, and ends by its verdicts or passes.
+
+    An end because references are too noisy comes up to a block later.
+    """
     budgets = [spec.budget, *(model.budget for model in spec.models), *(task.budget for task in spec.tasks)]
     unlimited = not any(budget.limited for budget in budgets)
     unlimited &= not any(model.deterministic for model in spec.models)
@@ -107,7 +111,7 @@ class _Run:
     @property
     def start(self) -> int | None:
         """The step from which the run goes on, or None at its end."""
-        if not self.comparison.fold.needed.any():
+        if not self.comparison.fold.needed.any() or too_noisy(self.spec, self.comparison):
             return None
         start = int(self.view.progress[np.array(self.comparison.members)].min())
         return None if start == self.cap else start
@@ -146,7 +150,7 @@ class _Run:
             scores_until(self.spec, self.board, needed) if scored else np.full(trials.size, np.nan),
             steps,
             float(steps),
-            _reason(comparison),
+            _reason(self.spec, comparison),
             self.exhausted,
         )
 
@@ -215,12 +219,14 @@ def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
     board.progress[rows] = stop
 
 
-def _reason(comparison: Comparison) -> StopReason:
-    if comparison.fold.needed.any():
-        return "max_passes"
+def _reason(spec: SessionSpec, comparison: Comparison) -> StopReason:
+    fold = comparison.fold
+    if fold.needed.any():
+        return "partial" if too_noisy(spec, comparison) else "max_passes"
     if comparison.met:
         return "resolved"
-    return "partial" if (comparison.fold.verdict != 0).any() else "endpoints"
+    is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()
+    return "partial" if is_something_known else "endpoints"
 
 
 @dataclass(frozen=True)

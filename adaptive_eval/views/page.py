@@ -114,13 +114,13 @@ def _pages() -> tuple[Environment, Environment]:
 
 def page(template: str, **context: Any) -> str:
     """Return a page; the context may hold texts from outside as they are."""
-    form = {"base": "base.html", "form": "macros.html", "html": True, "contents": []}
+    form = {"outline": "base.html", "form": "macros.html", "html": True, "contents": []}
     return _pages()[0].get_template(template).render(context | form)
 
 
 def render_markdown(template: str, **context: Any) -> str:
     """Return a page as Markdown; the macros of its form escape every name, message and setting."""
-    form = {"base": "base.md", "form": "macros.md", "html": False, "contents": []}
+    form = {"outline": "base.md", "form": "macros.md", "html": False, "contents": []}
     return _pages()[1].get_template(template).render(context | form).strip("\n") + "\n"
 
 

@@ -241,7 +241,8 @@ def examples(
     own = [(one.model, tuple(_of_model(reader, one, target))) for one in chosen]
     differing = [one for one in most_apart(questions or ())[:QUESTIONS] if one.spread > 0]
     models = tuple(one for one in own if one[1])
-    return Examples(models, tuple(_of_question(reader, one, chosen, target) for one in differing))
+    apart = [_of_question(reader, one, chosen, target) for one in differing]
+    return Examples(models, tuple(one for one in apart if one.answers))
 
 
 def _of_model(reader: RunReader, account: ModelAccount, target: TargetLookup) -> Iterator[Example]:

@@ -8,6 +8,7 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
+from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.views.sentences import describe
 
 
@@ -143,6 +144,13 @@ class TestDecisions:
         assert session.stopped.reason == "partial"
         assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
         assert "old are too noisy" in describe(session.stopped)
+
+    @pytest.mark.parametrize("in_flight", [1, 2])
+    def test_a_simulation_ends_there_as_well(self, in_flight):
+        reference = ReferenceSpec("old", {"t": table(0.5, 40, 1, seed=3)})
+        spec = replace(make_spec(1, 40, equivalence=0.02, max_passes=40), references=(reference,))
+        result = simulate(spec, GivenChances([[0.5] * 40]), 5, 1, in_flight)
+        assert result.reasons == {"partial": 5}
 
     def test_a_reference_with_noise_does_not_end_a_run_that_can_still_decide(self):
         for seed in range(10):
