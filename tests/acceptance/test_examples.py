@@ -25,8 +25,9 @@ QUICK = ("--display", "none", "-o", "mimic.latency.median=0.001")
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """Return a folder with what the examples need of a clone."""
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with what the examples need of a clone; their modules are found by the test alone."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     shutil.copytree(EXAMPLES, tmp_path / "docs" / "examples")
     return tmp_path

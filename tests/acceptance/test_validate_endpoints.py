@@ -59,8 +59,8 @@ def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: Whole
     done = in_process("validate", config, cwd=config.parent)
     assert done.code == 0, done
     url = mimic.base_url
-    assert f"good: {url} answers; context 131,072 tokens; /health; 2 models" in done.out
-    assert f"deaf: {url} answers; context 4,096 tokens; /health; 2 models" in done.out
+    assert f"good: {url} answers; context 131,072 tokens; 2 models" in done.out
+    assert f"deaf: {url} answers; context 4,096 tokens; 2 models" in done.out
     assert "warning    deaf: max_tokens is 4,096 and the context 4,096 tokens" in done.out
     assert "warning    good" not in done.out
     assert all(counts["requests"] == 0 for counts in served(mimic)["models"].values())
