@@ -22,17 +22,20 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
 
 
 @pytest.mark.parametrize(
-    ("questions", "goal", "parts", "share"),
+    ("questions", "goal", "parts", "ends", "passes", "share"),
     [
-        (400, "ranking", {"equivalence": 0.06}, 0.7),
-        (50, "ranking", {"equivalence": 0.06, "rounds": "rounds"}, 0.6),
-        (50, "top-k", {"k": 2}, 1.0),
+        (400, "ranking", {"equivalence": 0.06}, (0.4, 0.7), 1, 0.7),
+        (50, "ranking", {"equivalence": 0.06, "rounds": "rounds"}, (0.4, 0.7), 8, 0.6),
+        (50, "top-k", {"k": 2}, (0.4, 0.7), 8, 1.0),
+        (400, "top-k", {"k": 2}, (0.5, 0.6), 4, 0.5),  # long beyond the last step that needs no review
     ],
-    ids=["schedule", "rounds", "top-k"],
+    ids=["schedule", "rounds", "top-k", "close"],
 )
-def test_looking_seldom_changes_no_decision_and_costs_no_trial(monkeypatch, questions, goal, parts, share):
-    spec = make_spec(4, questions, goal=goal, max_passes=400 // questions, **parts)
-    means = np.linspace(0.4, 0.7, 4)
+def test_looking_seldom_changes_no_decision_and_costs_no_trial(
+    monkeypatch, questions, goal, parts, ends, passes, share
+):
+    spec = make_spec(4, questions, goal=goal, max_passes=passes, **parts)
+    means = np.linspace(*ends, 4)
     each, every_step = driven(monkeypatch, spec, means, 1, each_step=True)
     now, looks = driven(monkeypatch, spec, means, 1)
     assert calls(now) == calls(each)
