@@ -119,18 +119,20 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, nargs="+", default=[1.0, 1.5])
     parser.add_argument("--questions", default="auto")
     parser.add_argument("--board", choices=BOARDS, default="eight")
+    parser.add_argument("--spend", choices=["trials", "time"], default="trials")
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--slow", type=float, default=1.0, help="times that the first model takes longer")
     parser.add_argument("--withheld", type=int, help="index whose answer never comes")
     options = parser.parse_args()
-    spec, seeds = spec_of(options.board, options.questions), range(options.seed, options.seed + options.runs)
+    seeds = range(options.seed, options.seed + options.runs)
+    spec = spec_of(options.board, options.questions)
     for sigma in options.sigma:
         alone = [Run(replace(spec, seed=seed), seed, sigma, options.slow) for seed in seeds]
         for run in alone:
             run.go(1)
         least = sum(run.trials for run in alone)
         for slots in options.in_flight:
-            runs = [Run(each.spec, each.seed, sigma, options.slow, options.withheld) for each in alone]
+            runs = [Run(replace(each.spec, spend=options.spend), each.seed, sigma, options.slow, options.withheld) for each in alone]
             even = spec_of(options.board, options.questions, "uniform")
             uniform = [Run(replace(even, seed=seed), seed, sigma, options.slow) for seed in seeds]
             for run in (*runs, *uniform):

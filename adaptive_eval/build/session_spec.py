@@ -36,6 +36,7 @@ def session_spec(
         goal=config.goal,
         stopping=_capped(config.stopping, config.goal),
         allocation=config.allocation,
+        spend=config.spend,
         budget=config.budget,
         seed=config.seed,
         overall=config.overall,
@@ -75,6 +76,7 @@ def decided_spec(
         goal=decisions.goal,
         stopping=_capped(decisions.stopping, GoalSpec()) if capped else decisions.stopping,
         allocation=decisions.allocation,
+        spend=decisions.spend,
         seed=seed,
         early_repeats=early_repeats,
     )

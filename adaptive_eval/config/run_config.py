@@ -19,7 +19,7 @@ from adaptive_eval.mimic.mimic_spec import (
     TokenSpec,
     spec_from_data,
 )
-from adaptive_eval.options.decisions import AllocationSpec, Goal, GoalSpec, StoppingSpec
+from adaptive_eval.options.decisions import AllocationSpec, Goal, GoalSpec, Spend, StoppingSpec
 from adaptive_eval.options.limit_options import RunBudget, ServerConfig
 from adaptive_eval.options.mistakes import shown
 from adaptive_eval.options.request_options import OnConfig, RetryConfig
@@ -202,6 +202,7 @@ class RunConfig(Section):
     allocation: AllocationSpec = Field(
         default_factory=AllocationSpec, description="Which model and question gets the next trial."
     )
+    spend: Spend = "trials"
     budget: RunBudget = Field(default_factory=RunBudget, description="Budget of the run.")
     references: tuple[ReferenceConfig, ...] = Field(
         default=(), description="Models of earlier runs to compare with; they are asked nothing."

@@ -68,6 +68,7 @@ class Issuer:
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
         self._samples_per_prompt = spec.samples_per_prompt
+        self._waits = comparison.contrasts.stops and spec.spend == "trials"
         self._drain = Drain(comparison)
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
@@ -150,7 +151,7 @@ class Issuer:
             return 0
         furthest = max(issued)
         room = [] if self._cap is None else [self._cap - furthest]
-        if self.comparison.contrasts.stops:
+        if self._waits:
             common = min(map(complete.__getitem__, self.comparison.members), default=0)
             room.append(SLOW_START + common - max(states.in_flight))
         return min(room, default=FINISHED)
@@ -262,7 +263,7 @@ class Issuer:
         for model in self.board.determinism.claimed:
             if free.get(model) and self._next_index(model) is None:
                 free[model] = 0
-        if self.comparison.contrasts.stops:
+        if self._waits:
             in_flight = states.in_flight
             if max(in_flight) + most > SLOW_START + min(complete):
                 room = most_in_flight(complete)
@@ -350,7 +351,7 @@ class Issuer:
         if self._open.version != comparison.version:
             self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
             self._left = _NONE, self._open
-        if not comparison.contrasts.stops or not (closed := self._drain.closed(issued)).size:
+        if not self._waits or not (closed := self._drain.closed(issued)).size:
             return self._open
         if not np.array_equal(closed, self._left[0]):
             left = comparison.fold.needed.copy()

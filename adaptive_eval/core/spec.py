@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
-from adaptive_eval.options.decisions import AllocationSpec, GoalSpec, StoppingSpec
+from adaptive_eval.options.decisions import AllocationSpec, GoalSpec, Spend, StoppingSpec
 from adaptive_eval.options.limit_options import BudgetSpec, Price
 from scorio.sequential import parts
 from scorio.sequential.parts import Levels
@@ -158,7 +158,7 @@ class SessionSpec:
         At least one.
     tasks : tuple of TaskSpec
         At least one.
-    goal, stopping, allocation, budget
+    goal, stopping, allocation, spend, budget
         See the classes; without `allocation` questions follow the schedule.
     seed : int
         Seed of the question order and of every trial's sampling seed.
@@ -189,6 +189,7 @@ class SessionSpec:
     goal: GoalSpec = GoalSpec()
     stopping: StoppingSpec = StoppingSpec()
     allocation: AllocationSpec = AllocationSpec(questions="schedule")
+    spend: Spend = "trials"
     budget: BudgetSpec = BudgetSpec()
     seed: int = 0
     overall: Literal["macro", "pooled"] = "macro"

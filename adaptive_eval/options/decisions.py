@@ -243,12 +243,22 @@ class AllocationSpec(Record):
     )
 
 
+Spend: TypeAlias = Annotated[
+    Literal["trials", "time"],
+    Field(
+        description="What idle slots spend. trials: they wait for what the open pairs are forecast to need. "
+        "time: they ask what may be needed, for servers of your own."
+    ),
+]
+
+
 class Decisions(Section):
     """How a session decides, for commands that have no config."""
 
     goal: Goal = GoalSpec()
     stopping: StoppingSpec = StoppingSpec()
     allocation: AllocationSpec = AllocationSpec()
+    spend: Spend = "trials"
 
 
 def range_of(weights: Iterable[tuple[float, ...]]) -> tuple[float, float]:

@@ -42,6 +42,19 @@ def test_answers_that_wait_for_a_slow_one_hold_back_trials():
     assert max(session.states.issued) < 50
 
 
+def test_a_run_that_spends_time_leaves_no_slot_idle_while_a_pair_is_open():
+    """Three answers at a time come, in any order, the first of m0 never; 128 slots. Seed 2."""
+    spec = replace(BOARD, spend="time", stopping=replace(BOARD.stopping, max_passes=1000))
+    session, rng, flying = Session(spec), np.random.default_rng(2), []
+    while session.stopped is None and session.budget.issued < 4000:
+        flying += session.ask(128 - len(flying))
+        assert len(flying) == 128
+        told = [flying.pop(at) for at in sorted(rng.choice(np.arange(1, 128), 3, replace=False))[::-1]]
+        session.tell([TrialOutcome(one.key, int(rng.random() < 0.4 * int(one.key.model[1]))) for one in told])
+    others = next(pair for pair in session.results().pairs if (pair.first, pair.second) == ("m1", "m2"))
+    assert others.verdict == "worse"
+
+
 @pytest.mark.parametrize(("rounds", "tasks"), [("schedule", 1), ("schedule", 2), ("rounds", 2)])
 def test_pairs_are_foreseen_nearly_as_they_are_read_when_all_is_there(rounds, tasks):
     """Three graded models; all answers but the first three are there, then all. Seed 4."""
