@@ -132,7 +132,10 @@ def main() -> None:
             run.go(1)
         least = sum(run.trials for run in alone)
         for slots in options.in_flight:
-            runs = [Run(replace(each.spec, spend=options.spend), each.seed, sigma, options.slow, options.withheld) for each in alone]
+            runs = [
+                Run(replace(each.spec, spend=options.spend), each.seed, sigma, options.slow, options.withheld)
+                for each in alone
+            ]
             even = spec_of(options.board, options.questions, "uniform")
             uniform = [Run(replace(even, seed=seed), seed, sigma, options.slow) for seed in seeds]
             for run in (*runs, *uniform):

@@ -42,14 +42,17 @@ def test_answers_that_wait_for_a_slow_one_hold_back_trials():
     assert max(session.states.issued) < 50
 
 
-def test_a_run_that_spends_time_leaves_no_slot_idle_while_a_pair_is_open():
-    """Three answers at a time come, in any order, the first of m0 never; 128 slots. Seed 2."""
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_run_that_spends_time_leaves_no_slot_idle_while_a_pair_is_open(shared):
+    """One answer of each model at a time comes, in any order, the first of m0 never; 150 slots. Seed 2."""
     spec = replace(BOARD, spend="time", stopping=replace(BOARD.stopping, max_passes=1000))
-    session, rng, flying = Session(spec), np.random.default_rng(2), []
-    while session.stopped is None and session.budget.issued < 4000:
-        flying += session.ask(128 - len(flying))
-        assert len(flying) == 128
-        told = [flying.pop(at) for at in sorted(rng.choice(np.arange(1, 128), 3, replace=False))[::-1]]
+    session, rng, flying = Session(spec), np.random.default_rng(2), {name: [] for name in spec.names}
+    for _ in range(400):
+        free = {name: 50 - len(trials) for name, trials in flying.items()}
+        for request in session.ask(sum(free.values()) if shared else free):
+            flying[request.key.model].append(request)
+        assert session.in_flight == 150
+        told = [trials.pop(rng.integers(name == "m0", 20)) for name, trials in flying.items()]
         session.tell([TrialOutcome(one.key, int(rng.random() < 0.4 * int(one.key.model[1]))) for one in told])
     others = next(pair for pair in session.results().pairs if (pair.first, pair.second) == ("m1", "m2"))
     assert others.verdict == "worse"
