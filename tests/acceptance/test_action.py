@@ -19,15 +19,17 @@ from ruamel.yaml import YAML
 
 
 @pytest.mark.parametrize(
-    ("claim", "code"), [("NOT_WORSE=oak:elm", 0), ("NOT_WORSE=elm:oak", 5), ("AT_LEAST=oak:0.999", 3)]
-)
-def test_the_action_ends_as_check_does_and_adds_the_ranking_to_the_summary(tmp_path, claim, code):
+    ("claim", "margin", "code"),
+    [("NOT_WORSE=oak:elm", 0, 0), ("NOT_WORSE=elm:oak", 0, 5), ("NOT_WORSE=elm:oak", 1, 0),
+     ("AT_LEAST=oak:0.999", 0, 3)],
+)  # fmt: skip
+def test_the_action_ends_as_check_does_and_adds_the_ranking_to_the_summary(tmp_path, claim, margin, code):
     runs.make_run(tmp_path / "run")
     [step] = YAML(typ="safe").load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
     names = dict.fromkeys(step["env"], "")
     name, _, value = claim.partition("=")
     environment = os.environ | names | {
-        "RUN": str(tmp_path / "run"), "MARGIN": "0", name: value,
+        "RUN": str(tmp_path / "run"), "MARGIN": str(margin), name: value,
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }  # fmt: skip

@@ -19,17 +19,24 @@ from command_line import (
     Reached,
     adaptive_eval,
     environment,
+    in_process,
     mimic_spec,
     quickstart,
     report,
     set_faults,
+    started,
     trials,
     write_config,
 )
 from ordeal import LATENCY, WEATHER, Ordeal
 
+from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+
+IN_ROUNDS = 425
+"""Stored trials at which models are in rounds of their own, after two passes of 40 questions; 472 are all."""
 
 
 @pytest.fixture
@@ -60,6 +67,8 @@ def test_bad_weather_and_kills_change_no_verdict(
     tmp_path: Path, mimic: MimicProcess, figures: list[Figures], undisturbed_run: Reached
 ) -> None:
     ordeal = Ordeal(tmp_path, mimic, seed=3)
+    for _ in range(4):  # while it loads, replays or asks for the first time
+        ordeal.killed_after(ordeal.random.uniform(0.0, 1.5))
     set_faults(mimic, *WEATHER)
     for _ in range(6):
         ordeal.disturbed("SIGKILL", ordeal.random.randrange(1, 100))
@@ -67,6 +76,49 @@ def test_bad_weather_and_kills_change_no_verdict(
     assert ordeal.finish() == 0
     assert Reached.by(ordeal.run) == undisturbed_run
     figures.append(ordeal.account())
+
+
+def test_a_run_killed_at_random_moments_reaches_the_same_end(
+    tmp_path: Path, mimic: MimicProcess, figures: list[Figures], undisturbed_run: Reached
+) -> None:
+    ordeal = Ordeal(tmp_path, mimic, seed=1)
+    ordeal.disturbed("SIGKILL", ordeal.random.randrange(1, 140))
+    ordeal.disturbed("SIGKILL", IN_ROUNDS - len(ordeal.books.records))
+    asked = max(record.request.key.index for record in ordeal.books.records)
+    assert asked >= 2 * len({record.request.question for record in ordeal.books.records})
+    assert ordeal.finish() == 0
+    assert Reached.by(ordeal.run) == undisturbed_run
+    figures.append(ordeal.account())
+
+
+def test_what_was_in_flight_is_asked_again_first(tmp_path: Path, figures: list[Figures]) -> None:
+    """Otherwise the verdicts would have another basis than the uninterrupted run's."""
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
+        ordeal = Ordeal(tmp_path, mimic, seed=1)
+        ordeal.disturbed("SIGKILL", 20)
+        stored = {record.request.key for record in ordeal.books.records}
+        with RunReader(ordeal.run) as reader:
+            lost = {request.key for request in reader.launched()}
+        missing = {key for key in lost if any(k.model == key.model and k.index > key.index for k in stored)}
+        assert missing
+        assert ordeal.finish("-o", f"budget.trials={len(stored) + len(missing)}") == 3
+        figures.append(ordeal.account())
+    assert {record.request.key for record in ordeal.books.records} == stored | missing
+
+
+def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path: Path, figures: list[Figures]) -> None:
+    """The mimic that the run starts for itself dies with it; the next session starts another."""
+    config = write_config(tmp_path, quickstart(latency=0.02))
+    books = Books(tmp_path / "run")
+    with started("run", config, "--out", "run", cwd=tmp_path) as running:
+        running.until_stored(books.run, 100)
+        running.process.kill()
+        running.process.wait()
+    books.look()
+    done = in_process("run", "run", "--display", "none", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    books.look()
+    figures.append(books.figures)
 
 
 @pytest.fixture(scope="session")

@@ -411,8 +411,3 @@ def test_openai_is_not_imported_before_it_is_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    code = "from adaptive_eval.endpoints.apis import OpenAICompletions; " + code.replace(
-        "OpenAIChat(", "OpenAICompletions("
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -184,29 +184,10 @@ class TestClaims:
         with pytest.raises(UsageError, match="margin is -1"):
             adaptive_eval.assert_not_worse(found, "new", than="old", margin=-1)
 
-    def test_exit_codes_for_ci(self, found):
+    def test_a_check_without_a_claim_is_refused(self, found):
         run = found.directory
-        gap = abs(found.results.pairs[0].difference)
-        assert command("check", run, "--not-worse", "new:old", "--margin", "0.02").exit_code == 0
-        for arguments, code in (
-            (("--not-worse", "new:old", "--at-least", "new:0.5"), 0),
-            (("--not-worse", "old:new"), 5),
-            (("--not-worse", "old:new", "--margin", gap), 3),
-            (("--at-least", "old:0.99"), 5),
-        ):
-            result = CliRunner().invoke(cli, ["check", str(run), *map(str, arguments)], standalone_mode=False)
-            assert result.return_value == code, result.output
         assert "is not NEW:OLD" in str(command("check", run, "--not-worse", "new:nobody").exception)
         assert "say what is to be checked" in str(command("check", run).exception)
-
-
-def test_importing_the_package_stays_light():
-    import subprocess
-    import sys
-
-    code = "import sys, adaptive_eval; print(len({'numpy', 'pydantic', 'openai'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "0"
 
 
 def test_functions_that_repeat_themselves_are_called_once_a_question():

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import chdir
@@ -135,41 +132,6 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
     for key, record in singly.items():
         other = asked[key.model, record.request.question, record.request.repeat]
         assert (record.request.seed, record.completion.text) == (other.request.seed, other.completion.text)
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(mimic: WholeMimic, tmp_path: Path) -> None:
-    config, folder = write_config(tmp_path, mimic.base_url), tmp_path / "run"
-    process = subprocess.Popen(
-        [COMMAND, "run", config, "--out", folder, "--display", "none"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 240.0
-        while not (folder / "run.db").exists() or count_of(folder) < 60:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-    finally:
-        process.kill()
-        process.wait()
-    kept = stored(folder)
-    done = adaptive_eval("run", folder, cwd=tmp_path)
-    assert done.returncode == 3, done
-    whole = stored(folder)
-    assert len(whole) == 2 * 12 * 9
-    assert all(whole[key] == record for key, record in kept.items())
-    assert len({(key.model, one.request.question, one.request.seed) for key, one in whole.items()}) == len(
-        whole
-    )
-
-
-def count_of(folder: Path) -> int:
-    with RunReader(folder) as reader:
-        return reader.count()
 
 
 def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path: Path) -> None:

@@ -24,19 +24,15 @@ def test_nothing_else_is_loaded(statement: str) -> None:
     )
 
 
-def test_a_session_loads_no_metrics_and_no_faces_for_arrays() -> None:
-    loaded = fresh("import adaptive_eval.core.session\nimport sys; print(*sys.modules)").split()
-    assert not {"scorio.eval", "scorio.sequential.comparison", "scorio.sequential.planning"} & set(loaded)
-
-
 def test_a_run_loads_no_page_of_its_report() -> None:
     loaded = fresh("import adaptive_eval.run.execution\nimport sys; print(*sys.modules)").split()
     assert not {"adaptive_eval.views.page", "adaptive_eval.views.plots"} & set(loaded)
 
 
-def test_a_run_starts_without_scipy_and_the_metrics() -> None:
+def test_a_session_starts_without_scipy_the_metrics_and_the_faces_for_arrays() -> None:
     loaded = fresh("import adaptive_eval.core.session, sys; print(*sys.modules)").split()
-    assert not {"scipy", "scorio.eval", "scorio.sequential.comparison"} & set(loaded)
+    unused = {"scipy", "scorio.eval", "scorio.sequential.comparison", "scorio.sequential.planning"}
+    assert not unused & set(loaded)
 
 
 def test_no_metric_needs_scipy() -> None:
