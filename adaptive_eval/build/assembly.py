@@ -177,6 +177,8 @@ class Built:
 
                 notices.append(f"task {task}: {sandbox_notice(scorer.python)}")
         notices += repeat_notices(self.spec)
+        if self.config.references and not self.spec.references:
+            notices.append("there is no earlier run to compare with, so this one is the first of its series")
         if few := shortage(self.config, most_connections()):
             notices.append(few)
         return tuple(notices)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from glob import glob
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +21,10 @@ from numpy.typing import NDArray
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import PriorConfig, ReferenceConfig
 from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, SessionSpec
-from adaptive_eval.errors import OutcomesError
+from adaptive_eval.errors import AdaptiveEvalError, OutcomesError
 from adaptive_eval.scoring.rubric import Rubric
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.task import Task
 
 if TYPE_CHECKING:  # reading previous trials needs much that a run without them does not
@@ -44,8 +49,9 @@ class Previous:
         return replace(spec, references=self.references, prior=self.prior)
 
     def meta(self) -> dict[str, str]:
-        """Return its entries for the run file; none where nothing was taken."""
-        return {META: self.to_json()} if self.references or self.prior is not None else {}
+        """Return its entries for the run file; none where nothing is to be taken."""
+        asked = self.settings["references"] or self.prior is not None
+        return {META: self.to_json()} if asked else {}
 
     def to_json(self) -> str:
         """Return everything as JSON text."""
@@ -107,7 +113,9 @@ def previous_of(
     from adaptive_eval.build.previous_trials import Wanted
 
     wanted = [Wanted(task, config.task(task.name), rubrics[task.name]) for task in tasks]
-    references = [found for one in config.references for found in _references(one, config, wanted)]
+    references = []
+    for one in config.references:
+        references += (_series if one.series else _references)(one, config, wanted)
     prior = None if config.prior is None else _prior(config.prior, config, wanted)
     return Previous(settings, tuple(references), prior)
 
@@ -123,19 +131,58 @@ def _read(place: str, config: RunConfig, wanted: Sequence[Wanted], *, all_tasks:
 def _references(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
     place = section.run or section.file or ""
     trials = _read(place, config, wanted, all_tasks=True)
-    found = []
-    for name in section.models:
-        tables = {}
-        for one in wanted:
-            counts = trials.counts(name, one)
-            if counts is None:
-                raise OutcomesError(
-                    f"{place} has no trial of model {name!r} on task {one.task.name!r}; "
-                    f"its models are {', '.join(trials.models)}"
-                )
-            tables[one.task.name] = counts
-        found.append(ReferenceSpec(name, tables, f"from {place}"))
+    return [_reference(name, trials, wanted) for name in section.models]
+
+
+def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> ReferenceSpec:
+    tables = {}
+    for one in wanted:
+        counts = trials.counts(name, one)
+        if counts is None:
+            raise OutcomesError(
+                f"{trials.shown} has no trial of model {name!r} on task {one.task.name!r}; "
+                f"its models are {', '.join(trials.models)}"
+            )
+        tables[one.task.name] = counts
+    return ReferenceSpec(name, tables, f"from {trials.shown}")
+
+
+def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
+    """Return the models of a series, those of the run that was started last first."""
+    from adaptive_eval.build.previous_trials import trials_of_run
+
+    seen = {model.name for model in config.models}
+    found: list[ReferenceSpec] = []
+    left_out = f"no run matches {section.run}"
+    for directory in _latest_first(section.run or "", config.base_dir):
+        try:
+            trials = trials_of_run(directory, str(directory), wanted, all_tasks=True)
+            found += [_reference(name, trials, wanted) for name in trials.models if name not in seen]
+        except AdaptiveEvalError as error:  # it asked or scored otherwise, or cannot be read
+            left_out = str(error)
+            continue
+        seen |= set(trials.models)
+        if found and section.series == "previous":
+            break
+    alone = len(config.models) == 1 and not found
+    if alone and not any(goal.kind in ("width", "threshold", "budget") for goal in config.goal.parts):
+        raise OutcomesError(
+            f"references: there is no earlier run to compare with ({left_out}). The first run of a series "
+            "measures its model: write goal: width=0.1 and ranking"
+        )
     return found
+
+
+def _latest_first(pattern: str, base: Path) -> list[Path]:
+    """Return the directories of runs that match a pattern, below the config's folder or the current one."""
+    place = Path(pattern).expanduser() / RUN_FILE
+    found = (glob(str(folder / place)) for folder in (base, Path.cwd()))  # noqa: PTH207 - may be absolute
+    files = {Path(file).resolve() for file in chain.from_iterable(found)}
+    started = {}
+    for directory in sorted(file.parent for file in files):
+        with suppress(AdaptiveEvalError), RunReader(directory) as reader:
+            started[directory] = float(reader.meta().get("started_at", 0.0))
+    return sorted(started, key=lambda one: -started[one])
 
 
 def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) -> PriorSpec:

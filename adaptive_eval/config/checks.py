@@ -67,7 +67,7 @@ def _decisions(config: RunConfig) -> Found:
     yield from conflicts(config, models, references, len(weights), range_of(weights))
     kinds = {goal.kind for goal in config.goal.parts}
     comparing = ", ".join(sorted(kinds & {"ranking", "top-k", "baseline", "pairs"}))
-    if comparing and len(models) + len(references) == 1:
+    if comparing and len(models) == 1 and not config.references:
         yield ("models",), f"the goal {comparing} compares models and there is one; give two or more"
     budgets = [config.budget, *(one.budget for one in config.models), *(one.budget for one in config.tasks)]
     if config.goal.kind == "budget" and not any(budget.limits() for budget in budgets):
@@ -81,6 +81,8 @@ def _references(config: RunConfig) -> Found:
     for place, section in enumerate(config.references):
         if (section.run is None) == (section.file is None):
             yield ("references", place), "give run (an earlier run's directory) or file (recorded outcomes)"
+        if bool(section.models) == bool(section.series) or (section.series and section.file):
+            yield ("references", place), "give models (their names), or for a run a series: previous, earlier"
         for position, name in enumerate(section.models):
             path: Place = ("references", place, "models", position)
             if name in models:
@@ -89,7 +91,7 @@ def _references(config: RunConfig) -> Found:
             elif name in seen:
                 yield path, twice(f"{shown(name)} appears twice")
             seen.append(name)
-    if seen and config.stopping.rule == "exact":
+    if config.references and config.stopping.rule == "exact":
         yield ("stopping", "rule"), "exact reads single trials, which references do not have; use anytime"
 
 

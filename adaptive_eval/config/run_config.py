@@ -151,7 +151,18 @@ class ReferenceConfig(Section):
     file: str | None = Field(
         default=None, min_length=1, description="A file of recorded outcomes, instead of a run."
     )
-    models: tuple[Label, ...] = Field(min_length=1, description="Names of its models to compare with.")
+    models: tuple[Label, ...] = Field(default=(), description="Names of its models to compare with.")
+    series: Literal["previous", "earlier"] | None = Field(
+        default=None,
+        description="In place of models, with a pattern such as runs/step-* as run: the models of the run "
+        "that was started last (previous), or of all of them (earlier). Runs that asked or scored otherwise "
+        "are left out, and so are models of this config.",
+    )
+
+
+def _series(value: Any) -> Any:
+    """Return references that are one word in full: a series of runs in the folder that runs are kept in."""
+    return ({"run": "runs/*", "series": value},) if isinstance(value, str) else value
 
 
 class PriorConfig(Section):
@@ -204,8 +215,13 @@ class RunConfig(Section):
     )
     spend: Spend = "trials"
     budget: RunBudget = Field(default_factory=RunBudget, description="Budget of the run.")
-    references: tuple[ReferenceConfig, ...] = Field(
-        default=(), description="Models of earlier runs to compare with; they are asked nothing."
+    references: Annotated[
+        tuple[ReferenceConfig, ...],
+        BeforeValidator(_series, json_schema_input_type=tuple[ReferenceConfig, ...] | str),
+    ] = Field(
+        default=(),
+        description="Models of earlier runs to compare with; they are asked nothing. previous or earlier "
+        "alone is that series in runs/*.",
     )
     prior: PriorConfig | None = Field(default=None, description="Earlier results for the estimates.")
     retry: RetryConfig = Field(default_factory=RetryConfig, description="Retry policy of failed requests.")

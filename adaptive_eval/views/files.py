@@ -24,7 +24,7 @@ from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.views.inert import inert, without_formula
 from adaptive_eval.views.page import page, to_html, to_markdown
 from adaptive_eval.views.plain_data import json_text, picked
-from adaptive_eval.views.plots import Scale, scale_over
+from adaptive_eval.views.plots import Plot, Scale, scale_over, series_plot
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import SCHEMA, model_data, to_json
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
@@ -197,6 +197,7 @@ class _Board:
     asked: Mapping[str, Any]  # what all its runs have in common
     rows: tuple[tuple[Summary, str, ModelResult], ...]  # run, its folder on the site, line
     scale: Scale
+    series: Plot | None  # scores of checkpoints over their steps
     differs: tuple[str, ...] = ()  # how `asked` differs from that of the first board of the same tasks
 
 
@@ -292,10 +293,12 @@ def _boards(found: Mapping[str, Summary]) -> Iterator[_Board]:
         shared.setdefault(key, (title, asked))
         lines = [line for line in summary.results.models if line.state != "reference"]
         groups.setdefault(key, []).extend((summary, folder, line) for line in lines)
-    for key, rows in groups.items():
+    for number, (key, rows) in enumerate(groups.items()):
         rows.sort(key=lambda row: -1.0 if row[2].score is None else row[2].score, reverse=True)
         ends = [end for _, _, line in rows for end in (line.low, line.score, line.high)]
-        yield _Board(*shared[key], tuple(rows), scale_over(ends))
+        by_start = sorted(rows, key=lambda row: row[0].started or 0.0)
+        series = series_plot(f"series-{number}", (line for _, _, line in by_start))
+        yield _Board(*shared[key], tuple(rows), scale_over(ends), series)
 
 
 def _told_apart(boards: Sequence[_Board]) -> list[_Board]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from adaptive_eval.core.results import PairResult, Results
+from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.views.details import Moment, PairPoint, ScorePoint
 from adaptive_eval.views.numbers import NOTHING, amount, fixed, interval, short
 from adaptive_eval.views.summary import Summary
@@ -192,29 +193,31 @@ class Plot:
     rows: tuple[tuple[str, ...], ...]
     rule: str = ""  # a dashed line: a threshold or a limit
     rule_name: str = ""
+    along: str = "trials"  # what the axis from left to right is
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The axes of one plot: trials across, and what the plot shows up."""
+    """The axes of one plot: trials or steps across, and what the plot shows up."""
 
     x: Scale
     y: Scale
-    moments: tuple[Moment, ...]
+    steps: Sequence[float]
+    along: str = "trials"  # what the steps are
 
-    def place(self, trials: float, value: float) -> str:
-        return f"{_across(self.x, trials):.1f},{_height(self.y, value):.1f}"
+    def place(self, step: float, value: float) -> str:
+        return f"{_across(self.x, step):.1f},{_height(self.y, value):.1f}"
 
     def line(self, values: Values) -> str:
-        known = zip(self.moments, values, strict=True)
-        return " ".join(self.place(moment.trials, value) for moment, value in known if value is not None)
+        known = zip(self.steps, values, strict=True)
+        return " ".join(self.place(step, value) for step, value in known if value is not None)
 
     def band(self, lows: Values, highs: Values) -> str:
         there, back = [], []
-        for moment, low, high in zip(self.moments, lows, highs, strict=True):
+        for step, low, high in zip(self.steps, lows, highs, strict=True):
             if low is not None and high is not None:
-                there.append(self.place(moment.trials, high))
-                back.append(self.place(moment.trials, low))
+                there.append(self.place(step, high))
+                back.append(self.place(step, low))
         return " ".join(there + back[::-1])
 
     def plot(
@@ -226,13 +229,17 @@ class _Frame:
         cells: Callable[[int], Sequence[str]],
         unit: str = "",
     ) -> Plot:
-        """Return the plot with its ticks, and its table of `cells` by the number of a moment."""
-        across = [(_across(self.x, trials), short(trials)) for trials in self.x.ticks]
+        """Return the plot with its ticks, and its table of `cells` by the place of a step."""
+        across = [(_across(self.x, step), _step_words(step)) for step in self.x.ticks]
         texts = (amount(value, unit) if unit else f"{value:.3g}" for value in self.y.ticks)
         up = zip((_height(self.y, value) for value in self.y.ticks), texts, strict=True)
-        rows = [("trials", *head)]
-        rows += ((f"{self.moments[n].trials:,}", *cells(n)) for n in _sparse(len(self.moments)))
-        return Plot(key, *words, tuple(lines), tuple(across), tuple(up), tuple(rows))
+        rows = [(self.along, *head)]
+        rows += ((f"{self.steps[n]:,}", *cells(n)) for n in _sparse(len(self.steps)))
+        return Plot(key, *words, tuple(lines), tuple(across), tuple(up), tuple(rows), along=self.along)
+
+
+def _step_words(step: float) -> str:
+    return short(step) if step >= 10 else f"{step:.3g}"
 
 
 def _across(scale: Scale, value: float) -> float:
@@ -263,17 +270,64 @@ def _scores(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> Plo
         points = [moment.models.get(name, _UNKNOWN) for moment in moments]
         courses[name] = points
         drawn += [*points[-1], *(point.score for point in points)]
-    frame = _Frame(across, scale_over(drawn), moments)
+    words = _SCORES
+    if len(summary.results.models) > LINES:
+        words += f"; the {LINES} best models"
+    return _score_plot("scores", words, _Frame(across, scale_over(drawn), _trials(moments)), courses)
+
+
+_SCORES = "Mean of question means, with the anytime interval"
+
+
+def _trials(moments: Sequence[Moment]) -> tuple[int, ...]:
+    return tuple(moment.trials for moment in moments)
+
+
+def _score_plot(key: str, words: str, frame: _Frame, courses: Mapping[str, Sequence[ScorePoint]]) -> Plot:
     lines = []
     for name, points in courses.items():
         scores, lows, highs = zip(*points, strict=True)
         lines.append(PlotLine(name, frame.line(scores), frame.band(lows, highs)))
-    words = "Mean of question means, with the anytime interval"
-    if len(summary.results.models) > LINES:
-        words += f"; the {LINES} best models"
     shown = courses.values()
     caption = ("Scores", words)
-    return frame.plot("scores", caption, lines, names, lambda n: [_score_words(one[n]) for one in shown])
+    return frame.plot(key, caption, lines, list(courses), lambda n: [_score_words(one[n]) for one in shown])
+
+
+_STEP = re.compile(r"(\d+(?:\.\d+)?)")
+_SERIES = 3
+"""Models that differ in one number of their names, from which they are drawn as a series."""
+
+
+def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
+    """Return the scores of models over a number in their names, such as a checkpoint's step; None for few.
+
+    Of models of one name the last is drawn.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> models = [SimpleNamespace(model=f"step-{n}", score=0.1 * n, low=None, high=None) for n in (3, 1, 2)]
+    >>> [row[0] for row in series_plot("checkpoints", models).rows]
+    ['number in the name', '1', '2', '3']
+    """
+    found: dict[str, dict[float, ScorePoint]] = {}
+    for line in models:
+        parts = _STEP.split(line.model)
+        for place in range(1, len(parts), 2):
+            name = "".join([*parts[:place], "…", *parts[place + 1 :]])
+            points = found.setdefault(name, {})
+            step = float(parts[place])
+            points[int(step) if step.is_integer() else step] = ScorePoint(line.score, line.low, line.high)
+    series = {name: points for name, points in found.items() if len(points) >= _SERIES}
+    largest = sorted(series, key=lambda name: -len(series[name]))[:LINES]
+    steps = sorted({step for name in largest for step in series[name]})
+    if not steps:
+        return None
+    courses = {name: [series[name].get(step, _UNKNOWN) for step in steps] for name in largest}
+    drawn = [value for points in courses.values() for point in points for value in point]
+    frame = _Frame(Scale(steps[0], steps[-1]), scale_over(drawn), steps, "number in the name")
+    words = f"{_SCORES}, over the number in the name: {', '.join(largest)}"
+    return _score_plot(key, words, frame, courses)
 
 
 _UNKNOWN = ScorePoint(None, None, None)
@@ -295,7 +349,7 @@ def _evidence(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> P
     highest = max((value for value in thresholds if value is not None), default=0.0)
     if not courses or highest <= 0:
         return None
-    frame = _Frame(across, Scale(0.0, _ABOVE * highest), moments)
+    frame = _Frame(across, Scale(0.0, _ABOVE * highest), _trials(moments))
     lines = [PlotLine(name, frame.line(values)) for name, values in courses.items()]
     shown = [thresholds, *courses.values()]
     plot = frame.plot(
@@ -333,7 +387,7 @@ def _cost(summary: Summary, moments: tuple[Moment, ...]) -> Plot:
     limit = None if line is None else line.limit
     shown_limit = limit if limit is not None and limit <= 2 * max(spent) else None
     highest = max(*spent, shown_limit or 0.0, 1e-9)
-    frame = _Frame(Scale(0.0, float(moments[-1].trials)), Scale(0.0, highest), moments)
+    frame = _Frame(Scale(0.0, float(moments[-1].trials)), Scale(0.0, highest), _trials(moments))
     head, words = ("USD", "USD spent by all models") if unit == "usd" else (unit, "Tokens of all models")
     lines = [PlotLine("spent", frame.line(spent))]
     plot = frame.plot("spent", ("Cost", words), lines, [head], lambda n: [amount(spent[n], unit)], unit)

@@ -19,7 +19,7 @@ SHOWN = {
     "scorer.md": ("own_scorer.py", "own_scorer.yaml"),
     "agent.md": ("agent.py", "agent.yaml"),
     "ci.md": ("test_candidate.py",),
-    "checkpoints.md": ("checkpoint_1.yaml", "checkpoint_2.yaml"),
+    "checkpoints.md": ("checkpoint.yaml",),
 }
 QUICK = ("--display", "none", "-o", "mimic.latency.median=0.001")
 
@@ -53,15 +53,28 @@ def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
 
 def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clone: Path) -> None:
     here = clone / "docs" / "examples"
-    for number in (1, 2):
-        done = in_process("run", f"checkpoint_{number}.yaml", *QUICK, cwd=here)
+    (block,) = (one.text for one in blocks("sh") if one.page.name == "checkpoints.md")
+    *runs, show = map(shlex.split, block.splitlines())
+    for _, *command in runs:
+        done = in_process(*command, *QUICK, cwd=here)
         assert done.code == 0, done.said
-    (pair,) = report(here / "runs" / "step-2000")["pairs"]
-    assert (pair["first"], pair["verdict"]) == ("step-2000", "better")
-    assert {record.request.key.model for record in trials(here / "runs" / "step-2000")} == {"step-2000"}
-    assert in_process("report", "runs", "--output", "site", cwd=here).code == 0
+    names = ("step-1000", "step-2000", "step-3000")
+    asked = [{record.request.key.model for record in trials(here / "runs" / name)} for name in names]
+    assert asked == [{name} for name in names]
+    pairs = [
+        [one for one in report(here / "runs" / name)["pairs"] if one["kind"] == "pair"] for name in names
+    ]
+    compared = [[(one["first"], one["verdict"], one["second"]) for one in found] for found in pairs]
+    better = "better"
+    assert compared == [[], [("step-2000", better, "step-1000")], [("step-2000", better, "step-3000")]]
+    assert in_process(*show[1:], cwd=here).code == 0
     (board,) = json.loads((here / "site" / "index.json").read_text("utf-8"))["boards"]
-    assert {one["model"] for one in board["models"]} == {"step-1000", "step-2000"}
+    assert {one["model"] for one in board["models"]} == set(names)
+    assert 'id="plot-series-0"' in (here / "site" / "index.html").read_text("utf-8")
+    fourth = ("run", "checkpoint.yaml", "-o", "mimic.models.new.mean=0.9", *QUICK, "--out", "runs/new")
+    more = ("-o", "name=new", "-o", "models[step-1000].name=new", "-o", "references=earlier")
+    in_process(*fourth, *more, "-o", "budget.trials=20", cwd=here)
+    assert {one["model"] for one in report(here / "runs" / "new")["models"]} == {"new", *names}
 
 
 def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:

@@ -101,6 +101,26 @@ class TestReferences:
         (reference,) = built(folder, "new", references=REFERENCE).spec.references
         assert np.array_equal(reference.counts["t"], expected_counts(trials, "a", before=30))
 
+    def test_a_series_takes_what_asked_the_same_of_the_run_that_was_started_last(self, folder):
+        for name, model, task in (
+            ("r1", "b", TASK),
+            ("r2", "a", TASK),
+            ("r3", "c", {**TASK, "prompt": "{input}!"}),
+        ):
+            stored_run(folder, name, {model: 0.5}, tasks=(task,))
+        found = {}
+        for series, own in (("previous", "new"), ("earlier", "new"), ("previous", "a")):
+            run = built(folder, own, references=[{"run": "r*", "series": series}])
+            found[series, own] = [one.name for one in run.spec.references]
+        assert found == {("previous", "new"): ["a"], ("earlier", "new"): ["a", "b"], ("previous", "a"): ["b"]}
+
+    def test_the_first_of_a_series_has_no_reference_when_it_continues_either(self, folder):
+        series = {"references": [{"run": "r*", "series": "earlier"}], "goal": "width=0.1 and ranking"}
+        first = built(folder, "new", **series)
+        assert first.spec.references == ()
+        stored_run(folder, "r1", {"a": 0.5})
+        assert replace(built(folder, "new", **series), continued=first.meta()).spec.references == ()
+
     def task(self, **rubric):
         return ({**TASK, "rubric": {"schema": "efficiency-adjusted", **rubric}},)
 
