@@ -1,12 +1,13 @@
 """Measure how often the forecast of a running session holds, on boards of coins and on recorded outcomes.
 
-    python benchmarks/forecast_coverage.py [--data DIR] [--models 2 5 8 20] [--boards 40] [--seed 1]
+    python benchmarks/forecast_coverage.py [--data DIR] [--models 2 5 8 20] [--boards 40] [--top K]
+        [--seed 1]
 
 Every board runs to its end, and is asked for its forecast at 10, 30 and 60 % of the trials that it then took.
-Printed are the share of boards whose 80 % interval of further trials holds those that came, with its
-standard error, the shares below and above it, the median of actual over forecast trials, and the median and
-longest milliseconds of a forecast. DIR holds npz files with R: models x questions x trials of 0 and 1, -1
-for none.
+Printed are the share of boards whose 80 % interval of further trials holds those that came, with its standard
+error, the shares below and above it, the median of actual over forecast trials, and the median and longest
+milliseconds of a forecast. With `--top` the goal is the best K models. DIR holds npz files with R: models x
+questions x trials of 0 and 1, -1 for none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from time import thread_time
 import numpy as np
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.study import biased_coins
 
@@ -36,24 +37,29 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", type=int, nargs="*", default=[2, 5, 8, 20])
     parser.add_argument("--boards", type=int, default=40)
+    parser.add_argument("--top", type=int)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    goal = GoalSpec("ranking") if options.top is None else GoalSpec("top-k", k=options.top)
     print(f"{'board':26} {'at':>5} boards  holds          below above  actual/median   ms (median, longest)")
     for models in options.models:
         for questions, margin, passes in ((30, 0.1, 60), (300, 0.05, 10)):
             found = [
-                coins(models, questions, margin, passes, options.seed + n) for n in range(options.boards)
+                coins(models, questions, margin, passes, options.seed + n, goal)
+                for n in range(options.boards)
             ]
             show(f"{models} coins, {questions} questions", found)
         if options.data is not None:
             for path in sorted(options.data.glob("*.npz")):
                 table = np.load(path)["R"]
                 if usable(table).size >= models:
-                    found = [recorded(table, models, options.seed + n) for n in range(options.boards)]
+                    found = [recorded(table, models, options.seed + n, goal) for n in range(options.boards)]
                     show(f"{models} of {path.stem}", found)
 
 
-def coins(models: int, questions: int, margin: float, passes: int, seed: int) -> list[tuple[float, ...]]:
+def coins(
+    models: int, questions: int, margin: float, passes: int, seed: int, goal: GoalSpec
+) -> list[tuple[float, ...]]:
     """Run a board of coins whose means are spread by chance."""
     rng = np.random.default_rng([seed, models, questions])
     means = rng.uniform(0.3, 0.8, models)
@@ -65,6 +71,7 @@ def coins(models: int, questions: int, margin: float, passes: int, seed: int) ->
         passes,
         seed,
         lambda model, question, _: rng.random() < chances[model, question],
+        goal,
     )
 
 
@@ -76,7 +83,7 @@ def usable(table: np.ndarray) -> np.ndarray:
     return np.flatnonzero(known & (score > 0.05) & (score < 0.97))
 
 
-def recorded(table: np.ndarray, models: int, seed: int) -> list[tuple[float, ...]]:
+def recorded(table: np.ndarray, models: int, seed: int, goal: GoalSpec) -> list[tuple[float, ...]]:
     """Run a board of recorded models over their trials in random order."""
     rng = np.random.default_rng([seed, models])
     chosen = rng.choice(usable(table), models, replace=False)
@@ -87,16 +94,17 @@ def recorded(table: np.ndarray, models: int, seed: int) -> list[tuple[float, ...
     def answer(model: int, question: int, number: int) -> int:
         return int(table[chosen[model], question, order[model][question][number]])
 
-    return run(models, table.shape[1], 0.08, passes, seed, answer)
+    return run(models, table.shape[1], 0.08, passes, seed, answer, goal)
 
 
 def run(
-    models: int, questions: int, margin: float, passes: int, seed: int, answer: Answer
+    models: int, questions: int, margin: float, passes: int, seed: int, answer: Answer, goal: GoalSpec
 ) -> list[tuple[float, ...]]:
     """Return share of the trials, actual further trials, low, median, high and milliseconds at each look."""
     spec = SessionSpec(
         tuple(ModelSpec(f"m{model}") for model in range(models)),
         (TaskSpec("t", tuple(f"q{question}" for question in range(questions))),),
+        goal,
         stopping=StoppingSpec(equivalence=margin, max_passes=passes),
         seed=seed,
     )

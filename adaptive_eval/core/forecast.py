@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-PATHS = 120
+PATHS = 100
 MOST_PAIRS = 200
 """Pairs of a larger board that are simulated: those that will take longest."""
 FACTORS = (1.2, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
@@ -56,6 +56,7 @@ def forecast(
         _contrasts(comparison, rows),
         fold.levels,
         _needed(goal.condition, fold.verdict.size, rows),
+        enough=fold.enough_at[:, rows] >= 0,
         horizon=cap * spec.questions,
         rng=np.random.default_rng((spec.seed, budget.completed)),
         paths=PATHS,
@@ -112,26 +113,28 @@ def _hardest(comparison: Comparison, rows: Ints) -> Ints:
     return np.sort(rows[np.argsort(easier, kind="stable")[:MOST_PAIRS]])
 
 
-def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools, Floats], Bools]:
+def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools, Floats, Bools], Bools]:
     """Return which open contrasts of `rows` a condition needs, path by path."""
     if isinstance(condition, AllOf):
         parts = [_needed(part, contrasts, rows) for part in condition.parts]
-        return lambda open_, scores: np.logical_or.reduce([part(open_, scores) for part in parts])
+        return lambda *now: np.logical_or.reduce([part(*now) for part in parts])
     assert isinstance(condition, Decided | BestK)
     theirs = np.zeros(contrasts, dtype=bool)
     theirs[condition.rows] = True
     if not isinstance(condition, BestK):
-        return lambda open_, scores: open_ & theirs[rows]
+        return lambda open_, scores, enough: open_ & theirs[rows]
     first, second = np.zeros((2, contrasts), dtype=np.int64)
     first[condition.rows], second[condition.rows] = condition.first, condition.second
     first, second, k = first[rows], second[rows], condition.k
 
-    def across(open_: Bools, scores: Floats) -> Bools:
-        """Return the pairs across the cut; what follows from other calls is not left out."""
+    def across(open_: Bools, scores: Floats, enough: Bools) -> Bools:
+        """Return the pairs across the cut; what follows from other winners is not left out."""
         best = np.argsort(-scores, axis=1)[:, :k]
         top = np.zeros(scores.shape, dtype=bool)
         np.put_along_axis(top, best, True, axis=1)
-        return np.asarray(open_ & theirs[rows] & (top[:, first] != top[:, second]))
+        best_first, best_second = top[:, first], top[:, second]
+        settled = np.where(best_first, enough[0], enough[1])
+        return np.asarray(open_ & theirs[rows] & (best_first != best_second) & ~settled)
 
     return across
 

@@ -7,7 +7,7 @@ otherwise give a meaningless verdict or a run that never ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf
+from math import inf, log
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.options.decisions import conflicts
 from adaptive_eval.options.mistakes import dotted
-from scorio.sequential.parts import MIN_QUESTIONS
+from scorio.sequential.parts import MIN_QUESTIONS, confidence_radius
 
 
 def check_spec(spec: SessionSpec) -> None:
@@ -58,12 +58,8 @@ def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
                 f"decides nothing before {MIN_QUESTIONS} different questions of every task are answered; the "
                 "rule exact can call a winner on fewer",
             )
-        if task.clusters is not None and len(set(task.clusters)) == 1 and size > 1:
-            yield Coded(
-                "warning/one-cluster",
-                f"all questions of task {task.name} are in one cluster: nothing can be said about a "
-                "population of clusters from one of it",
-            )
+        if task.clusters is not None:
+            yield from _few_clusters(task.name, task.clusters, 1.0 - stopping.confidence)
     limits = (spec.budget, *(task.budget for task in spec.tasks))
     for model in spec.models:
         if model.price is None and any(budget.usd is not None for budget in (*limits, model.budget)):
@@ -82,6 +78,19 @@ def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
             "warning/unbounded",
             "nothing bounds this session: a tie would never stop it; set stopping.equivalence, "
             "stopping.max_passes or a budget",
+        )
+
+
+def _few_clusters(task: str, clusters: tuple[str, ...], alpha: float) -> Iterator[Coded]:
+    """Warn of clusters so few that even scores without spread would have intervals as wide as all scores."""
+    sizes = np.unique(clusters, return_counts=True)[1]
+    worth = float(sizes.sum() ** 2 / (sizes**2).sum())
+    if confidence_radius(log(1.0 / alpha) / worth**2, alpha) >= 1.0:
+        yield Coded(
+            "warning/few-clusters",
+            f"the {sizes.size} clusters of task {task} count as {worth:.1f} of equal sizes: at a confidence "
+            f"of {1.0 - alpha:g} so few say nothing about a population of clusters; intervals hold all "
+            "scores, and no pair may ever be decided",
         )
 
 

@@ -23,6 +23,7 @@ from scorio.sequential.evidence import (
     MIN_QUESTIONS,
     MIXTURE,
     confidence_radius,
+    log_evidence_above,
     tie_boundary,
     tie_variance,
 )
@@ -294,11 +295,15 @@ class _Boundaries:
         early = scores.asked(grid) < MIN_QUESTIONS
         self._square[:, early] = np.inf
         self._tie = np.full(variance.shape, -np.inf)
+        self._enough = np.full(variance.shape, np.inf)
         if equivalence is not None:
             n = scores.asked(grid) if scores.population else grid
             at_margin = tie_variance(0.5 * equivalence, variance, variance, n, equivalence)
             self._tie = tie_boundary(at_margin, equivalence, exp(-levels.tie(tied)))
             self._tie[:, early] = -np.inf
+            if levels.claims:
+                self._enough = _least_enough(at_margin, np.log(levels.claims / levels.alpha), equivalence)
+                self._enough[:, early] = np.inf
         self.measured = ~np.isnan(contrasts.width)
         self._tie[self.measured] = -np.inf
         self._square[self.measured] = np.inf
@@ -318,6 +323,11 @@ class _Boundaries:
         tied = np.abs(difference) - self._beyond[:, place] <= self._tie[:, place]
         return np.asarray(tied | (self._relative[:, place] * spread <= 1.0))
 
+    def good_enough(self, place: int, difference: Floats) -> Bools:
+        """Return where the first model, and where the second, is not worse by more than the margin."""
+        sides = np.stack([difference, -difference]) + self._beyond[:, place]
+        return np.asarray(sides >= self._enough[:, place])
+
 
 def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats:
     """Return the difference at which the log evidence reaches a level, interpolated."""
@@ -327,6 +337,17 @@ def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats
     return np.exp(np.interp(np.log(variance), points, np.log(radius)))
 
 
+def _least_enough(variance: Floats, level: float, equivalence: float) -> Floats:
+    """Return the least difference at which a model is good enough, interpolated."""
+    points = np.linspace(np.log(variance.min()), np.log(variance.max()) + 1e-9, POINTS)
+    below, above = np.full(POINTS, -equivalence), np.full(POINTS, 2.0)
+    for _ in range(24):  # to a ten-millionth
+        middle = 0.5 * (below + above)
+        reached = log_evidence_above(middle, np.exp(points), equivalence) >= level
+        below, above = np.where(reached, below, middle), np.where(reached, middle, above)
+    return np.asarray(np.interp(np.log(variance), points, above))
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The simulated rest of a board.
@@ -334,7 +355,8 @@ class Calls:
     Parameters
     ----------
     steps : ndarray of float, shape (paths, P)
-        Step at which each contrast is called; infinite if it is not within the horizon.
+        Step at which each contrast is called, or a model of it found good enough; infinite if it is not
+        within the horizon.
     until : ndarray of float, shape (paths, L)
         Step up to which each model is needed.
     done : ndarray of bool, shape (paths,)
@@ -350,8 +372,9 @@ def simulate_calls(
     scores: BoardScores,
     contrasts: OpenContrasts,
     levels: Levels,
-    needed: Callable[[Bools, Floats], Bools],
+    needed: Callable[[Bools, Floats, Bools], Bools],
     *,
+    enough: Bools,
     horizon: float,
     rng: np.random.Generator,
     paths: int = 100,
@@ -367,7 +390,10 @@ def simulate_calls(
     levels : Levels
         Thresholds of winners and ties.
     needed : callable
-        From open contrasts, shape (paths, P), and scores, shape (paths, L), to those that are needed.
+        From open contrasts, shape (paths, P), scores, shape (paths, L), and where the first and the second
+        model is good enough, shape (2, paths, P), to the contrasts that are needed.
+    enough : ndarray of bool, shape (2, P)
+        Where the first and the second model is known to be good enough now.
     horizon : float
         Steps up to which paths are drawn.
     rng : numpy.random.Generator
@@ -393,17 +419,23 @@ def simulate_calls(
     rows, pairs = np.arange(contrasts.first.size), contrasts.second >= 0
     members[rows, contrasts.first] = members[rows[pairs], contrasts.second[pairs]] = 1.0
     open_ = np.ones((paths, rows.size), dtype=bool)
+    enough = np.repeat(enough[:, None], paths, axis=1)
     won, peak = np.zeros(paths, dtype=np.int64), np.full(open_.shape, -np.inf)
     spread = _spread(scores, contrasts, drawn.truth, rng)
     steps, until = np.full(open_.shape, np.inf), np.zeros(drawn.truth.shape)
-    before, wanted = start, needed(open_, drawn.advance(start))
+    before, wanted = start, needed(open_, drawn.advance(start), enough)
     for place, step in enumerate(grid.tolist()):
         values, middle = drawn.advance(step), np.sqrt(before * step)
         difference = contrasts.of(values)
         np.maximum(peak, ahead.level(place, difference), out=peak)
         ended = ahead.ended(place, difference, spread)
         asked = wanted @ members > 0.0
-        wanted = needed(open_, values)
+        wanted = needed(open_, values, enough)
+        if levels.claims:
+            enough |= wanted & ahead.good_enough(place, difference)
+            still = needed(open_, values, enough)
+            steps[wanted & ~still] = middle
+            wanted = still
         while True:
             winner = peak >= ahead.threshold[won][:, None]
             new = wanted & (winner | ended)
@@ -412,7 +444,7 @@ def simulate_calls(
             steps[new] = middle
             won += (new & winner).sum(axis=1)
             open_ &= ~new
-            wanted = needed(open_, values)
+            wanted = needed(open_, values, enough)
         still = wanted @ members > 0.0
         until[asked] = middle
         until[still] = step

@@ -92,11 +92,20 @@ class TestWarnings:
         assert session.stopped.reason == "resolved"
         assert session.results().warnings == ()
 
-    def test_one_cluster(self):
-        target = StoppingSpec(target="population", max_passes=2)
-        one, two = (replace(TASK, clusters=tuple(names)) for names in ("a" * 30, "ab" * 15))
-        assert self.warnings(tasks=(one,), stopping=target) == ["warning/one-cluster"]
-        assert self.warnings(tasks=(two,), stopping=target) == []
+    @pytest.mark.parametrize(
+        ("names", "confidence", "few"),
+        [
+            ("a" * 30, 0.95, True),
+            ("abcde" * 6, 0.95, True),
+            ("abcdefghi" * 3 + "abc", 0.95, False),
+            ("abcdefghi" * 3 + "abc", 0.99, True),  # which fewer than eleven cannot show
+            ("a" * 21 + "bcdefghij", 0.95, True),  # worth two of equal sizes
+        ],
+    )
+    def test_few_clusters(self, names, confidence, few):
+        target = StoppingSpec(target="population", max_passes=2, confidence=confidence)
+        task = replace(TASK, clusters=tuple(names))
+        assert self.warnings(tasks=(task,), stopping=target) == ["warning/few-clusters"] * few
 
     def test_nothing_that_ends_it(self):
         assert self.warnings(stopping=StoppingSpec()) == ["warning/unbounded"]
