@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from decisions_many import ManyRounds, first_calls
+from decisions_many import first_calls
 from decisions_options import Options, heading, mark, percent, row, split
 from numpy.typing import NDArray
 
@@ -22,7 +22,6 @@ from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate, simulate
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
-from scorio.sequential.rounds import Rounds
 from scorio.sequential.trial_sequence import first_pass
 
 Floats = NDArray[np.float64]
@@ -77,18 +76,26 @@ def called_ties(
     weights: tuple[float, ...],
     pairs: int,
     seed: int,
-    way: type[Rounds] = ManyRounds,
+    *,
+    priced: bool = False,
 ) -> NDArray[np.bool_]:
     """Return which of `pairs` equal models are called different, looked at after every trial."""
     chances = np.tile(np.stack(two), (pairs, 1))
     chances = chances if len(weights) == 2 else graded(chances)
-    return first_calls(weights, chances, passes, seed, way)[0]
+    costs = dear if priced else None
+    return first_calls(weights, chances, passes, seed, rounds=True, costs=costs)[0]
+
+
+def dear(chances: Floats, questions: NDArray[np.int32], answers: NDArray[np.int64]) -> Floats:
+    """Return costs that are higher for hard questions, and ten times as high for wrong answers."""
+    hard = chances[..., 0] if chances.ndim > 2 else 1.0 - chances
+    return np.asarray(np.exp(2.0 * hard + 0.1 * (questions % 7)) * np.where(answers > 0, 1.0, 10.0))
 
 
 def rounds(options: Options) -> None:
     heading(
         "Rounds: true ties called, by how questions differ, a look after every trial (target 5 %)",
-        "questions x passes, profile", "right or wrong", "graded", "",
+        "questions x passes, profile", "right or wrong", "graded", "by cost", "",
     )  # fmt: skip
     for place, (questions, passes) in enumerate(SIZES):
         if not options.wanted(questions):
@@ -96,10 +103,9 @@ def rounds(options: Options) -> None:
         number = options.number(PAIRS, 60)
         for cell, (name, two) in enumerate(profiles(questions).items()):
             shares = []
-            for kind, weights in enumerate(((0.0, 1.0), (0.0, 0.5, 1.0))):
-                called = partial(called_ties, two, passes, weights)
-                if not np.array_equal(called(3, options.seed), called(3, options.seed, Rounds)):
-                    raise AssertionError("sums that are kept decide other than the sums of a run")
+            binary, grades = (0.0, 1.0), (0.0, 0.5, 1.0)
+            for kind, weights in enumerate((binary, grades, binary)):
+                called = partial(called_ties, two, passes, weights, priced=kind == 2)
                 boards = split(number, 100)
                 seeds = options.seeds(len(boards), 11, place, cell, kind)
                 jobs = [partial(called, size, seed) for size, seed in zip(boards, seeds, strict=True)]

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import chain
@@ -155,6 +155,9 @@ class Built:
         identity["samples_per_request"] = self.samples_per_prompt
         if self.spec.tasks_in_rounds:
             identity[ROUNDS] = list(self.spec.tasks_in_rounds)
+            if self.spec.by_cost:
+                prices = {model.name: asdict(model.price) for model in self.spec.models if model.price}
+                identity["spend"] = {self.spec.spend: prices if self.spec.spend == "usd" else {}}
         return identity
 
     @cached_property

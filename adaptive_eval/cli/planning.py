@@ -108,6 +108,8 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
     sources += repeat_notices(built.spec)
+    if built.spec.by_cost:
+        sources.append("costs of single questions: unknown before the run, so planned as with spend: trials")
     sources += _about_disk(workload, measured_bytes, previous)
     spread, correlation = options["spread"], options["correlation"]
     if spread is None:

@@ -40,6 +40,8 @@ class AllocationView:
     scores : callable
         Returns each model's mean unit score and its variance, two arrays of shape (L,); most policies do
         without.
+    cost : callable
+        Returns the mean cost of a trial of each model in what the run spends; 1 for trials and time.
     seed : tuple of int
         Changes with every trial issued; the source of a policy's random numbers.
     """
@@ -51,6 +53,7 @@ class AllocationView:
     first: Ints
     second: Ints
     scores: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    cost: Callable[[], list[float]]
     seed: tuple[int, ...]
 
     def partners(self, model: int) -> list[int]:
@@ -122,7 +125,8 @@ class TopTwo:
     """T3C for rankings: the best order a fixed budget can buy, without stopping.
 
     A ranking is drawn from the posterior of the scores. The pair of neighbours that is hardest to separate
-    (smallest squared difference over variance) gets a trial, for either model with probability one half.
+    (smallest squared difference over variance) gets a trial, for either model with probability one half; if
+    trials have a cost, with probabilities as 1/√cost, which cost least for one variance of a difference.
 
     References
     ----------
@@ -143,10 +147,13 @@ class TopTwo:
         issued = np.array(view.issued, dtype=np.float64)
         start, chosen = issued.copy(), 0
         score, variance = view.scores()
+        root = np.sqrt(view.cost())
         for _ in range(sum(left.values())):
             # A drawn model without a free slot gets nothing instead, or its trials would go to the others.
             now = variance[members] * start[members] / issued[members]
-            model = self._draw(np.array(members), score[members], now, rng)
+            first, second = self._draw(np.array(members), score[members], now, rng)
+            is_second = rng.random() < root[first] / (root[first] + root[second])
+            model = second if is_second else first
             if left.get(model, 0) > 0:
                 yield model
                 issued[model] += 1
@@ -158,15 +165,16 @@ class TopTwo:
     @staticmethod
     def _draw(
         members: Ints, score: NDArray[np.float64], variance: NDArray[np.float64], rng: np.random.Generator
-    ) -> int:
+    ) -> tuple[int, int]:
+        """Return the neighbours of a drawn ranking that are hardest to separate; one model alone twice."""
         drawn = score + np.sqrt(variance) * rng.standard_normal(members.size)
         order = np.argsort(-drawn)
         if order.size == 1:
-            return int(members[0])
+            return int(members[0]), int(members[0])
         gap = score[order[:-1]] - score[order[1:]]
         cost = gap**2 / (variance[order[:-1]] + variance[order[1:]])
         at = int(np.argmin(cost))
-        return int(members[order[at + int(rng.random() < 0.5)]])
+        return int(members[order[at]]), int(members[order[at + 1]])
 
 
 def _may_lead(issued: int, partners: Iterable[int], window: int) -> bool:

@@ -45,6 +45,8 @@ class Board(Answers):
         guard = -log(1.0 - spec.stopping.confidence)
         asked, target = len(spec.models), spec.stopping.target
         super().__init__(run_sequence, cells, asked, spec.task_weights, target, clusters, guard)
+        if spec.by_cost:
+            self.costs = np.zeros(self.answers.shape)
         self.previous = PreviousTrials(spec)
         self.determinism = Determinism(spec, run_sequence)
         self.filled = [0] * len(spec.names)

@@ -49,7 +49,7 @@ class _Sum:
         self.usd -= amount.usd
 
 
-_QUANTITIES: dict[str, tuple[Callable[[_Sum], int], int]] = {
+_QUANTITIES: dict[str, tuple[Callable[[Amount | _Sum], int], int]] = {
     "tokens": (lambda of: of.prompt + of.completion, 1),
     "prompt_tokens": (lambda of: of.prompt, 1),
     "completion_tokens": (lambda of: of.completion, 1),
@@ -254,8 +254,11 @@ class Budget:
         for account in self._concerned[model][task]:
             account.release(amount)
 
-    def charge(self, model: int, trial: InFlightTrial, usage: Usage, *, answered: bool) -> None:
-        """Replace the reservation of a completed trial by its usage, or its worst case if unknown."""
+    def charge(self, model: int, trial: InFlightTrial, usage: Usage, *, answered: bool) -> Amount:
+        """Replace the reservation of a completed trial by its usage, or its worst case if unknown.
+
+        Return the cost of its answer.
+        """
         task, question = trial.task, trial.question
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         amount = NOTHING
@@ -267,10 +270,11 @@ class Budget:
             account.release(trial.reservation)
             account.charge(amount)
         if not self._reserving:
-            return
+            return amount
         if answered and amount is NOTHING:
             self._presume_billed(model, task, self.worst_case(model, task, question), 1)
         self._learn(model, task, question, usage)
+        return amount
 
     def _learn(self, model: int, task: int, question: int, usage: Usage) -> None:
         prompt = usage.prompt_tokens
@@ -298,6 +302,19 @@ class Budget:
     def _presume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
         for account in self._concerned[model][task]:
             account.presume_billed(amount, times)
+
+    def spent(self, amount: Amount | _Sum) -> int:
+        """Return an amount in what the run spends, tokens or picodollars; 1 in a run by trials or time."""
+        return _QUANTITIES[self.spec.spend][0](amount) if self.spec.by_cost else 1
+
+    def in_units(self, spent: float) -> float:
+        """Return what :meth:`spent` gives in tokens or USD."""
+        return spent / _QUANTITIES[self.spec.spend][1]
+
+    def mean_costs(self) -> list[float]:
+        """Return what a trial of each model costs on average; 1 for all while one is not known."""
+        costs = [self.spent(account.spent) / max(account.trials, 1) for account in self.models]
+        return costs if all(costs) and self.spec.by_cost else [1.0] * len(costs)
 
     @property
     def priced(self) -> bool:

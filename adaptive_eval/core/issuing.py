@@ -68,7 +68,7 @@ class Issuer:
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
         self._samples_per_prompt = spec.samples_per_prompt
-        self._waits = comparison.contrasts.stops and spec.spend == "trials"
+        self._waits = comparison.contrasts.stops and spec.spend != "time"
         self._drain = Drain(comparison)
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
@@ -342,6 +342,7 @@ class Issuer:
             first=wanted.first,
             second=wanted.second,
             scores=self._scores,
+            cost=self.budget.mean_costs,
             seed=(self.spec.seed, self.budget.issued),
         )
 

@@ -143,8 +143,10 @@ class Intake:
             category = _category(outcome)
             states.missing[model] += category < 0
             states.copies[model] += category == DROPPED
-            budget.charge(model, trial, outcome.usage, answered=category >= 0)
+            amount = budget.charge(model, trial, outcome.usage, answered=category >= 0)
             board.add(model, index, category)
+            if board.costs is not None:
+                board.costs[model, index] = budget.spent(amount)
             if self._repeating:
                 board.determinism.note(model, index, category, _text(outcome))
             if after_stop:

@@ -72,6 +72,8 @@ def results(
         ties=spec.stopping.ties,
         in_rounds=spec.tasks_in_rounds,
         fixed_passes=_fixed_passes(comparison) if stopped is not None else None,
+        spend=spec.spend,
+        pass_cost=_pass_cost(comparison, budget),
     )
 
 
@@ -160,7 +162,6 @@ def _fixed_passes(comparison: Comparison) -> int | None:
     """Return the passes of a fixed run whose one look gives intervals as narrow for every decided pair.
 
     Only if the questions are the target: for a population, more trials of the same questions add little.
-    The noise within questions is the mean over the trials asked.
     """
     spec, goal = comparison.spec, comparison.contrasts
     decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single)
@@ -168,13 +169,20 @@ def _fixed_passes(comparison: Comparison) -> int | None:
         return None
     noise = np.zeros(len(spec.models))
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
-        within = cells.latest().g[:, 0] / np.maximum(cells.counts.sum(axis=(1, 2)), 1)
-        noise += weight * weight * within / cells.sequence.questions
+        noise += weight * weight * cells.mean_noise() / cells.sequence.questions
     low, high = comparison.interval()
     # Where an interval ends at 0 or at the margin, the other side is its width.
     half = np.maximum(high - comparison.latest.difference, comparison.latest.difference - low)[decided]
     both = noise[goal.first[decided]] + noise[goal.second[decided]]
     return int(fixed_passes(both, half, comparison.alpha, goal.first.size).max())
+
+
+def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
+    """Return what one trial of every question of every model costs, if the run decides by it."""
+    answers, asked = comparison.answers, np.arange(len(comparison.spec.models))
+    if answers.costs is None:
+        return None
+    return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
 
 
 def _early(

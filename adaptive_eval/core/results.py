@@ -407,7 +407,8 @@ class Results(ResultsTable):
     `ties` says whether the error rate of ties is that of each pair (``pair``) or of the `family`.
     `top_k` is the k of a goal that asks for the best k models; None for any other. `changes` are models that
     have changed during the run. `in_rounds` are the tasks that are asked in rounds; None where that
-    is unknown.
+    is unknown. `spend` is what the run spends; if tokens or USD, `pass_cost` is what one trial of every
+    question of every model costs.
     """
 
     goal: str
@@ -431,6 +432,8 @@ class Results(ResultsTable):
     top_k: int | None = None
     changes: tuple[Change, ...] = ()
     in_rounds: tuple[str, ...] | None = None
+    spend: str = "trials"
+    pass_cost: float | None = None
 
     @property
     def tokens(self) -> int:

@@ -280,6 +280,11 @@ class SessionSpec:
         return low, high - low
 
     @property
+    def by_cost(self) -> bool:
+        """Whether it decides by what trials cost who and what is asked next."""
+        return self.spend in ("tokens", "usd")
+
+    @property
     def own_rounds(self) -> tuple[bool, ...]:
         """Whether each task's questions are asked in rounds of each model's own."""
         chosen = self.allocation.questions

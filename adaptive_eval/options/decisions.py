@@ -19,6 +19,7 @@ from adaptive_eval.options.mistakes import (
     out_of_range,
     shown,
     twice,
+    unheld,
     unknown_key,
     unknown_name,
 )
@@ -244,10 +245,11 @@ class AllocationSpec(Record):
 
 
 Spend: TypeAlias = Annotated[
-    Literal["trials", "time"],
+    Literal["trials", "time", "tokens", "usd"],
     Field(
-        description="What idle slots spend. trials: they wait for what the open pairs are forecast to need. "
-        "time: they ask what may be needed, for servers of your own."
+        description="What the run is to save. trials: slots wait for what the open pairs are forecast to "
+        "need. time: they ask what may be needed, for servers of your own. tokens, usd: as trials, and in "
+        "rounds a question is repeated less often if its answers cost more."
     ),
 ]
 
@@ -294,6 +296,10 @@ def conflicts(
     yield from _composed(decisions.goal)
     kinds = {goal.kind for goal in decisions.goal.parts}
     in_rounds = allocation.questions == "rounds"
+    unpriced = [model.name for model in getattr(decisions, "models", ()) if model.price is None]
+    if decisions.spend == "usd" and unpriced:
+        reason = f"usd needs the price of every model, and {', '.join(unpriced)} has none"
+        yield ("spend",), unheld(f"{reason}; write models[].price, or spend: tokens")
     if stopping.rule == "exact" and kinds & {"width", "threshold"}:
         words = "exact compares models in pairs, and the goal asks about each by itself; use anytime"
         yield ("stopping", "rule"), words

@@ -25,7 +25,7 @@ from adaptive_eval.views.plots import shown_pairs
 from adaptive_eval.views.score_tables import rankings_data
 from adaptive_eval.views.sentences import describe, note_words, promises
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import fixed_length, saving, tied_groups, verdict_words
+from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving, tied_groups, verdict_words
 
 MONITOR_SCHEMA = "adaptive-eval/monitor"
 MONITOR_VERSION = 1
@@ -239,12 +239,15 @@ def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:
     return {"open_pairs": forecast.open_pairs, "chances": chances}
 
 
-def _saving(summary: Summary) -> dict[str, int | None] | None:
-    figures = saving(summary.results)
+def _saving(summary: Summary) -> dict[str, Any] | None:
+    results = summary.results
+    figures, fixed, costs = saving(results), fixed_length(results), saved_cost(results)
     if figures is None:
         return None
-    fixed = fixed_length(summary.results)
-    return {"issued": figures[0], "uniform": figures[1], "fixed": None if fixed is None else fixed[1]}
+    found = {"issued": figures[0], "uniform": figures[1], "fixed": None if fixed is None else fixed[1]}
+    if costs is None:
+        return found
+    return {**found, "cost": dict(zip(("spent", "uniform", "fixed"), costs, strict=True), unit=results.spend)}
 
 
 def _question(one: QuestionAccount) -> dict[str, Any]:

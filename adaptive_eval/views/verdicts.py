@@ -405,6 +405,20 @@ def fixed_length(results: Results) -> tuple[int, int] | None:
     return results.fixed_passes, results.fixed_passes * asked * results.questions
 
 
+def saved_cost(results: Results) -> tuple[float, float, float | None] | None:
+    """Return what the run spent, and what the runs of :func:`saving` and :func:`fixed_length` would have.
+
+    In tokens or USD. None unless the run decides by one of them.
+    """
+    trials, fixed = saving(results), fixed_length(results)
+    if trials is None or results.pass_cost is None:
+        return None
+    asked = sum(line.state != "reference" for line in results.models)
+    spent = results.tokens if results.spend == "tokens" else results.usd or 0.0
+    uniform = results.pass_cost * trials[1] / (asked * results.questions)
+    return spent, uniform, None if fixed is None else results.pass_cost * fixed[0]
+
+
 def resolved_words(results: Results) -> str:
     """Return the numbers of resolved contrasts, and of open ones that the goal does not need.
 

@@ -74,6 +74,8 @@ class Answers:
         self.answered = 0
         """Outcomes that have been told."""
         self._ready: list[list[int]] = [[] for _ in range(asked)]
+        self.costs: NDArray[np.float64] | None = None
+        """What each index of each model cost, if rounds are laid out by it; 0 where it is not known."""
 
     def category(self, model: int, index: int) -> int | None:
         """Return the category at an index, MISSING or DROPPED; None if it is not completed."""
@@ -118,6 +120,8 @@ class Answers:
         more = ((0, 0), (0, width - self.answers.shape[1]))
         self.answers = np.pad(self.answers, more, constant_values=NOT_YET)
         self._told = np.pad(self._told, more)
+        if self.costs is not None:
+            self.costs = np.pad(self.costs, more)
 
     def turn(self, model: int, index: int) -> None:
         """Take a model's answers as having no noise from an index on; a second time, as having some again."""
@@ -165,12 +169,11 @@ class Answers:
     def absorb_block(self, rows: Ints, start: int, block: Ints) -> None:
         """Absorb the categories of models from step `start` on."""
         stop = start + block.shape[1]
-        if len(self.cells) == 1:
-            self.cells[0].absorb(rows, block)
-        else:
-            task = self.run_sequence.task(start, stop)
-            for index, cells in enumerate(self.cells):
-                cells.absorb(rows, block[:, task == index])
+        task = self.run_sequence.task(start, stop)
+        for index, cells in enumerate(self.cells):
+            here = task == index
+            costs = None if self.costs is None else self.costs[rows, start:stop][:, here]
+            cells.absorb(rows, block[:, here], costs)
         self.progress[rows] = stop
 
     def forget(self, before: int) -> None:

@@ -161,6 +161,7 @@ class Cells:
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
         self._lost = np.zeros((models, sequence.questions), dtype=np.int32)
+        self._paid = np.zeros((2, models, sequence.questions))  # trials of known cost, and their cost
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
@@ -182,7 +183,7 @@ class Cells:
 
     # ------------------------------------------------------------------ absorbing trials
 
-    def absorb(self, models: Ints, categories: Ints) -> None:
+    def absorb(self, models: Ints, categories: Ints, costs: Floats | None = None) -> None:
         """Absorb the next trials of some models at the same index.
 
         Parameters
@@ -191,6 +192,8 @@ class Cells:
             Models, each at most once, with equal :attr:`progress`.
         categories : ndarray of int, shape (I, K)
             Their categories at the next K steps; :data:`MISSING` for a trial without an answer.
+        costs : ndarray of float, shape (I, K), optional
+            What these trials cost; 0 where it is not known.
 
         Raises
         ------
@@ -213,13 +216,30 @@ class Cells:
                 self.missing[model].extend((start + np.flatnonzero(missing[row])).tolist())
         for begin, end in self.pieces(start, stop):
             part = categories[:, begin - start : end - start]
+            if costs is not None:
+                self._pay(models, begin, costs[:, begin - start : end - start])
             if self.rounds is None or end <= self.rounds.first:
                 self._absorb_shared(models, begin, part)
             else:
                 self._absorb_rounds(models, begin, part)
             if self.rounds is not None:
-                self.rounds.reach(models, end, self.counts[models], self._lost[models])
+                self.rounds.reach(models, end, self.counts[models], self._lost[models], self.cost)
         self.progress[models] = stop
+
+    def _pay(self, models: Ints, start: int, costs: Floats) -> None:
+        at = models[:, None], self.sequence.of(models, start, start + costs.shape[1])
+        np.add.at(self._paid[0], at, costs > 0.0)
+        np.add.at(self._paid[1], at, costs)
+
+    def cost(self, models: Ints) -> Floats:
+        """Return the mean cost of a trial of each question, shape (I, M); 1 for models without any cost.
+
+        One more trial, at the mean of all questions, stands for what is not known.
+        """
+        trials, paid = self._paid[:, models]
+        each, known = paid / np.maximum(trials, 1.0), (trials > 0.0).sum(axis=1, keepdims=True)
+        mean = each.sum(axis=1, keepdims=True) / np.maximum(known, 1)
+        return np.asarray(np.where(mean > 0.0, (paid + mean) / (trials + 1.0), 1.0))
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Cut steps where they cannot be taken at once: where a model's own rounds begin or are laid out."""
@@ -411,6 +431,13 @@ class Cells:
         asked, many = n > 0, np.maximum(n, 1)
         return sx / many, np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx)
 
+    def mean_noise(self) -> Floats:
+        """Return each model's one-trial variance, the mean over the questions asked; 0 without noise."""
+        n = self.counts.sum(axis=2)
+        sums = self.counts @ self.scores, self.counts @ self.scores**2
+        v = np.where(n > 0, self._prior.columns().variance(n, *sums), 0.0)
+        return np.where(self.exact, 0.0, v.sum(axis=1) / np.maximum((n > 0).sum(axis=1), 1))
+
     def variance_by_rounds(self) -> Floats:
         """Return each model's variance by a round over that by passes of as many trials; 1 without rounds."""
         if self.rounds is None:
@@ -423,7 +450,8 @@ class Cells:
             n, counts = n[asked], counts[asked]
             sums = counts @ self.scores, counts @ self.scores**2
             share[asked] = round_share(fit_prior(n, *sums, self._p1, self._p2))
-        return share
+        root = np.sqrt(self.cost(np.arange(self.models)))
+        return np.asarray(share * root.mean(axis=1) * (1.0 / root).mean(axis=1))
 
     # ------------------------------------------------------------------ reading paths
 

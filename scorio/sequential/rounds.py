@@ -1,9 +1,10 @@
 """Own rounds: each model's trials go where its own answers vary, and its score stays unbiased.
 
 The variance of a model's mean score is the sum of v/n over its questions, for every opponent, so
-each model's own Neyman allocation ([1]_) serves all its pairs. After the first passes, which models share,
-a model's trials come in rounds, each as long as everything before it. A round is laid out from the model's
-outcomes up to a fixed step, asks every question at least once, and has one weight for all questions:
+each model's own Neyman allocation ([1]_) serves all its pairs; if trials have a cost, a question is asked in
+proportion to its standard deviation over the root of its cost ([2]_). After the first passes, which models
+share, a model's trials come in rounds, each as long as everything before it. A round is laid out from the
+model's outcomes up to a fixed step, asks every question at least once, and has one weight for all questions:
 counts and weights are fixed by the past, so that the weighted mean of the rounds is unbiased at the end of
 each for any model. Averaging a question's trials of all rounds would not be: counts that follow from
 outcomes favour the questions whose first answers were extreme.
@@ -12,14 +13,16 @@ References
 ----------
 .. [1] Neyman, "On the two different aspects of the representative method", Journal of the Royal Statistical
    Society 97 (1934).
+.. [2] Cochran, "Sampling Techniques", third edition, Wiley (1977), section 5.5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.moments import MISSING, Prior, avg_variance, fit_prior
 from scorio.sequential.trial_sequence import TrialSequence
@@ -37,10 +40,10 @@ LARGEST = 2**14
 """Numbers (models x steps x questions) worked on at once: about what the processor's cache holds."""
 
 
-def round_weights(variance: Floats) -> Floats:
-    """Return the weight of each question in a round, from its one-trial variance; both of shape (I, M)."""
+def round_weights(variance: Floats, cost: ArrayLike = 1.0) -> Floats:
+    """Return the weight of each question in a round, from variance and cost of a trial; of shape (I, M)."""
     deviation = np.sqrt(variance)
-    return np.asarray(deviation + QUIET * deviation.mean(axis=1, keepdims=True))
+    return np.asarray((deviation + QUIET * deviation.mean(axis=1, keepdims=True)) / np.sqrt(cost))
 
 
 def round_share(prior: Prior) -> Floats:
@@ -234,7 +237,9 @@ class Rounds:
 
     # ------------------------------------------------------------------ laying out
 
-    def reach(self, models: Ints, step: int, counts: Ints, lost: Ints) -> None:
+    def reach(
+        self, models: Ints, step: int, counts: Ints, lost: Ints, cost: Callable[[Ints], Floats]
+    ) -> None:
         """Lay out or begin the round that is due for models at `step`.
 
         Parameters
@@ -247,17 +252,19 @@ class Rounds:
             Their trials in each category.
         lost : ndarray of int, shape (I, M)
             Their trials without an answer.
+        cost : callable
+            Returns the mean cost of a trial of each question of models.
         """
         self._extend_to(step)
         if step in self._due:
-            self._lay_out(models, self._due.index(step), counts)
+            self._lay_out(models, self._due.index(step), counts, cost(models))
         if step in self.begins:
             self._begin(models, self.begins.index(step), counts, lost)
 
     def _moments(self, counts: Ints) -> tuple[Floats, Floats, Floats]:
         return counts.sum(axis=2).astype(np.float64), counts @ self.scores, counts @ self.scores**2
 
-    def _lay_out(self, models: Ints, number: int, counts: Ints) -> None:
+    def _lay_out(self, models: Ints, number: int, counts: Ints, cost: Floats) -> None:
         self._extend_to(self.begins[number])
         sequence, trials = self.sequence, self.begins[number + 1] - self.begins[number]
         n, sx, sxx = self._moments(counts)
@@ -265,7 +272,7 @@ class Rounds:
         variance = prior.columns().variance(n, sx, sxx)
         self._next[0][models] = variance
         self._next[1].put(models, prior)
-        weight = round_weights(variance[:, sequence.order])
+        weight = round_weights(variance, cost)[:, sequence.order]
         start = float(np.random.default_rng((sequence.seed or 0, number)).random())
         for model, of_model in zip(models.tolist(), weight, strict=True):
             times = round_times(of_model, trials, sequence.samples_per_prompt, start)
