@@ -13,6 +13,8 @@ from adaptive_eval.cli.options import WholeNumber
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.store.records import TrialRecord
 
@@ -100,14 +102,19 @@ def _answer_pairs(
     reader: RunReader, models: tuple[str, str], task: str | None, question: str | None, most: int | None
 ) -> Iterator[tuple[TrialRecord, ...]]:
     """Yield the answers of two models to the same trial of a question, first those of unequal categories."""
-    found: list[dict[tuple[str, str, int], tuple[int | None, int]]] = []
+    import numpy as np
+
+    known = reader.outcomes()
+    wanted = set()
+    for number, (of_task, name) in enumerate(known.questions):
+        if task in (None, of_task) and question in (None, name):
+            wanted.add(number)
+    columns = (known.question, known.repeat, known.category, known.step)
+    found: list[dict[tuple[int, int], tuple[int, int]]] = []
     for model in models:
-        seen = {}
-        for record in reader.trials(model=model, task=task, question=question, missing=False):
-            asked = record.request
-            category = record.score.category if record.score else None
-            seen[asked.task, asked.question, asked.repeat] = category, asked.key.index
-        found.append(seen)
+        rows = np.flatnonzero((known.model == known.models.index(model)) & (known.category >= 0))
+        cells = zip(*(column[rows].tolist() for column in columns), strict=True)
+        found.append({cell[:2]: cell[2:] for cell in cells if cell[0] in wanted})
     first, second = found
     shared = [place for place in first if place in second]
     shared.sort(key=lambda place: first[place][0] == second[place][0])
@@ -121,18 +128,34 @@ def _side_by_side(texts: Sequence[str]) -> str:
     """Return texts as columns of the terminal's width; one text as it is."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     if len(texts) == 1:
         return texts[0]
     table = Table.grid(padding=(0, 2), expand=True)
     for _ in texts:
-        table.add_column(ratio=1, overflow="fold")
-    table.add_row(*(Text(text) for text in texts))
+        table.add_column(ratio=1)
+    table.add_row(*map(_indented, texts))
     console = Console()
     with console.capture() as capture:
         console.print(table)
     return capture.get().rstrip()
+
+
+def _indented(text: str) -> RenderableType:
+    """Return a sample whose lines keep the indent of their label where they are wrapped."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from adaptive_eval.views.trials import INDENT
+
+    head, *lines = text.split("\n")
+    body = Table.grid()
+    body.add_column(width=INDENT)
+    body.add_column(overflow="fold")
+    for line in lines:
+        body.add_row(Text(line[:INDENT]), Text(line[INDENT:]))
+    return Group(Text(head), body)
 
 
 def _known(option: str, name: str | None, names: list[str]) -> None:

@@ -86,7 +86,7 @@ PYTHON, HUB, INSPECT, LM_EVAL = "python:", "hf:", "inspect:", "lm_eval:"
 
 _API_VERSION = re.compile(r"api-version=[\w.-]+", re.ASCII)  # Azure
 _FUNCTION = re.compile(r"python:([\w.]+|[^:]+\.py):\w+")
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}", re.ASCII)
+_LABEL = re.compile(r"(?=.{1,100}$)[A-Za-z0-9](?: ?[A-Za-z0-9._:/@+()-])*", re.ASCII)
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}", re.ASCII)
 
@@ -161,8 +161,8 @@ def by_kind(value: Any) -> Any:
 def _label(value: str) -> str:
     if not _LABEL.fullmatch(value):
         raise ValueError(
-            f"{shown(value)} cannot be a name: use up to 100 of letters, digits and . _ - : / @ +, "
-            "beginning with a letter or digit"
+            f"{shown(value)} cannot be a name: use up to 100 of letters, digits, single spaces and "
+            ". _ - : / @ + ( ), beginning with a letter or digit"
         )
     return value
 

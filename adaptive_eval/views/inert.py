@@ -120,9 +120,24 @@ def md(text: str) -> str:
     >>> print(md("a|b <i>x</i> `c`\n[d](e)"))
     a\|b \<i\>x\</i\> \`c\`␊\[d\](e)
     """
-    escaped = _SPECIAL.sub(r"\\\1", clipped(text, _LONGEST).strip())
-    escaped = _LINK.sub(lambda found: "\\" + found.group(), escaped)
-    return _BLOCK_START.sub(r"\1\\\2", escaped)
+    return _BLOCK_START.sub(r"\1\\\2", _escaped(clipped(text, _LONGEST).strip()))
+
+
+def _escaped(text: str) -> str:
+    return _LINK.sub(lambda found: "\\" + found.group(), _SPECIAL.sub(r"\\\1", text))
+
+
+def md_with_code(text: str) -> str:
+    r"""Return a sentence of ours as Markdown, in which text between backticks is code.
+
+    Examples
+    --------
+    >>> print(md_with_code("Rule `my_rule` of my_rules says: <b>"))
+    Rule `my_rule` of my\_rules says: \<b\>
+    """
+    parts = clipped(text, _LONGEST).split("`")
+    parts[::2] = map(_escaped, parts[::2])
+    return "`".join(parts)
 
 
 def fenced(text: str, language: str = "") -> str:

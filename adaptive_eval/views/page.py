@@ -21,7 +21,7 @@ from adaptive_eval.core.results import PairForecast
 from adaptive_eval.views.accounts import hardest, most_apart, suspect
 from adaptive_eval.views.details import CONFIG, settings
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, inert, md
+from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, inert, md, md_with_code
 from adaptive_eval.views.numbers import NOTHING
 from adaptive_eval.views.plots import (
     MOST_DECISIONS,
@@ -108,6 +108,7 @@ def _pages() -> tuple[Environment, Environment]:
         "lines_of": _lines,
         "block": _block,
         "with_code": _with_code,
+        "md_with_code": md_with_code,
     }
     return plain.overlay(autoescape=True, finalize=shown), plain
 

@@ -71,6 +71,27 @@ def _said(answer: Completion | None) -> str:
     return "\n".join([*([answer.text] if answer.text else []), *map(shown_call, answer.tool_calls)])
 
 
+def others_on(reader: RunReader, record: TrialRecord, models: Sequence[str]) -> list[TrialRecord]:
+    """Return the answers of the other models to the same trial of a question, first those that differ."""
+    asked = record.request
+    same = reader.trials(
+        model=[model for model in models if model != asked.key.model],
+        task=asked.task,
+        question=asked.question,
+        missing=False,
+    )
+    found = [one for one in same if one.request.repeat == asked.repeat]
+    return sorted(found, key=lambda one: _category(one) == _category(record))[:_OTHERS]
+
+
+_OTHERS = 5
+"""Models whose answers are shown next to one."""
+
+
+def _category(record: TrialRecord) -> int | None:
+    return None if record.score is None else record.score.category
+
+
 def prompt_text(record: TrialRecord) -> str:
     """Return the whole prompt as text, each message under its role."""
     return "\n\n".join(f"{role}:\n{text}" for role, text in _messages(record.sent))
@@ -93,6 +114,9 @@ def _outcome(record: TrialRecord) -> tuple[str, str]:
         return ("good", "correct") if right else ("bad", "wrong")
     return "plain", f"category {record.score.category}"
 
+
+INDENT = 13
+"""Characters before a text of a trial on a terminal: its label."""
 
 _HEAD, _TAIL = 200, 600
 """Characters shown of the beginning and the end of a long text."""
@@ -153,7 +177,7 @@ def sample_lines(
     for label, text in _parts(record, answer):
         shown = text if full else excerpt(text, _HEAD, _TAIL)
         for number, line in enumerate(shown.splitlines() or [""]):
-            yield f"  {inert(label)[:9] if number == 0 else '':<9}  {inert(line)}"
+            yield f"  {inert(label)[:9] if number == 0 else ''}".ljust(INDENT) + inert(line)
     yield from said("samples.score", score, target)
 
 

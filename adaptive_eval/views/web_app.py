@@ -31,7 +31,7 @@ from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
-from adaptive_eval.views.trials import prompt_text, shown_trial
+from adaptive_eval.views.trials import SETTINGS, others_on, prompt_text, shown_trial
 from adaptive_eval.views.web_runs import Folder, open_folder
 
 
@@ -177,9 +177,14 @@ class _Site:
     def trial(self, request: Request) -> Response:
         record, attempts = self._stored(request)
         number, step = request.path_params["model"], request.path_params["step"]
+        watch = self._folder.watch(request.path_params["run"])
+        numbers = {name: place for place, name in enumerate(watch.models())}
+        with RunReader(watch.directory) as reader:
+            others = others_on(reader, record, watch.models())
         context = {
-            "live": Live("../../../../", listed=not self._folder.single),
+            "live": Live("../../../../", not self._folder.single, numbers),
             "trial": shown_trial(record),
+            "others": [shown_trial(one, SETTINGS) for one in others],
             "attempts": attempts,
             "base": f"../{number}/{step}",
             "back": "../../",

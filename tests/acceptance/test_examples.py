@@ -40,15 +40,42 @@ def test_a_page_shows_the_files_that_run(page: str) -> None:
         assert (EXAMPLES / name).read_text("utf-8") in shown, name
 
 
-@pytest.mark.parametrize("name", ["own_scorer", "agent"])
+LABELS = {"own_scorer": ("large (70B)", "small (8B)"), "agent": ("large", "small")}
+
+
+@pytest.mark.parametrize("name", LABELS)
 def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
     done = in_process("run", f"docs/examples/{name}.yaml", "--out", "run", *QUICK, cwd=clone)
     assert done.code == 0, done.said
-    assert "large is ahead of small" in done.said
+    large, small = LABELS[name]
+    assert f"{large} is ahead of {small}" in done.said
     records = trials(clone / "run")
     signals = [record.score.signals for record in records if record.score]
     assert len(signals) == len(records)
     assert all(("words" in one) == (name == "own_scorer") for one in signals)
+
+
+def test_a_label_of_several_words_works_in_every_command(clone: Path) -> None:
+    large, small = LABELS["own_scorer"]
+    goal = ("-o", f"goal=baseline={small}", "-o", f"models[{small}].concurrency=4")
+    commands = (
+        ("run", "docs/examples/own_scorer.yaml", "--out", "run", *goal, *QUICK),
+        ("check", "run", "--not-worse", f"{large}:{small}", "--at-least", f"{large}:0.5"),
+        ("samples", "run", "--compare", large, small, "--limit", "1"),
+        ("export", "run", "--out", "table.csv", "--no-texts"),
+        ("analyze", "table.csv", "--goal", f"baseline={small}", "--rename", f"{large}=top (1)"),
+        ("analyze", "--model", "only (1)=one.csv", "--goal", "threshold=0.1"),
+        ("report", "run", "--leaderboard", "--output", "site"),
+    )
+    (clone / "one.csv").write_text("question,correct\n" + "".join(f"q{n},1\n" for n in range(60)), "utf-8")
+    said = []
+    for command in commands:
+        done = in_process(*command, cwd=clone)
+        assert done.code == 0, done.said
+        said.append(done.said)
+    assert "top (1)" in said[4]
+    assert "only (1)" in said[5]
+    assert large in (clone / "site" / "index.html").read_text("utf-8")
 
 
 def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clone: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from command_line import QUICKSTART, Finished, adaptive_eval, environment
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "patient_rules.py"
-METADATA = "Metadata-Version: 2.1\nName: patient-rules\nVersion: 1.2\n"
+METADATA = "Metadata-Version: 2.1\nName: patient_rules\nVersion: 1.2\n"
 ENTRY_POINTS = """\
 [adaptive_eval.rules]
 patient = patient_rules:Patient
@@ -55,12 +55,14 @@ def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path: Path, installe
     assert won
     assert all(pair["questions"] >= 30 for pair in won)
     holds, limits = " ".join(report["promises"]["holds"]), " ".join(report["promises"]["limits"])
+    text = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+    assert "Rule `patient` of patient\\_rules 1.2 at 95 % says" in text
     assert (
-        "Rule `patient` of patient-rules 1.2 at 95 % says of itself: no winner before 30 questions" in holds
+        "Rule `patient` of patient_rules 1.2 at 95 % says of itself: no winner before 30 questions" in holds
     )
     assert "Nothing here has proved or checked its error rate" in limits
     versions = json.loads(report["meta"]["versions"])
-    assert versions["rule patient"] == versions["policy most-wanted"] == "patient-rules 1.2"
+    assert versions["rule patient"] == versions["policy most-wanted"] == "patient_rules 1.2"
 
 
 def test_a_name_that_nobody_offers_is_refused_with_those_that_are(
@@ -78,7 +80,7 @@ def test_a_name_that_nobody_offers_is_refused_with_those_that_are(
 def test_what_cannot_be_loaded_is_named_with_its_package(tmp_path: Path, installed: dict[str, str]) -> None:
     done = run("-o", "stopping.rule=broken", cwd=tmp_path, env=installed)
     assert done.code == 2
-    assert "'broken' of patient-rules 1.2 cannot be loaded" in done.err
+    assert "'broken' of patient_rules 1.2 cannot be loaded" in done.err
     assert "Traceback" not in done.said
 
 

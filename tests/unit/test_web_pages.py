@@ -80,6 +80,16 @@ def test_long_answers_are_cut_and_can_be_had_whole(client):
     assert whole.headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_trial_is_next_to_other_models_answers_first_those_that_differ(client):
+    page = client.get("/secret/runs/forest/trials/0/3").text
+    side = page[page.index('id="others"') :]
+    outcomes = re.findall(r"<span class=\"badge [a-z]*\">([^<]+)</span></h3>", side)
+    alike = [outcome == outcomes[0] for outcome in outcomes[1:]]
+    assert len(alike) > 2
+    assert alike == sorted(alike)
+    assert set(alike) == {True, False}
+
+
 def test_every_link_leads_somewhere(client):
     seen, left = set(), ["/secret/"]
     while left:
