@@ -26,6 +26,43 @@ Signal: TypeAlias = float | int | bool | str | None
 COPY_REASON = "a copy of the previous answer to this question"
 """The reason of a missing trial whose answer is a copy; it counts as if it had not been asked for."""
 
+STEPS = 25_200
+"""Steps of a range of scores: 1 to 10, 0 to 100 and halves are among them, and a category fits 16 bits."""
+
+
+class ScoreRange(tuple[float, float]):
+    """Lowest and highest score where scores are numbers: a category is a step between them.
+
+    Examples
+    --------
+    >>> stars = ScoreRange((1, 10))
+    >>> stars.category(7), stars.score(16_800), stars.category(11)
+    (16800, 7.0, None)
+    """
+
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScoreRange) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def category(self, score: float) -> int | None:
+        """Return the step nearest to a score; None outside the range."""
+        low, high = self
+        return round((score - low) / (high - low) * STEPS) if low <= score <= high else None
+
+    def score(self, category: int) -> float:
+        """Return the score at a step."""
+        return self[0] + (self[1] - self[0]) * category / STEPS
+
+
+def score_of(weights: tuple[float, ...], category: int) -> float:
+    """Return the score of a category."""
+    return weights.score(category) if isinstance(weights, ScoreRange) else float(weights[category])
+
+
 NO_ANSWER = "no_answer_"
 """Begins the name of the signal of an answer that is none; the cause follows."""
 

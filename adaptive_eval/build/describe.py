@@ -16,6 +16,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.tasks.sources import EXECUTABLE
 from adaptive_eval.tasks.task import Task
+from adaptive_eval.trial import ScoreRange
 from adaptive_eval.views.trials import no_target
 
 
@@ -23,7 +24,10 @@ def describe_run(reader: RunReader) -> RunDescription:
     """Return the description of a run: from its config, or for imported results from the trials."""
     if IMPORTED in reader.meta():
         weights = run_weights(reader)
-        categories = {task: [f"worth {value:g}" for value in values] for task, values in weights.items()}
+        categories = {
+            task: () if isinstance(values, ScoreRange) else [f"worth {value:g}" for value in values]
+            for task, values in weights.items()
+        }
         return RunDescription(reader.cells().models, categories, weights, _stored_target)
     config = config_of_run(reader)
     return RunDescription(

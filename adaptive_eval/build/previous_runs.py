@@ -90,7 +90,7 @@ def _as_tables(lists: Any) -> Any:
     """Return what :func:`_as_lists` was given."""
     if isinstance(lists, Mapping):
         return {name: _as_tables(inner) for name, inner in lists.items()}
-    return None if lists is None else np.array(lists, dtype=np.int64)
+    return None if lists is None else np.array(lists)
 
 
 def previous_of(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.build.rubrics import stored_thresholds
 from adaptive_eval.config.run_config import difference
+from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED
 from adaptive_eval.interop.recorded_files import read_recorded
@@ -39,9 +40,9 @@ class Wanted:
     rubric: Rubric
 
     @property
-    def categories(self) -> int:
-        """Number of categories of the rubric."""
-        return len(self.config.rubric.category_weights)
+    def shares(self) -> NDArray[Any]:
+        """What one answer of each category adds to the counts of a question."""
+        return TaskSpec(self.task.name, (), self.config.rubric.category_weights).shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,14 @@ class PreviousTrials:
         table = self.tables.get((model, wanted.task.name))
         if table is None:
             return None
-        highest = int(table.max())
-        if highest >= wanted.categories:
+        highest, shares = int(table.max()), wanted.shares
+        categories = len(shares) - 4
+        if highest >= categories:
             raise OutcomesError(
                 f"{self.shown}: model {model!r} has category {highest} on task {wanted.task.name!r}, whose "
-                f"rubric has categories 0..{wanted.categories - 1}; give the rubric it was scored by"
+                f"rubric has categories 0..{categories - 1}; give the rubric it was scored by"
             )
-        first = table[:, :depth]
-        return np.stack([(first == category).sum(axis=1) for category in range(wanted.categories)], axis=1)
+        return np.asarray(shares[table[:, :depth]].sum(axis=1))
 
 
 # ---------------------------------------------------------------------- run files

@@ -14,7 +14,7 @@ from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import Signal
+from adaptive_eval.trial import ScoreRange, Signal
 
 
 def rubrics_of(config: RunConfig) -> dict[str, Rubric]:
@@ -32,7 +32,9 @@ def rubric_of(section: RubricConfig) -> Rubric:
     """
     from scorio.categorical import Thresholds
 
-    return Rubric(section.schema_definition, Thresholds(section.thresholds), section.truncated)
+    thresholds = Thresholds(section.thresholds)
+    scores = None if section.range is None else ScoreRange(section.range)
+    return Rubric(section.schema_definition, thresholds, section.truncated, scores)
 
 
 def _with_source(rubric: Rubric, task: TaskConfig, config: RunConfig) -> Rubric:

@@ -146,8 +146,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
             (
                 line.model,
                 f"{line.score:.4f}",
-                f"{line.mu:.4f}",
-                f"{line.sigma:.4f}",
+                *("–" if value is None else f"{value:.4f}" for value in (line.mu, line.sigma)),
                 str(line.fixed_rank),
                 f"{line.rank_low}–{line.rank_high}",
                 f"{line.trials:,}",
@@ -159,7 +158,8 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
     )
     click.echo(
         "rank: all trials, one look; neighbours below z = 1.645 share a rank (the paper's credible-interval "
-        "ties).\nrank interval, needed: the sequential run in recorded order; its intervals hold together at "
+        "ties; scores that are numbers have none).\nrank interval, needed: the sequential run in recorded "
+        "order; its intervals hold together at "
         f"confidence {spec.stopping.confidence:g}.\nshuffled: trials needed on average over "
         f"{shuffled.replicates} replays in random order.\n"
     )
@@ -245,6 +245,7 @@ def write_run(options: Mapping[str, Any]) -> None:
 
     weights = None if options["weights"] is None else numbers(options["weights"], "--weights")
     choices = choices_of(options)
+    weights = choices.range or weights
     logs = open_logs(options["recorded"], choices)
     with progress_bar() as report:
         imported = import_logs(

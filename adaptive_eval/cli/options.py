@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
     from adaptive_eval.interop.found import Choices
     from adaptive_eval.simulate import RecordedAnswers
+    from adaptive_eval.trial import ScoreRange
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -134,6 +136,12 @@ log_options = stacked(
         help="Which columns of a table hold what: question=task_id,model=agent,score=passed,repeat=trial. A "
         "dot leads into an object; rows=PATH names the list of rows in a JSON file.",
     ),
+    click.option(
+        "--range",
+        metavar="LO,HI",
+        callback=lambda *given: score_range(given[-1]),
+        help="Lowest and highest score: scores are kept as numbers. Default: 0,1, with few values between.",
+    ),
     click.option("--metric", metavar="NAME", help="Metric or scorer to take, if the log has several."),
     click.option("--filter", metavar="NAME", help="Filter to take, if the log has several (lm-eval)."),
     click.option(
@@ -143,6 +151,24 @@ log_options = stacked(
     ),
     click.option("--incomplete", is_flag=True, help="Take logs of unfinished evaluations too."),
 )
+
+
+def score_range(text: str | None) -> ScoreRange | None:
+    """Return a range of scores.
+
+    Examples
+    --------
+    >>> score_range("1,10")
+    (1.0, 10.0)
+    """
+    if text is None:
+        return None
+    from adaptive_eval.trial import ScoreRange
+
+    ends = numbers(text, "--range")
+    if len(ends) != 2 or not -inf < ends[0] < ends[1] < inf:
+        raise UsageError(f"--range {text}: write the lowest and the highest score, such as 0,1")
+    return ScoreRange(ends)
 
 
 def choices_of(options: Mapping[str, Any]) -> Choices:
@@ -176,7 +202,7 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
 
         section = read_scorer(options["scorer"])
         scorer, scorer_options = section.kind, section.options()
-    as_given = ("task", "question_id", "metric", "filter", "incomplete")
+    as_given = ("task", "question_id", "metric", "filter", "range", "incomplete")
     return Choices(
         model=model,
         models=models,
@@ -248,7 +274,10 @@ def session_spec(
 
 
 def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return the weights of the categories."""
+    """Return the weights of the categories, or the range of scores."""
+    given: ScoreRange | None = options.get("range")
+    if given is not None:
+        return given
     from scorio.sequential.parts import unit_scores
 
     weights = (0.0, 1.0) if options["weights"] is None else numbers(options["weights"], "--weights")
@@ -273,7 +302,8 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     left_out = len(recorded.questions) - len(shared.questions)
     if left_out:
         click.echo(f"note: {left_out} questions are left out that not all models have answered", err=True)
-    known = recorded_weights(options["recorded"]) if options["weights"] is None else None
+    given = options["weights"] is not None or options.get("range") is not None
+    known = None if given else recorded_weights(options["recorded"])
     tasks = shared.task_specs(known or weights_of(options))
     spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated)
     return spec, RecordedAnswers(shared)

@@ -25,7 +25,8 @@ from adaptive_eval.options.mistakes import (
     unknown_name,
     unusable_prompt,
 )
-from adaptive_eval.options.rubric_options import RubricConfig
+from adaptive_eval.options.rubric_options import BINARY, RubricConfig
+from adaptive_eval.options.scorers import GradedScorerConfig
 from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
@@ -408,6 +409,21 @@ def _rubrics(config: RunConfig, task: TaskConfig, here: Place) -> Found:
         names.append(rubric.label)
 
 
+def _numbers(task: TaskConfig, rubric: RubricConfig, scores: tuple[float, float], path: Place) -> Found:
+    """Check a rubric whose scores are numbers."""
+    if scores[0] >= scores[1]:
+        yield (*path, "range"), "write the lowest score, then the highest"
+    if not isinstance(task.scorer, GradedScorerConfig):
+        kind = task.scorer.kind
+        yield (*path, "range"), f"the scorer {kind} gives no numbers; leave range out, or use another scorer"
+    elif rubric is task.rubric and scores != task.scorer.range:
+        yield (*path, "range"), "write it as the range of the scorer"
+    if task.answers is not None:
+        yield (*path, "range"), "answers that are scored together are right or wrong; leave one of both out"
+    if rubric.weights is not None or rubric.schema_name != BINARY:
+        yield (*path, "range"), "scores that are numbers have no categories; leave schema and weights out"
+
+
 def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Place, *, steers: bool) -> Found:
     weights, expected = rubric.weights, len(rubric.model_copy(update={"weights": None}).category_weights)
     if weights is not None and len(weights) != expected:
@@ -415,6 +431,8 @@ def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Pla
         yield (*path, "weights"), words
     elif weights is not None and len(set(weights)) == 1:
         yield (*path, "weights"), f"all weights are {weights[0]}: no answer would be better than another"
+    if rubric.range is not None:
+        yield from _numbers(task, rubric, rubric.range, path)
     yield from _thresholds(rubric, path, steers=steers)
     schema = rubric.schema_definition
     for signal in sorted(schema.signals) if schema is not None else ():

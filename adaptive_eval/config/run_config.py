@@ -376,6 +376,8 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in [*before, *(key for key in now if key not in before)]:
             yield from _compare(before.get(key, _MISSING), now.get(key, _MISSING), _inside(place, str(key)))
+    elif before is _MISSING and now is None:
+        return  # an option that is newer than the run, and not used
     elif before is _MISSING or now is _MISSING:
         what = "is new" if before is _MISSING else "is gone"
         value = now if before is _MISSING else before

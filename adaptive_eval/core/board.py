@@ -13,7 +13,7 @@ from adaptive_eval.core.references import PreviousTrials, check_references, load
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from scorio.sequential import parts
-from scorio.sequential.parts import KNOWN, Answers, Cells, RunSequence, unit_scores
+from scorio.sequential.parts import KNOWN, Answers, Cells, RunSequence
 
 Ints = NDArray[np.int64]
 
@@ -33,11 +33,12 @@ class Board(Answers):
         for sequence, task in zip(run_sequence.sequences, spec.tasks, strict=True):
             moments = Cells(
                 sequence,
-                unit_scores(task.weights),
+                task.unit_scores,
                 len(spec.names),
                 repeat_weight=1.0 / each,
                 greedy=spec.greedy,
                 level=spec.flip_level,
+                moments=task.numbers,
             )
             cells.append(moments)
         load_references(spec, cells)
@@ -90,8 +91,11 @@ class Board(Answers):
         """Return Bayes@N μ and σ of every model (uniform prior and R0, all questions), in unit scores.
 
         Questions not asked yet keep their prior; see section 2 of the statistics for the ragged form.
+        Not numbers where scores have no categories.
         """
         mu, variance = np.zeros((2, len(self.spec.names)))
+        if any(task.numbers for task in self.spec.tasks):
+            return mu + np.nan, variance + np.nan
         for task, (weight, cells) in enumerate(zip(self.spec.task_weights, self.cells, strict=True)):
             nu = self.previous.with_prior(cells.counts, task) + 1.0
             total = nu.sum(axis=2)

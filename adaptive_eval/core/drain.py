@@ -249,8 +249,8 @@ class Foresight:
             if known.any():
                 local = board.run_sequence.local(start)[task]
                 asked = cells.sequence.of(np.array([model]), local, local + here.size)[0]
-                np.add.at(counts[model], (asked[known], here[known]), 1.0)
-        return counts.sum(axis=2), counts @ cells.scores, counts @ cells.scores**2
+                np.add.at(counts[model], asked[known], cells.shares[here[known]])
+        return counts.sum(axis=2), counts @ cells.levels, counts @ cells.levels**2
 
     def _along(
         self, first: Ints, second: Ints, reach: Ints, start: int, difference: Floats, end: Floats

@@ -83,7 +83,7 @@ class Intake:
         self.budget = budget
         self.states = states
         self._index = {model.name: row for row, model in enumerate(spec.models)}
-        self._categories = [len(task.weights) for task in spec.tasks]
+        self._categories = [len(task.unit_scores) for task in spec.tasks]
         self._repeating = bool(board.determinism.claimed)
 
     def model(self, name: str) -> int:

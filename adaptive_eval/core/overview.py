@@ -133,7 +133,7 @@ def _models(
         name: origin + unit * of for name, of in (("score", score), ("low", low), ("high", high), ("mu", mu))
     }
     shown["sigma"] = unit * sigma
-    columns = {name: _shown(known, values).tolist() for name, values in shown.items()}
+    columns = {name: _shown(known & np.isfinite(values), values).tolist() for name, values in shown.items()}
     rows = []
     for model, name in enumerate(spec.names):
         line = ModelResult(
@@ -216,7 +216,7 @@ def _with_missing(spec: SessionSpec, board: Board, model: int, score: float) -> 
         steps = np.array(cells.missing[model], dtype=np.int64)
         every = cells.sequence.of(np.array([model]), 0, int(steps.max(initial=-1)) + 1)[0]
         missing = np.bincount(every[steps], minlength=cells.sequence.questions)
-        answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.scores
+        answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.levels
         mean = _mean_of_means(total, answered)
         fall += weight * (mean - _mean_of_means(total, answered + missing))
         rise += weight * (_mean_of_means(total + missing, answered + missing) - mean)

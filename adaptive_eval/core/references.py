@@ -24,7 +24,6 @@ from scorio.sequential.parts import (
     TrialSequence,
     cluster_spread,
     score_block,
-    unit_scores,
 )
 
 Floats = NDArray[np.float64]
@@ -50,14 +49,14 @@ def check_references(spec: SessionSpec) -> None:
     for reference in spec.references:
         for task in spec.tasks:
             table = reference.counts.get(task.name)
-            expected = (len(task.questions), len(task.weights))
+            expected = (len(task.questions), task.shares.shape[1])
             found = None if table is None else table.shape
             if table is None or found != expected:
                 raise SessionError(
                     f"reference {reference.name!r} needs counts of shape {expected} (questions x categories) "
                     f"for task {task.name!r}, got {'none' if found is None else found}"
                 )
-            if table.min() < 0 or not table.any():
+            if (table.min() < 0 and not task.numbers) or not table.any():
                 raise SessionError(
                     f"the counts of reference {reference.name!r} for task {task.name!r} must not be "
                     "negative, and not all 0"
@@ -132,7 +131,10 @@ class PreviousTrials:
         mean, variance = np.zeros((2, len(spec.names)))
         for weight, task, table in zip(spec.task_weights, spec.tasks, tables, strict=True):
             cells = Cells(
-                TrialSequence(range(len(task.questions))), unit_scores(task.weights), len(spec.names)
+                TrialSequence(range(len(task.questions))),
+                task.unit_scores,
+                len(spec.names),
+                moments=task.numbers,
             )
             for model in range(len(spec.models)):
                 cells.load(model, table[model])
@@ -146,16 +148,16 @@ class PreviousTrials:
 
 def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Counts]]) -> Counts:
     """Return a task's counts of all models as one table, shape (L, M, C + 1); 0 where there are none."""
-    expected = (len(task.questions), len(task.weights))
+    expected = (len(task.questions), task.shares.shape[1])
     asked = [model.name for model in spec.models]
-    table = np.zeros((len(spec.names), *expected), dtype=np.int64)
+    table = np.zeros((len(spec.names), *expected), dtype=task.shares.dtype)
     for name, tasks in counts.items():
         if name not in asked:
             raise SessionError(f"the prior names {name!r}, which is no model of this session")
         found = tasks.get(task.name)
         if found is None:
             continue
-        if found.shape != expected or found.min() < 0:
+        if found.shape != expected or (found.min() < 0 and not task.numbers):
             raise SessionError(
                 f"the prior of model {name!r} needs counts of shape {expected} (questions x categories) for "
                 f"task {task.name!r}, none of them negative; got shape {found.shape}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.plugins import load_rule
 from adaptive_eval.options.decisions import AllocationSpec, GoalSpec, Spend, StoppingSpec
 from adaptive_eval.options.limit_options import BudgetSpec, Price
+from adaptive_eval.trial import STEPS, ScoreRange
 from scorio.sequential import parts
 from scorio.sequential.parts import Levels
 
@@ -82,7 +83,7 @@ class TaskSpec:
     questions : tuple of str
         Question ids, in the dataset's order.
     weights : tuple of float
-        Weight of each category of the rubric.
+        Weight of each category of the rubric; a :class:`~adaptive_eval.trial.ScoreRange` for numbers.
     clusters : tuple of str, optional
         Cluster of each question, for the population target.
     prompt_bounds : tuple of int, optional
@@ -107,6 +108,21 @@ class TaskSpec:
     budget: BudgetSpec = BudgetSpec()
     weight: float = 1.0
     calls: int = 1
+
+    @property
+    def numbers(self) -> bool:
+        """Whether scores are numbers, whose categories are steps of a range."""
+        return isinstance(self.weights, ScoreRange)
+
+    @property
+    def unit_scores(self) -> NDArray[np.float64]:
+        """Score of each category in [0, 1]."""
+        return np.arange(STEPS + 1) / STEPS if self.numbers else parts.unit_scores(self.weights)
+
+    @property
+    def shares(self) -> NDArray[Any]:
+        """What one answer of each category adds to the counts of a question."""
+        return parts.shares(self.unit_scores, moments=self.numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from adaptive_eval.interop.found import Found, content_of
 from adaptive_eval.interop.run_tables import Cell, RunDescription, cells_of_run, tasks_of_run
 from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import score_of
 
 SCORER = "adaptive_eval"
 """Name of the scorer in the logs."""
@@ -68,7 +69,7 @@ def _log(inspect: Any, asked: list[Cell], model: str, task: str, weights: tuple[
     )
 
 
-def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: Sequence[float]) -> Any:
+def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: tuple[float, ...]) -> Any:
     model, (read, written) = inspect.model, trial.tokens
     usage = model.ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
     reason = "max_tokens" if trial.finish_reason == "length" else "stop"
@@ -78,7 +79,7 @@ def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: Sequence
     scores, error = None, None
     if trial.category is not None:
         messages.append(output.message)
-        value, said = weights[trial.category], trial.reason
+        value, said = score_of(weights, trial.category), trial.reason
         scores = {SCORER: inspect.scorer.Score(value=value, answer=trial.extracted, explanation=said)}
     else:
         words = trial.missing or "no answer"
@@ -97,7 +98,7 @@ def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: Sequence
     )
 
 
-def _results(inspect: Any, cells: Sequence[Cell], weights: Sequence[float], samples: int) -> Any:
+def _results(inspect: Any, cells: Sequence[Cell], weights: tuple[float, ...], samples: int) -> Any:
     """Return the mean over questions of the mean over their answers, as Inspect reports it."""
     means = [fmean(cell.scores(weights)) for cell in cells if cell.answered]
     log = inspect.log

@@ -310,7 +310,7 @@ FORMATS: tuple[Format, ...] = (
         named=lambda path: (path.resolve().parents[1].name, path.resolve().parents[2].name),
         files=(("results/results.json", b'"no_generation"'),),
     ),
-    # score/MODEL/BFCL_v3_CATEGORY_score.json: a line of counts, then a line a failure
+    # score/MODEL/BFCL_v3_CATEGORY_score.json (once CATEGORY_score.json): a line of counts, then one a failure
     Format(
         "BFCL score",
         {},
@@ -318,7 +318,7 @@ FORMATS: tuple[Format, ...] = (
         rows=_failures,
         whole=False,
         named=_folder_named,
-        files=(("BFCL_*_score.json", b'"correct_count"'),),
+        files=(("*_score.json", b'"correct_count"'),),
     ),
     # outputs/COMPETITION/PROVIDER/MODEL/NUMBER.json
     Format(
@@ -397,6 +397,8 @@ FORMATS: tuple[Format, ...] = (
         "LiveCodeBench results",
         {"question": "question_id", "correct": "graded_list", "text": "output_list"},
         keys=("question_id", "graded_list"),
+        # the published ones are MODEL/Scenario.codegeneration_N_T_eval_all.json
+        named=lambda path: (path.resolve().parent.name if path.name.startswith("Scenario.") else None, None),
         files=(("*eval_all.json", b""),),
     ),
     # eval_results.json: an object of lists
@@ -405,6 +407,16 @@ FORMATS: tuple[Format, ...] = (
         {"question": "task_id", "correct": "plus_status", "text": "solution"},
         keys=("task_id", "base_status", "plus_status"),
         files=(("*eval_results.json", b'"eval"'),),
+    ),
+    # results/MODEL/ANNOTATOR/annotations.json: 1 prefers the baseline's answer, 2 the model's
+    Format(
+        "AlpacaEval annotations",
+        {"question": "instruction", "text": "output_2", "score": "preference"},
+        keys=("instruction", "generator_2", "preference"),
+        convert=lambda row: {"score": None if row["preference"] is None else row["preference"] - 1},
+        named=lambda path: (path.resolve().parents[1].name, None),
+        files=(("annotations.json", b'"instruction"'),),
+        asked=(),
     ),
     # runs.jsonl of METR's eval-analysis-public
     Format(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -18,7 +19,7 @@ from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.tasks.rows import Row, stream_rows
-from adaptive_eval.trial import Completion, Question
+from adaptive_eval.trial import Completion, Question, ScoreRange
 
 DEFAULT_TASK = "recorded"
 """Name of the task where a file names none."""
@@ -42,7 +43,7 @@ class Found:
     # its place among the trials of its cell, which need not be contiguous; None for the next one
     number: int | None = None
     category: int | None = None  # category from 0
-    score: float | None = None  # score in [0, 1], where the file has no categories
+    score: float | None = None  # score in [0, 1] or the given range, where the file has no categories
     missing: str | None = None  # why there is no answer
     # what identifies the question as asked, such as a hash; empty where the file does not say
     content: str = ""
@@ -85,6 +86,7 @@ class Choices:
     # the columns of a table by the names that ours has, such as ``{"question": "task_id"}``
     columns: Mapping[str, str] = field(default_factory=lambda: _NONE)
     metric: str | None = None  # the metric or scorer whose values are taken
+    range: ScoreRange | None = None  # lowest and highest score, where scores are kept as numbers
     filter: str | None = None  # the filter whose results are taken (lm-evaluation-harness)
     scorer: str | None = None  # kind of a scorer of this package that scores the answers again
     scorer_options: Mapping[str, Any] = field(default_factory=lambda: _NONE)
@@ -182,20 +184,22 @@ def reading(path: Path, kind: str) -> Iterator[None]:
         raise OutcomesError(f"{path}: cannot be read as {kind}: {first_line(error)}") from None
 
 
-def in_range(value: Any, name: str) -> float:
-    """Return a score from 0 to 1, or raise ValueError that names it.
+def in_range(value: Any, name: str, scores: tuple[float, float] | None = None) -> float:
+    """Return a score of the range, by default 0 to 1, or raise ValueError that names it.
 
     Examples
     --------
     >>> in_range("0.25", "acc"), in_range(True, "acc")
     (0.25, 1.0)
     """
+    low, high = scores or (0.0, 1.0)
     try:
         score = float(value)
     except (TypeError, ValueError):
-        score = -1.0
-    if not 0.0 <= score <= 1.0:
-        raise ValueError(f"{name}: {value!r} is not a score from 0 to 1")
+        score = nan
+    if not low <= score <= high:
+        more = "" if scores else "; if scores have another range, say it, such as --range 1,10"
+        raise ValueError(f"{name}: {value!r} is not a score from {low:g} to {high:g}{more}")
     return score
 
 
@@ -258,7 +262,7 @@ exact, or correct it
 
     def __init__(self, choices: Choices) -> None:
         assert choices.scorer is not None
-        self.kind = choices.scorer
+        self.kind, self._numbers = choices.scorer, choices.range is not None
         self._scorer: Scorer = build_scorer(choices.scorer, dict(choices.scorer_options))
 
     def score(self, text: str, target: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,4 +276,5 @@ exact, or correct it
         score = self._scorer.score(Completion(text, "stop"), question)
         if score.category is None:
             return {"missing": f"could not be scored: {score.reason}"}
-        return {"score": float(score.category), "extracted": score.extracted, "reason": score.reason}
+        value = score.signals["score"] if self._numbers else float(score.category)
+        return {"score": value, "extracted": score.extracted, "reason": score.reason}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Flaw, Found, Log, checked, flawed, is_copy
 from adaptive_eval.simulate.coins import asked
-from adaptive_eval.trial import COPY_REASON
+from adaptive_eval.trial import COPY_REASON, ScoreRange
 from scorio.sequential.parts import RunSequence
 
 WORTH = "worth of the categories"
@@ -85,7 +85,8 @@ class _Task:
 class Gatherer:
     """Takes one log after another."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, scores: ScoreRange | None = None) -> None:
+        self._range = scores
         self._audit = IndependenceAudit({})
         self._db = sqlite3.connect(folder / "gathered.db", isolation_level=None)
         self._db.executescript(_SCHEMA)
@@ -136,6 +137,8 @@ class Gatherer:
         task = self._tasks.setdefault(found.task, _Task())
         model = self._models.setdefault(found.model, len(self._models))
         question = self._question(task, found)
+        if self._range is not None and found.score is not None:
+            found = replace(found, category=self._range.category(found.score), score=None)
         if found.category is not None:
             task.categories = max(task.categories, found.category + 1)
         elif found.score is not None:

@@ -30,7 +30,16 @@ from adaptive_eval.interop.gather import (
 )
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import (
+    Completion,
+    Missing,
+    Score,
+    ScoreRange,
+    TrialKey,
+    TrialOutcome,
+    TrialRequest,
+    Usage,
+)
 from scorio.sequential.parts import unit_scores
 
 MOST_LEVELS = 16
@@ -80,12 +89,15 @@ def _levels(
     if len(values) > MOST_LEVELS:
         raise OutcomesError(
             f"the scores of task {task!r} have {len(values):,} different values, more than {MOST_LEVELS}; "
-            "say from which one on an answer is right, such as --right-from 0.5"
+            "keep them as numbers with --range 0,1, or say from which one on an answer is right, such as "
+            "--right-from 0.5"
         )
     return Levels(tuple(values), {value: place for place, value in enumerate(values)})
 
 
 def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple[float, ...]:
+    if isinstance(given, ScoreRange):
+        return given
     if given is None:
         if categories > 2:
             raise OutcomesError(
@@ -177,7 +189,7 @@ def _write(
     decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec],
     progress: Progress,
 ) -> Imported:
-    gatherer = Gatherer(stage)
+    gatherer = Gatherer(stage, weights if isinstance(weights, ScoreRange) else None)
     try:
         counts = []
         for number, log in enumerate(logs):
@@ -221,6 +233,7 @@ def _meta(
         "sources": sources,
         "notes": list(gathered.notes),
         "weights": {name: list(found.weights) for name, found in levels.items()},
+        "ranges": [name for name, found in levels.items() if isinstance(found.weights, ScoreRange)],
     }
     return {
         "name": out.name,
@@ -310,7 +323,8 @@ class _Copy:
         if trial is None:
             self.counts["absent"] += 1
             return TrialRecord(request, time.time(), None, None, NOT_THERE, after_stop)
-        category = self.levels[request.task].category(trial)
+        levels = self.levels[request.task]
+        category = levels.category(trial)
         sent = {name: trial[name] for name in ("prompt", "target") if trial[name]}
         at = trial.get("finished_at") or time.time()
         if category is None:
@@ -321,5 +335,7 @@ class _Copy:
         completion = Completion(
             trial.get("text", ""), trial.get("finish_reason", ""), usage, trial.get("latency", 0.0)
         )
-        score = Score(category, trial.get("extracted"), {}, trial.get("reason", ""))
+        known = levels.weights
+        signals = {"score": known.score(category)} if isinstance(known, ScoreRange) else {}
+        score = Score(category, trial.get("extracted"), signals, trial.get("reason", ""))
         return TrialRecord(request, at, completion, score, None, after_stop, sent)

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import OutcomesError, first_line
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, chosen_metric, content_of, reading
+from adaptive_eval.interop.found import (
+    Choices,
+    Flaw,
+    Found,
+    Log,
+    Piece,
+    chosen_metric,
+    content_of,
+    in_range,
+    reading,
+)
 from adaptive_eval.interop.inspect_task import score_value
 from adaptive_eval.library import library
 
@@ -106,6 +116,7 @@ class _Opened:
         score = summary.scores[name]
         try:
             value = score_value(score.value)
+            value = None if value is None else in_range(value, name, self._choices.range)
         except ValueError as error:
             raise ValueError(f"scorer {name}: {error}") from None
         if value is None:

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -17,11 +17,10 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import DatasetError, UsageError
 from adaptive_eval.library import library
-from adaptive_eval.options.scorers import InspectScorerConfig
-from adaptive_eval.scoring.scorer import CUT_OFF
-from adaptive_eval.scoring.text import storable
+from adaptive_eval.options.scorers import GradedScorerConfig, InspectScorerConfig
+from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, graded
 from adaptive_eval.tasks.sources import modules_of
-from adaptive_eval.trial import Completion, Message, Missing, Question, Score, Signal, TrialKey, TrialOutcome
+from adaptive_eval.trial import Completion, Message, Missing, Question, Score, TrialKey, TrialOutcome
 from adaptive_eval.views.sentences import describe
 
 
@@ -138,18 +137,18 @@ class InspectScorer(InspectScorerConfig):
             return Score(None, reason=f"{name}: {error}")
         if number is None:
             return Score(None, reason=f"left unscored by {name}")
-        return taken(name, number, answer, completion, self.right_from)
+        return taken(self, name, number, answer, completion)
 
 
-def taken(name: str, number: float, answer: str | None, completion: Completion, right_from: float) -> Score:
+def taken(
+    scorer: GradedScorerConfig, name: str, number: float, answer: str | None, completion: Completion
+) -> Score:
     """Return the score `number` that the scorer or metric `name` of another tool has given."""
-    right = number >= right_from
-    signals: dict[str, Signal] = {
-        "is_correct": right,
-        "truncated": completion.finish_reason in CUT_OFF,
-        "score": number,
-    }
-    return Score(int(right), None if answer is None else storable(answer), signals, f"{name}: {number:g}")
+    try:
+        score = graded(scorer, number, answer, f"{name}: {number:g}")
+    except ScorerFailed as error:
+        return Score(None, reason=f"{name}: {error}")
+    return replace(score, signals={**score.signals, "truncated": completion.finish_reason in CUT_OFF})
 
 
 def score_value(value: Any) -> float | None:
@@ -170,8 +169,6 @@ def score_value(value: Any) -> float | None:
         raise ValueError(f"{value!r:.100} is not a score") from None
     if math.isnan(number):
         return None  # Inspect's mark of a sample that its scorer could not judge
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{value!r} is not a score from 0 to 1")
     return number
 
 

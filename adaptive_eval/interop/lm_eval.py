@@ -157,7 +157,7 @@ class _Samples:
         scores, again = _own_scores(row, answers), self.choices.scorer is not None
         if answers is not None and scores is not None and not again:
             for text, score in zip(answers, scores, strict=True):
-                yield {"text": text, "score": in_range(score, "scores")}
+                yield {"text": text, "score": in_range(score, "scores", self.choices.range)}
             return
         stored = self._stored(row)
         if not again and (answers is None or len(answers) == 1):
@@ -180,7 +180,7 @@ class _Samples:
     def _stored(self, row: Mapping[str, Any]) -> float:
         """Return the score that the harness stored for the question."""
         name = self._metric(row)
-        return in_range(row.get(name), name)
+        return in_range(row.get(name), name, self.choices.range)
 
 
 def _compare(row: Mapping[str, Any], stored: float, score: float) -> None:

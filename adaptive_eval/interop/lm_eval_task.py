@@ -170,7 +170,7 @@ class LmEvalScorer(LmEvalScorerConfig):
         return None
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Return the score; without a category where the metric is no number from 0 to 1."""
+        """Return the score; without a category where the metric is no number."""
         from adaptive_eval.interop.lm_eval_task import judged
 
         text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
@@ -178,6 +178,6 @@ class LmEvalScorer(LmEvalScorerConfig):
         name = self.metric or next(iter(found.metrics), "")
         value = found.metrics.get(name)
         number = float(value) if value is not None and not isinstance(value, str | list | dict) else math.nan
-        if not 0.0 <= number <= 1.0:
+        if math.isnan(number):
             return Score(None, reason=storable(f"the metric {name} gave {value!r:.100}"))
-        return taken(name, number, found.extracted, completion, self.right_from)
+        return taken(self, name, number, found.extracted, completion)

@@ -123,7 +123,7 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
             names = tuple((DEFAULT_TASK, name) for name in questions)
             return RecordedOutcomes(tuple(models), names, outcomes)
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
-        gatherer = Gatherer(Path(folder))
+        gatherer = Gatherer(Path(folder), choices.range)
         try:
             for log in open_logs(paths, choices, texts=False):
                 gatherer.add(log)
@@ -147,8 +147,7 @@ def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
     between = [score for scores in gathered.scores.values() for score in scores if score not in (0.0, 1.0)]
     if between:
         raise OutcomesError(
-            f"score {between[0]} is neither 0 nor 1; `adaptive-eval analyze --write RUN` makes a run of such "
-            "scores, which can be read in its place"
+            f"score {between[0]} is neither 0 nor 1: keep such scores as numbers with --range 0,1"
         )
     questions = [(task, question) for task, ids in gathered.tasks.items() for question in ids]
     depth = int(cells.repeat.max(initial=-1)) + 1

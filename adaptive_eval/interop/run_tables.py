@@ -21,7 +21,7 @@ from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.trial import sent_messages, shown_message
+from adaptive_eval.trial import ScoreRange, score_of, sent_messages, shown_message
 from adaptive_eval.views.inert import without_formula
 
 COLUMNS: Mapping[str, str] = MappingProxyType(
@@ -85,8 +85,9 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | N
         **_parts(answer, "reasoning_tokens", "latency", "text", "reasoning"),
     }
     if weights is not None:
-        row["weights"] = json.dumps(weights)
-        row["score"] = None if row["category"] is None else float(weights[row["category"]])
+        row["score"] = None if row["category"] is None else score_of(weights, row["category"])
+        numbers = isinstance(weights, ScoreRange)  # which have no categories
+        row.update({"category": None} if numbers else {"weights": json.dumps(weights)})
     if answer is not None:
         row["truncated"] = answer.finish_reason == "length"
         row["tool_calls"] = json.dumps(answer.tool_calls) if answer.tool_calls else None
@@ -251,8 +252,9 @@ def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
     """Return the category weights of a run by task; empty where it records none."""
     meta = reader.meta()
     if IMPORTED in meta:
-        stored = json.loads(meta[IMPORTED])["weights"]
-        return {task: tuple(values) for task, values in stored.items()}
+        stored = json.loads(meta[IMPORTED])
+        kinds = dict.fromkeys(stored.get("ranges", ()), ScoreRange)
+        return {task: kinds.get(task, tuple)(values) for task, values in stored["weights"].items()}
     if "config" not in meta:
         return {}
     config = parse_config(meta["config"], meta.get("source", "config"))
@@ -336,9 +338,9 @@ class Cell:
         """Its trials with a category."""
         return [trial for trial in self.trials if trial.category is not None]
 
-    def scores(self, weights: Sequence[float]) -> list[float]:
+    def scores(self, weights: tuple[float, ...]) -> list[float]:
         """Return what its answers are worth."""
-        return [weights[trial.category or 0] for trial in self.answered]
+        return [score_of(weights, trial.category or 0) for trial in self.answered]
 
 
 def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]]:

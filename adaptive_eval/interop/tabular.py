@@ -92,6 +92,8 @@ def _recognised(path: Path, data: Mapping[str, Any] | None) -> Format:
     known = None if data is None else format_of_object(data, path)
     if known is not None:
         return known
+    if data is not None and not format_of_row(data).whole:
+        return format_of_row(data)  # a file of lines that has one
     rows = (row.values for row in _rows(path, data, {}) if isinstance(row, Row))
     return format_of_row(next(rows, {}))
 
@@ -248,7 +250,7 @@ class _Table:
             return {"missing": _NO_ANSWER}
         if key not in ("category", "correct"):
             known = _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
-            return {"score": in_range(known, key)}
+            return {"score": in_range(known, key, self._choices.range)}
         category = _category(value, key)
         return {"missing": _NO_ANSWER} if category is None else {"category": category}
 
@@ -261,7 +263,9 @@ class _Table:
             return name, scores[name]
         if metric is None:
             there = self._columns if self._columns.keys() & {*VERDICTS} else values
-            metric = next((name for name in VERDICTS if name in there), None)
+            named = [name for name in VERDICTS if name in there]
+            valued = (name for name in named if values.get(name) not in (None, ""))
+            metric = next(valued, named[0] if named else None)
         if metric is None or metric not in values:
             raise ValueError(
                 f"there is neither category nor correct nor score; the columns needed are {_COLUMNS}"

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from adaptive_eval.options.mistakes import did_you_mean, not_one_of, shown
 from adaptive_eval.options.section import Section
+from adaptive_eval.trial import ScoreRange
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema
@@ -56,6 +57,11 @@ class RubricConfig(Section):
         le=1000,
         description="Trials of every question and model that thresholds are found from; asked first.",
     )
+    range: tuple[float, float] | None = Field(
+        default=None,
+        description="Lowest and highest score: the scorer's scores are kept as numbers. Default: the "
+        "scorer's range.",
+    )
     truncated: Literal["zero", "judged"] = Field(
         default="zero",
         description="A truncated answer is category 0 (zero), or judged as it is.",
@@ -63,13 +69,15 @@ class RubricConfig(Section):
 
     @property
     def category_weights(self) -> tuple[float, ...]:
-        """Worth of each category, the schema's own where none is given.
+        """Worth of each category, the schema's own where none is given; a range where scores are numbers.
 
         Examples
         --------
         >>> RubricConfig().category_weights, RubricConfig(schema="format-aware").category_weights
         ((0.0, 1.0), (0.0, 0.0, 1.0, 2.0, 3.0))
         """
+        if self.range is not None:
+            return ScoreRange(self.range)
         return self.weights if self.weights is not None else default_weights(self.schema_name)
 
     @property
@@ -81,11 +89,12 @@ class RubricConfig(Section):
     def label(self) -> str:
         """The schema's name."""
         schema = self.schema_definition
-        return BINARY if schema is None else schema.name
+        name = BINARY if schema is None else schema.name
+        return name if self.range is None else f"{self.range[0]:g} to {self.range[1]:g}"
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides an answer's category, as JSON-able data: everything but the weights."""
-        return self.model_dump(mode="json", by_alias=True, exclude={"weights"})
+        """Return what decides an answer's category, as JSON-able data: all but its worth."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"weights", "range"})
 
 
 def by_schema(value: Any) -> Any:

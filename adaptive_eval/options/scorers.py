@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from adaptive_eval.options.limit_options import Price
 from adaptive_eval.options.section import Count, Endpoint, EnvName, Seconds, Section, by_kind
@@ -61,6 +61,19 @@ class GradedScorerConfig(_Scorer):
     """Scorers whose score from 0 to 1 counts as right from some value on."""
 
     right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
+    range: tuple[float, float] | None = Field(
+        default=None,
+        description="Lowest and highest score, such as [0, 1]: scores are kept as numbers. Default: right or "
+        "wrong, from right_from.",
+    )
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise ValueError("range: write the lowest score, then the highest")
+        if self.range is not None and self.right_from != 0.5:
+            raise ValueError("right_from makes scores right or wrong, and range keeps them: leave one out")
+        return self
 
 
 class _ToolScorer(GradedScorerConfig):
@@ -270,6 +283,12 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
         default=1, description="Judgements of each answer; the majority decides."
     )
     max_tokens: int = Field(default=512, ge=16, description="Longest judgement, in tokens.")
+
+    @model_validator(mode="after")
+    def _of_shares(self) -> Self:
+        if self.compare == "pairwise" and self.range not in (None, (0.0, 1.0)):
+            raise ValueError("range: with compare: pairwise a score is a share of wins, so write [0, 1]")
+        return self
 
 
 _Comparing: TypeAlias = (

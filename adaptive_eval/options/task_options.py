@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -258,6 +258,13 @@ class TaskConfig(Section):
                     )
                 return {"dataset": f"{prefix}{data[key]}", "scorer": scorer, **data}
         return data
+
+    @model_validator(mode="after")
+    def _with_range(self) -> Self:
+        given = getattr(self.scorer, "range", None)
+        if given is not None and self.rubric.range is None:
+            object.__setattr__(self, "rubric", self.rubric.model_copy(update={"range": given}))
+        return self
 
     @property
     def media(self) -> dict[str, Medium]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any, TypeAlias
 
 from adaptive_eval.options.scorers import JudgeScorerConfig
 from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, asked, fenced
-from adaptive_eval.scoring.scorer import ORDER_DECIDED, form_signals
-from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.scoring.scorer import NOT_FOUND, ORDER_DECIDED, form_signals, graded
+from adaptive_eval.scoring.text import answer_part
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 _MATERIAL = (
@@ -25,6 +27,12 @@ INSTRUCTIONS = (
 )
 """Instructions of the judge, before the grading criteria of the config."""
 
+NUMBER_INSTRUCTIONS = (
+    "You grade the answer to a question with a number from {low:g} (worst) to {high:g} (best). The reference "
+    f"answer, if there is one, shows a good answer. The answer {_MATERIAL}"
+)
+"""Instructions of the judge that gives a number."""
+
 PAIRWISE_INSTRUCTIONS = (
     "You compare two answers to a question and say which is better: first, second, or tie. Judge content, "
     f"not length, style or order. Each answer {_MATERIAL}"
@@ -34,17 +42,20 @@ PAIRWISE_INSTRUCTIONS = (
 _TRIES = 2
 """Times that one judgement is asked for before the judge's words count as nonsense."""
 
+Judged: TypeAlias = tuple[float, dict[str, Signal], str]
+"""Score, further signals, and the reason."""
+
 _WORTH = {"answer": 1.0, "tie": 0.5, "reference": 0.0}
 
 _BY_ORDER = "decided by the order of the two answers in every vote"
 
 
-def _schema(verdicts: Sequence[str]) -> dict[str, Any]:
+def _schema(verdict: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
             "reason": {"type": "string", "maxLength": 300},
-            "verdict": {"type": "string", "enum": list(verdicts)},
+            "verdict": verdict,
         },
         "required": ["reason", "verdict"],
         "additionalProperties": False,
@@ -76,38 +87,46 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         text = await asyncio.to_thread(self.shown, completion)  # answers may have megabytes
         signals = form_signals(text, completion)
         if not text:
-            return Score(0, None, {"is_correct": False, **signals}, "no answer found")
+            lowest = graded(self, (self.range or (0.0, 1.0))[0], None, NOT_FOUND)
+            return replace(lowest, signals={**lowest.signals, **signals})
         bill = Bill()
-        decide = self._pairwise if self.compare == "pairwise" else self._graded
+        ways = {"pairwise": self._pairwise, "reference": self._number if self.range else self._graded}
         try:
-            right, own, reason = await decide(text, question, bill)
+            share, own, reason = await ways[self.compare](text, question, bill)
         except CannotScore as error:
             return self.unscored(str(error), {**signals, **error.signals, **bill.signals(self.kind)})
-        signals = {"is_correct": right, **own, **signals, **bill.signals(self.kind)}
-        return Score(int(right), None, signals, reason)
+        score = graded(self, share, None, reason)
+        return replace(score, signals={**score.signals, **own, **signals, **bill.signals(self.kind)})
 
-    async def _graded(self, text: str, question: Question, bill: Bill) -> tuple[bool, dict[str, Signal], str]:
-        """Return whether the majority calls the answer right; no more is asked than decides."""
+    async def _number(self, text: str, question: Question, bill: Bill) -> Judged:
+        """Return the mean of the numbers that the votes give."""
+        assert self.range is not None
+        form = {"type": "number", "minimum": self.range[0], "maximum": self.range[1]}
+        messages, given = self.messages(text, question), []
+        for vote in range(self.votes):
+            number, reason = await self._judgement(messages, form, vote, bill)
+            given.append(float(number))
+        mean = fmean(given)
+        return mean, {"judgements": len(given)}, f"judged {mean:g}: {reason}"
+
+    async def _graded(self, text: str, question: Question, bill: Bill) -> Judged:
+        """Return the share of votes that call the answer right; no more is asked than decides."""
         votes: Counter[str] = Counter()
         reasons: dict[str, str] = {}
         messages = self.messages(text, question)
         for vote in range(self.votes):
-            verdict, reason = await self._judgement(messages, ("correct", "wrong"), vote, bill)
+            verdict, reason = await self._judgement(messages, _one_of("correct", "wrong"), vote, bill)
             votes[verdict] += 1
             reasons.setdefault(verdict, reason)
             if votes[verdict] * 2 > self.votes:
                 break
         verdict = votes.most_common(1)[0][0]
-        own: dict[str, Signal] = {
-            "score": votes["correct"] / votes.total(),
-            "judgements": votes.total(),
-        }
-        return verdict == "correct", own, f"judged {verdict}: {storable(reasons[verdict])}"
+        share = votes["correct"] / votes.total()
+        own: dict[str, Signal] = {"is_correct": verdict == "correct", "judgements": votes.total()}
+        return share, own, f"judged {verdict}: {reasons[verdict]}"
 
-    async def _pairwise(
-        self, text: str, question: Question, bill: Bill
-    ) -> tuple[bool, dict[str, Signal], str]:
-        """Return whether the answer is at least as good as the reference, by the votes that say so.
+    async def _pairwise(self, text: str, question: Question, bill: Bill) -> Judged:
+        """Return the share of votes that say that the answer is better than the reference, ties as halves.
 
         A vote that the order decides is for neither: it says something about the judge alone.
         """
@@ -119,9 +138,8 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         if not told:
             raise CannotScore(_BY_ORDER, own)
         share = sum(_WORTH[verdict] * counts[verdict] for verdict in _WORTH) / told
-        own["score"] = share
         words = ", ".join(f"{name} {counts[name]}" for name in _WORTH)
-        return share >= self.right_from, own, f"judged against the reference: {words}"
+        return share, own, f"judged against the reference: {words}"
 
     async def _vote(self, text: str, question: Question, vote: int, bill: Bill) -> str:
         """Return which is better by one vote in both orders, or that the order has decided."""
@@ -129,15 +147,17 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         found = set()
         for place, (first, second) in enumerate((("answer", "reference"), ("reference", "answer"))):
             messages = self._pair(texts[first], texts[second], question)
-            word, _ = await self._judgement(messages, ("first", "second", "tie"), 2 * vote + place, bill)
+            word, _ = await self._judgement(
+                messages, _one_of("first", "second", "tie"), 2 * vote + place, bill
+            )
             found.add({"first": first, "second": second}.get(word, "tie"))
         return found.pop() if len(found) == 1 else ORDER_DECIDED
 
     async def _judgement(
-        self, messages: Sequence[Message], verdicts: Sequence[str], vote: int, bill: Bill
-    ) -> tuple[str, str]:
+        self, messages: Sequence[Message], verdict: Mapping[str, Any], vote: int, bill: Bill
+    ) -> tuple[Any, str]:
         """Return one verdict and its reason; a judgement that cannot be read is asked for once more."""
-        form = {"name": "judgement", "strict": True, "schema": _schema(verdicts)}
+        form = {"name": "judgement", "strict": True, "schema": _schema(verdict)}
         for attempt in range(_TRIES):
             reply = await self.grading_model.ask(
                 messages,
@@ -147,7 +167,7 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
                 seed=_TRIES * vote + attempt,
                 response_format={"type": "json_schema", "json_schema": form},
             )
-            found = _read(reply.text[:LONGEST], verdicts)
+            found = _read(reply.text[:LONGEST], verdict)
             if found is not None:
                 return found
         raise CannotScore("gave no usable judgement")
@@ -160,7 +180,10 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
             f"Question:\n{asked(question)}\n\nReference answer:\n{question.target}\n\n"
             f"{fenced('ANSWER', answer)}"
         )
-        return [self._system(INSTRUCTIONS), Message("user", content)]
+        words = INSTRUCTIONS
+        if self.range is not None:
+            words = NUMBER_INSTRUCTIONS.format(low=self.range[0], high=self.range[1])
+        return [self._system(words), Message("user", content)]
 
     def _pair(self, first: str, second: str, question: Question) -> list[Message]:
         content = f"Question:\n{asked(question)}\n\n{fenced('FIRST', first)}\n\n{fenced('SECOND', second)}"
@@ -171,7 +194,11 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         return Message("system", instructions + criteria)
 
 
-def _read(reply: str, verdicts: Sequence[str]) -> tuple[str, str] | None:
+def _one_of(*words: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+def _read(reply: str, verdict: Mapping[str, Any]) -> tuple[Any, str] | None:
     """Return verdict and reason; a server may put words around the object, or raw control characters in."""
     text = answer_part(reply)
     for part in (text, text[text.find("{") : text.rfind("}") + 1]):
@@ -179,6 +206,15 @@ def _read(reply: str, verdicts: Sequence[str]) -> tuple[str, str] | None:
             found = json.loads(part, strict=False)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and found.get("verdict") in verdicts:
-            return found["verdict"], str(found.get("reason", ""))
+        given = found.get("verdict") if isinstance(found, dict) else None
+        if _fits(given, verdict):
+            return given, str(found.get("reason", ""))
     return None
+
+
+def _fits(given: Any, verdict: Mapping[str, Any]) -> bool:
+    """Tell whether a verdict is one of the words, or a number of the range."""
+    if "enum" in verdict:
+        return given in verdict["enum"]
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return number and verdict["minimum"] <= given <= verdict["maximum"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.scoring.scorer import CUT_OFF, Scorer, score_or_failure
-from adaptive_eval.trial import NO_ANSWER, Completion, Question, Score, Signal
+from adaptive_eval.trial import NO_ANSWER, Completion, Question, Score, ScoreRange, Signal
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema, Thresholds
@@ -110,6 +110,8 @@ class Rubric:
     # whether an answer that was cut off at its token limit gets category 0, or the category that its
     # signals give as if it had ended by itself
     truncated: Literal["zero", "judged"] = "zero"
+    # the range of the signal ``score`` where scores are numbers
+    range: ScoreRange | None = None
 
     @property
     def open_thresholds(self) -> tuple[str, ...]:
@@ -119,7 +121,9 @@ class Rubric:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Names of the categories, 0 first."""
+        """Names of the categories, 0 first; none where scores are numbers."""
+        if self.range is not None:
+            return ()
         if self.schema is None:
             return ("wrong", "right")
         return tuple(category.name for category in self.schema.categories)
@@ -151,6 +155,11 @@ class Rubric:
         if not records:
             return []
         zero = self.truncated == "zero"
+        if self.range is not None:
+            return [
+                0 if zero and signals.get("truncated") else self._step(signals.get("score"))
+                for signals in records
+            ]
         if self.schema is None:
             return [
                 0 if zero and signals.get("truncated") else int(_number(signals.get("is_correct")) >= 0.5)
@@ -166,6 +175,14 @@ class Rubric:
                 for signals, category in zip(records, found, strict=True)
             ]
         return [int(category) for category in found]
+
+    def _step(self, score: Signal) -> int:
+        """Return the category of a score that is a number."""
+        assert self.range is not None
+        step = self.range.category(score) if isinstance(score, int | float) else None
+        if step is None:
+            raise SignalMissing(f"its score {score!r} is no number of the range {self.range}")
+        return step
 
     def _signals(self, records: Sequence[Mapping[str, Signal]]) -> Any:
         from scorio.categorical import Signals

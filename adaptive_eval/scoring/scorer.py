@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.options.scorers import AnswerScorerConfig
+from adaptive_eval.options.scorers import AnswerScorerConfig, GradedScorerConfig
 from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -79,6 +79,28 @@ def last_line(error: BaseException) -> str:
     return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
+def graded(scorer: GradedScorerConfig, score: float, extracted: str | None, words: str = "") -> Score:
+    """Return the score of an answer that got a number; `words` say why, by default what it counts as.
+
+    Examples
+    --------
+    >>> graded(GradedScorerConfig(), 0.37, None).reason
+    'wrong'
+    >>> graded(GradedScorerConfig(range=(1.0, 10.0)), 0.37, None)
+    Traceback (most recent call last):
+    adaptive_eval.scoring.scorer.ScorerFailed: 0.37 is not a score from 1 to 10
+    """
+    low, high = scorer.range or (0.0, 1.0)
+    if not low <= score <= high:
+        raise ScorerFailed(f"{score:g} is not a score from {low:g} to {high:g}")
+    extracted = None if extracted is None else storable(extracted)
+    if scorer.range is not None:
+        return Score(0, extracted, {"score": score}, storable(words) or f"{score:g}")
+    right = score >= scorer.right_from
+    words = storable(words) or ("right" if right else "wrong")
+    return Score(int(right), extracted, {"score": score, "is_correct": right}, words)
+
+
 def form_signals(text: str, completion: Completion) -> dict[str, Signal]:
     """Return what an answer's form says: whether its text has a box, and whether it is cut off."""
     return {"has_box": last_boxed(text) is not None, "truncated": completion.finish_reason in CUT_OFF}
@@ -127,7 +149,7 @@ class AnswerScorer(AnswerScorerConfig, ABC):
         if truncated and answer is not None and not answer.is_final:
             answer = None
         right, reason = False, "truncated" if truncated else NOT_FOUND
-        own: dict[str, Signal] = {}
+        own = self.score_signal(None, question)
         if answer is not None:
             try:
                 right = self.is_right(answer, question)

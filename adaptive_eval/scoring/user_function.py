@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -11,8 +12,8 @@ from pydantic import PrivateAttr
 
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
 from adaptive_eval.options.scorers import CallableScorerConfig
-from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, form_signals
-from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, form_signals, graded
+from adaptive_eval.scoring.text import answer_part
 from adaptive_eval.scoring.workers import Home, in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -25,8 +26,8 @@ class CallableScorer(CallableScorerConfig):
 
     `answer` is the text without its reasoning, `question` a dict of ``id``, ``target``, ``choices`` and the
     dataset's ``fields``; of ``tool_calls`` where the answer has any; with `with_reasoning` of ``reasoning``.
-    The function returns whether the answer is right (bool), a score from 0 to 1, or a mapping with ``score``
-    and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
+    The function returns whether the answer is right (bool), a score from 0 to 1 or of the range, or a mapping
+    with ``score`` and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
 
     Examples
     --------
@@ -70,13 +71,9 @@ class CallableScorer(CallableScorerConfig):
             result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self._home)
         except Undecided as error:
             raise ScorerFailed(str(error)) from None
-        right = result["score"] >= self.right_from
-        signals = {"score": result["score"], **result["signals"], "is_correct": right}
-        signals |= form_signals(text, completion)
-        extracted = None if result["extracted"] is None else storable(result["extracted"])
-        return Score(
-            int(right), extracted, signals, storable(result["reason"]) or ("right" if right else "wrong")
-        )
+        score = graded(self, result["score"], result["extracted"], result["reason"])
+        signals = {**result["signals"], **score.signals, **form_signals(text, completion)}
+        return replace(score, signals=signals)
 
 
 def find_function(name: str) -> Callable[..., Any]:
@@ -116,8 +113,8 @@ def _read(result: Any) -> dict[str, Any]:
     """Return a function's result as a mapping with all its parts, of Python's own types."""
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
     score = given.get("score")
-    if not isinstance(score, bool | int | float) or not 0.0 <= float(score) <= 1.0:
-        raise ScorerFailed(f"the function returned {result!r:.100}, not a bool or a score from 0 to 1")
+    if not isinstance(score, bool | int | float):
+        raise ScorerFailed(f"the function returned {result!r:.100}, neither a bool nor a score")
     signals = given.get("signals", {})
     numbers = {
         str(name): _plain(value)

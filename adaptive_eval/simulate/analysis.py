@@ -17,6 +17,7 @@ from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
+from adaptive_eval.trial import STEPS, ScoreRange
 from scorio.rank import rank_with_confidence
 from scorio.sequential import mcnemar, paired_difference
 
@@ -31,10 +32,10 @@ class ModelAnalysis:
     fewest: int
     most: int
     score: float  # mean over questions of the mean of all trials
-    # bayes@N posterior mean and standard deviation (uniform prior)
-    mu: float
-    sigma: float
-    fixed_rank: int  # the paper's rank: by μ, neighbours that z cannot part share one
+    # bayes@N posterior mean and standard deviation (uniform prior); None where scores are numbers
+    mu: float | None
+    sigma: float | None
+    fixed_rank: int  # the paper's rank: by μ, neighbours that z cannot part share one; else by score
     # rank interval of the replay in recorded order; 1 to L where the goal declares no order
     rank_low: int
     rank_high: int
@@ -101,7 +102,8 @@ def analyze(
         shuffled = collected(spec, scores, [replay], True)
     shuffled = replace(shuffled, trials=_needed(spec, recorded, shuffled.verdict, shuffled.trials))
     mu, sigma = _bayes(recorded, spec)
-    ranks = rank_with_confidence(mu, sigma)
+    known = bool(np.isfinite(mu).all())
+    ranks = rank_with_confidence(*((mu, sigma) if known else (scores, np.zeros(len(scores)))))
     intervals = rank_ranges(make_goal(spec), replay.verdict, len(spec.models))
     counts, used = recorded.counts, shuffled.trials.mean(axis=0)
     unit = spec.scale[1]
@@ -112,8 +114,8 @@ def analyze(
             fewest=int(counts[row].min()),
             most=int(counts[row].max()),
             score=float(scores[row]),
-            mu=float(to_score_units(spec, mu[row])),
-            sigma=float(unit * sigma[row]),
+            mu=float(to_score_units(spec, mu[row])) if known else None,
+            sigma=float(unit * sigma[row]) if known else None,
             fixed_rank=int(ranks[row]),
             rank_low=intervals[row][0],
             rank_high=intervals[row][1],
@@ -160,7 +162,12 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
         if once:
             found = mcnemar(one[:, :1], other[:, :1])
         else:
-            found = paired_difference(one, other, weights=weights, missing=NO_TRIAL)
+            worth = weights
+            if isinstance(weights, ScoreRange):  # few of its steps are there
+                steps = np.unique(np.append([one, other], [NO_TRIAL, 0, STEPS]))
+                one, other = (np.searchsorted(steps, cells) - 1 for cells in (one, other))
+                worth = tuple(weights.score(step) for step in steps[1:].tolist())
+            found = paired_difference(one, other, weights=worth, missing=NO_TRIAL)
         p = 1.0 if found.p_value is None else found.p_value
         tested.append((p, recorded.models[first], recorded.models[second], found))
     pairs, level = [], 1.0 - spec.stopping.confidence
@@ -189,8 +196,8 @@ def _bayes(recorded: RecordedOutcomes, spec: SessionSpec) -> tuple[Floats, Float
     """Return Bayes@N μ and σ over all trials, in unit scores."""
     board, first = Board(spec), 0
     for task, cells in zip(spec.tasks, board.cells, strict=True):
-        tally = recorded.tally(len(task.weights))
-        cells.counts[: len(recorded.models)] = tally[:, first : first + len(task.questions)]
+        tally = task.shares[recorded.categories[:, first : first + len(task.questions)]].sum(axis=2)
+        cells.counts[: len(recorded.models)] = tally
         first += len(task.questions)
     mu, sigma = board.posterior()
     return mu[: len(recorded.models)], sigma[: len(recorded.models)]

@@ -142,8 +142,9 @@ def _fitted(task: TaskSpec, recorded: RecordedOutcomes, model: str, row: int, st
     """Return the evidence about a model's chances on the questions of `task`."""
     where = {name: column for column, name in enumerate(recorded.questions)}
     columns = [where.get((task.name, id_), -1) for id_ in task.questions]
-    size = len(task.weights)
-    tally = recorded.only([model]).tally(size)[0]
+    if task.numbers:
+        raise UsageError(f"the scores of task {task.name!r} are numbers: assume means instead of outcomes")
+    tally = task.shares[recorded.only([model]).categories[0]].sum(axis=1)
     counts = np.where(np.array(columns)[:, None] >= 0, tally[columns], 0)
     n = counts.sum(axis=1)
     if not n.any():

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
-from scorio.sequential.parts import RunSequence, unit_scores
+from scorio.sequential.parts import RunSequence
 from scorio.study import biased_coins
 
 ENDLESS = int(np.iinfo(np.int64).max)
@@ -178,7 +178,7 @@ class GivenChances:
         first, overall = 0, np.zeros(len(spec.models))
         for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
             part = self.chances[:, first : first + len(task.questions)]
-            expected = part if part.ndim == 2 else part @ unit_scores(task.weights)
+            expected = part if part.ndim == 2 else part @ task.unit_scores
             overall += weight * expected.mean(axis=1)
             first += len(task.questions)
         return to_score_units(spec, overall)
@@ -324,8 +324,8 @@ def _one_category(cumulative: Floats, seed: np.random.SeedSequence, model: int) 
 def _extremes(spec: SessionSpec) -> tuple[Ints, Ints]:
     """Return the worst and the best category of every question."""
     sizes = [len(task.questions) for task in spec.tasks]
-    worst = np.repeat([int(np.argmin(task.weights)) for task in spec.tasks], sizes)
-    best = np.repeat([int(np.argmax(task.weights)) for task in spec.tasks], sizes)
+    worst = np.repeat([int(task.unit_scores.argmin()) for task in spec.tasks], sizes)
+    best = np.repeat([int(task.unit_scores.argmax()) for task in spec.tasks], sizes)
     return worst, best
 
 

@@ -101,7 +101,7 @@ class RecordedOutcomes:
         names = list(dict.fromkeys(task for task, _ in self.questions))
         return {name: tuple(id_ for task, id_ in self.questions if task == name) for name in names}
 
-    def task_specs(self, weights: Sequence[float] = (0.0, 1.0)) -> tuple[TaskSpec, ...]:
+    def task_specs(self, weights: tuple[float, ...] = (0.0, 1.0)) -> tuple[TaskSpec, ...]:
         """Return the tasks as a session sees them, all with one rubric.
 
         Raises
@@ -110,12 +110,13 @@ class RecordedOutcomes:
             If a category has no weight.
         """
         highest = int(self.categories.max())
-        if highest >= len(weights):
+        tasks = tuple(TaskSpec(name, ids, weights) for name, ids in self.tasks.items())
+        if highest >= len(tasks[0].unit_scores):
             raise OutcomesError(
                 f"outcomes have category {highest}, but only {len(weights)} weights are given; "
                 "give every category a weight"
             )
-        return tuple(TaskSpec(name, ids, tuple(weights)) for name, ids in self.tasks.items())
+        return tasks
 
     def only(self, models: Sequence[str]) -> RecordedOutcomes:
         """Return the outcomes of some models, in the given order.
@@ -146,10 +147,6 @@ class RecordedOutcomes:
             return self
         questions = tuple(self.questions[column] for column in columns.tolist())
         return RecordedOutcomes(self.models, questions, self.categories[:, columns])
-
-    def tally(self, categories: int) -> Ints:
-        """Return how often each category came up, shape (L, Q, categories)."""
-        return np.stack([(self.categories == category).sum(axis=2) for category in range(categories)], axis=2)
 
     def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""
@@ -182,7 +179,7 @@ class RecordedAnswers:
         for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
             here = slice(first, first + len(task.questions))
             part = self.recorded.categories[:, here]
-            total = np.where(part == NO_TRIAL, 0.0, unit_scores(task.weights)[part]).sum(axis=2)
+            total = np.where(part == NO_TRIAL, 0.0, task.unit_scores[part]).sum(axis=2)
             overall += weight * (total / self.recorded.counts[:, here]).mean(axis=1)
             first = here.stop
         return to_score_units(spec, overall)

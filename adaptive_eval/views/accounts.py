@@ -27,7 +27,7 @@ class ModelAccount:
     """The outcome of one model's trials."""
 
     model: str  # its name
-    # stored answers by category, from category 0 on; those after the stop included
+    # stored answers by category, from category 0 on; those after the stop included; none of numbers
     categories: tuple[int, ...]
     truncated: int  # answers cut off at the token limit. They are scored like any other.
     missing: Mapping[str, int]  # trials without an answer, by reason
@@ -62,7 +62,8 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
     errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
     none = reader.no_answers()
     index = {name: i for i, name in enumerate(cells.models)}
-    categories = max((category for _, category in cells.categories), default=0) + 1
+    numbers = any(line.score is not None and line.mu is None for line in results.models)
+    categories = 0 if numbers else max((category for _, category in cells.categories), default=0) + 1
     accounts = []
     for line in results.models:
         p50, p95 = _quantiles(latencies.get(line.model))

@@ -112,7 +112,21 @@ def _outcome(record: TrialRecord) -> tuple[str, str]:
     right = record.score.signals.get("is_correct")
     if isinstance(right, bool):
         return ("good", "correct") if right else ("bad", "wrong")
-    return "plain", f"category {record.score.category}"
+    return "plain", _result(record.score)
+
+
+def _result(score: Score, name: str | None = None) -> str:
+    """Return category or score of an answer in words."""
+    if _is_number(score):
+        return f"score {score.signals['score']:g}"
+    named = f" ({inert(name)})" if name else ""
+    return "unscored" if score.category is None else f"category {score.category}{named}"
+
+
+def _is_number(score: Score) -> bool:
+    """Tell whether the score is a number, whose category is a step of its range."""
+    signals = score.signals
+    return score.category is not None and "score" in signals and "is_correct" not in signals
 
 
 INDENT = 13
@@ -153,7 +167,7 @@ def sample_data(
         "finish_reason": answer.finish_reason,
         "extracted": score.extracted,
         "missing": record.missing,
-        "category": score.category,
+        "category": None if _is_number(score) else score.category,
         "category_name": _name(score.category, categories),
         "reason": score.reason,
         "signals": dict(score.signals),
@@ -173,7 +187,7 @@ def sample_lines(
     if answer is None or score is None:
         yield from said("samples.missing", record)
         return
-    yield from said("samples.head", record, _name(score.category, categories))
+    yield from said("samples.head", record, _result(score, _name(score.category, categories)))
     for label, text in _parts(record, answer):
         shown = text if full else excerpt(text, _HEAD, _TAIL)
         for number, line in enumerate(shown.splitlines() or [""]):

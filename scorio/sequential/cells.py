@@ -10,6 +10,7 @@ trials are absorbed with a fixed number of array operations.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,7 @@ from scorio.sequential.moments import (
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
 
-__all__ = ["DROPPED", "KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
+__all__ = ["DROPPED", "KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "shares", "unit_scores"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -91,6 +92,38 @@ class PathBlock:
 
 _FIELDS = len(fields(PathBlock))
 
+_LEVELS = np.array([0.0, 0.5, 1.0])
+"""Scores whose counts stand for any answers with the same number, sum and sum of squares."""
+
+
+def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
+    """Return what one answer of each category adds to the counts of its cell.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (C + 1,)
+        Score of each category in [0, 1].
+    moments : bool
+        For scores that are numbers: an answer is shared among 0, 1/2 and 1 so that the number of answers, the
+        sum of their scores and that of the squares are right. A share may be negative. Shares are multiples
+        of 2**-30, so that sums of them are exact.
+
+    Returns
+    -------
+    ndarray, shape (C + 5, C + 1) or (C + 5, 3)
+        The last four rows, of the marks of trials without an answer, are 0.
+
+    Examples
+    --------
+    >>> shares(np.array([0.0, 0.25, 1.0]), moments=True)[1].tolist()
+    [0.375, 0.75, -0.125]
+    """
+    if not moments:
+        return np.vstack([np.eye(scores.size, dtype=np.int32), np.zeros((4, scores.size), dtype=np.int32)])
+    exact = np.stack([4.0 * scores * (1.0 - scores), scores * (2.0 * scores - 1.0)])
+    half, one = np.round(exact * 2**30) / 2**30
+    return np.vstack([np.stack([1.0 - half - one, half, one], axis=1), np.zeros((4, 3))])
+
 
 class Cells:
     """Cell moments of all models on one task.
@@ -109,11 +142,15 @@ class Cells:
         Models asked at temperature 0: what their repeats leave possible is their noise, at least.
     level : float
         Chance that such a limit is too low at some time, for each of them.
+    moments : bool
+        Whether scores are numbers, so that the counts are those of :func:`shares`.
 
     Attributes
     ----------
-    counts : ndarray of int32, shape (L, M, C + 1)
+    counts : ndarray, shape (L, M, C + 1) or (L, M, 3)
         Category counts of every cell.
+    levels : ndarray of float, shape (C + 1,) or (3,)
+        The scores that are counted.
     progress : ndarray of int64, shape (L,)
         Steps of the sequence absorbed per model.
     categories : ndarray of int8 or int16, shape (L, capacity)
@@ -143,9 +180,12 @@ class Cells:
         repeat_weight: float = 1.0,
         greedy: ArrayLike = (),
         level: float = 1.0,
+        moments: bool = False,
     ) -> None:
         self.sequence = sequence
         self.scores = scores
+        self.levels = _LEVELS if moments else scores
+        self.shares = shares(scores, moments=moments)
         self.models = models
         self.repeat_weight = repeat_weight
         self._x = np.append(scores, [0.0] * -DROPPED)  # what has no answer scores nothing
@@ -153,7 +193,7 @@ class Cells:
         self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
         self._zero_one = scores.tolist() == [0.0, 1.0]
-        self.counts = np.zeros((models, sequence.questions, scores.size), dtype=np.int32)
+        self.counts = np.zeros((models, sequence.questions, self.levels.size), dtype=self.shares.dtype)
         self.progress = np.zeros(models, dtype=np.int64)
         small = scores.size <= np.iinfo(np.int8).max
         self.categories = np.full((models, 64), MISSING, dtype=np.int8 if small else np.int16)
@@ -168,12 +208,12 @@ class Cells:
         self._flips = Flips(models, sequence.questions, greedy, level)
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
-        self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
+        self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models, self.levels)
 
     @property
     def category_moments(self) -> tuple[float, float]:
         """Mean score and mean squared score of a uniformly drawn category."""
-        return float(self.scores.mean()), float((self.scores**2).mean())
+        return float(self.levels.mean()), float((self.levels**2).mean())
 
     @property
     def asked(self) -> NDArray[np.int64]:
@@ -262,8 +302,8 @@ class Cells:
         sums = self.rounds.absorb(models, start, categories)
         questions = self.sequence.of(models, start, stop)
         row, column = np.nonzero(categories >= 0)
-        at = (models[row], questions[row, column], categories[row, column])
-        np.add.at(self.counts, at, 1)
+        at = (models[row], questions[row, column])
+        np.add.at(self.counts, at, self.shares[categories[row, column]])
         row, column = np.nonzero(categories == MISSING)
         np.add.at(self._lost, (models[row], questions[row, column]), 1)
         seen = np.maximum(sums[4], 1.0)
@@ -283,7 +323,7 @@ class Cells:
         questions = self.sequence.question(start, stop)
         rows = models[:, None]
         counts = self.counts[rows, questions]
-        n0 = counts.sum(axis=2, dtype=np.int64)
+        n0 = counts.sum(axis=2).astype(np.int64)
         present = categories >= 0
         repeated = self._repeated[rows] + (present & (n0 == 1)).cumsum(axis=1)
         length, refit = self._until_refit(models, start, repeated)
@@ -299,7 +339,7 @@ class Cells:
             sx[0], sx[1] = counts[:, :, 1], counts[:, :, 1] + (categories == 1)
         else:
             sx, sxx = np.empty(n.shape), np.empty(n.shape)
-            sx[0], sxx[0] = counts @ self.scores, counts @ self.scores**2
+            sx[0], sxx[0] = counts @ self.levels, counts @ self.levels**2
             sx[1], sxx[1] = sx[0] + self._x[categories], sxx[0] + self._x2[categories]
         many = np.maximum(n, 1)
         y, v = sx / many, self._prior.of(rows).variance(n, sx, sxx)
@@ -320,10 +360,7 @@ class Cells:
             deltas[7:, :, 1:] = self._lost_shares(rows, questions, categories == MISSING, n, y)
         path = deltas.cumsum(axis=2)[:, :, 1:]
         self._sums[:, models] = path[:, :, -1]
-        if answered:
-            self.counts[rows, questions, categories] += 1
-        else:
-            self.counts[rows, questions] += categories[:, :, None] == np.arange(self.scores.size)
+        self.counts[rows, questions] = counts + self.shares[categories]
         if refit.size:
             self._refit(refit, self._seen_questions(start + length))
             path[:, :, -1] = self._sums[:, models]
@@ -384,7 +421,7 @@ class Cells:
 
     def _avg_variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
         """Variance of avg@N of each cell; 0 where n = 0."""
-        return avg_variance(n, sx, sxx, self.scores.size, self._p1, self._p2)
+        return avg_variance(n, sx, sxx, self.levels.size, self._p1, self._p2)
 
     def _refit(self, models: Ints, questions: Ints | slice) -> None:
         """Fit the priors of models again and recompute their sums, which also clears rounding.
@@ -393,11 +430,11 @@ class Cells:
         model's sums which others are fitted with it.
         """
         counts = self.counts[models][:, questions]
-        n = counts.sum(axis=2, dtype=np.int64)
+        n = counts.sum(axis=2).astype(np.int64)
         answered = n.any(axis=1)
         if not answered.all():
             models, counts, n = models[answered], counts[answered], n[answered]
-        sx, sxx, many = counts @ self.scores, counts @ self.scores**2, np.maximum(n, 1)
+        sx, sxx, many = counts @ self.levels, counts @ self.levels**2, np.maximum(n, 1)
         prior = fit_prior(n, sx, sxx, self._p1, self._p2)
         self._prior.put(models, prior)
         v = prior.of(np.arange(models.size)[:, None]).variance(n, sx, sxx)
@@ -416,7 +453,7 @@ class Cells:
         ----------
         model : int
             The model; it must not have absorbed any trial.
-        counts : ndarray of int, shape (M, C + 1)
+        counts : ndarray, shape (M, C + 1) or (M, 3)
             Its category counts of every question; a question without trials was not asked.
         """
         self.counts[model] = counts
@@ -426,7 +463,7 @@ class Cells:
         """Return mean score ȳ, v/n and u of each question for one model, each 0 where it has no trial."""
         counts = self.counts[model]
         n = counts.sum(axis=1)
-        sx, sxx = counts @ self.scores, counts @ self.scores**2
+        sx, sxx = counts @ self.levels, counts @ self.levels**2
         v = self._prior.of(np.array([model])).variance(n, sx, sxx)
         asked, many = n > 0, np.maximum(n, 1)
         return sx / many, np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx)
@@ -434,7 +471,7 @@ class Cells:
     def mean_noise(self) -> Floats:
         """Return each model's one-trial variance, the mean over the questions asked; 0 without noise."""
         n = self.counts.sum(axis=2)
-        sums = self.counts @ self.scores, self.counts @ self.scores**2
+        sums = self.counts @ self.levels, self.counts @ self.levels**2
         v = np.where(n > 0, self._prior.columns().variance(n, *sums), 0.0)
         return np.where(self.exact, 0.0, v.sum(axis=1) / np.maximum((n > 0).sum(axis=1), 1))
 
@@ -448,7 +485,7 @@ class Cells:
         share = np.ones(self.models)
         if asked.any():
             n, counts = n[asked], counts[asked]
-            sums = counts @ self.scores, counts @ self.scores**2
+            sums = counts @ self.levels, counts @ self.levels**2
             share[asked] = round_share(fit_prior(n, *sums, self._p1, self._p2))
         root = np.sqrt(self.cost(np.arange(self.models)))
         return np.asarray(share * root.mean(axis=1) * (1.0 / root).mean(axis=1))

@@ -116,6 +116,6 @@ def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> Spread | None:
     if clusters is None:
         return None
     number = cells.counts.sum(axis=2)
-    means = cells.counts @ cells.scores / np.maximum(number, 1)
+    means = cells.counts @ cells.levels / np.maximum(number, 1)
     sums = ClusterSums(np.asarray(clusters), number.shape[1], len(number), centred=True)
     return sums.of(means, number > 0)

@@ -202,7 +202,7 @@ def covariance_of(cells: Cells, noise: Floats) -> Floats:
     """Return the covariance of the models' chances over the questions that each two have answered."""
     n = cells.counts.sum(axis=2)
     seen, many = (n > 0).astype(np.float64), np.maximum(n, 1)
-    means = cells.counts @ cells.scores / many
+    means = cells.counts @ cells.levels / many
     asked = np.maximum(seen.sum(axis=1), 1.0)
     centred = seen * (means - (means.sum(axis=1) / asked)[:, None])
     covariance = centred @ centred.T / np.maximum(seen @ seen.T - 1.0, 1.0)

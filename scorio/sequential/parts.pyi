@@ -4,6 +4,7 @@ from scorio.sequential.boards import Board as Board
 from scorio.sequential.boards import Call as Call
 from scorio.sequential.boards import Known as Known
 from scorio.sequential.cells import Cells as Cells
+from scorio.sequential.cells import shares as shares
 from scorio.sequential.clusters import cluster_spread as cluster_spread
 from scorio.sequential.contrasts import SINGLE as SINGLE
 from scorio.sequential.contrasts import TRUST as TRUST

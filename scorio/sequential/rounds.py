@@ -192,6 +192,8 @@ class Rounds:
         Score of each category in [0, 1].
     models : int
         Number of models L.
+    levels : ndarray of float
+        The scores that are counted, see :class:`~scorio.sequential.cells.Cells`.
 
     Attributes
     ----------
@@ -199,14 +201,14 @@ class Rounds:
         Step at which the first round begins.
     """
 
-    def __init__(self, sequence: TrialSequence, scores: Floats, models: int) -> None:
+    def __init__(self, sequence: TrialSequence, scores: Floats, models: int, levels: Floats) -> None:
         assert sequence.shared is not None
-        self.sequence, self.scores, self.models = sequence, scores, models
+        self.sequence, self.levels, self.models = sequence, levels, models
         self.first = sequence.shared
         self._x = np.append(scores, [0.0] * 4)  # what has no answer scores nothing
         self._x2 = self._x**2
         self._binary = bool(np.array_equal(self._x, self._x2))
-        self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
+        self._p1, self._p2 = float(levels.mean()), float((levels**2).mean())
         size = sequence.questions
         self.begins = [self.first]
         self._due = [self.first - int(AHEAD * (self.first - size))]
@@ -262,7 +264,7 @@ class Rounds:
             self._begin(models, self.begins.index(step), counts, lost)
 
     def _moments(self, counts: Ints) -> tuple[Floats, Floats, Floats]:
-        return counts.sum(axis=2).astype(np.float64), counts @ self.scores, counts @ self.scores**2
+        return counts.sum(axis=2).astype(np.float64), counts @ self.levels, counts @ self.levels**2
 
     def _lay_out(self, models: Ints, number: int, counts: Ints, cost: Floats) -> None:
         self._extend_to(self.begins[number])
@@ -419,7 +421,7 @@ class Rounds:
         trials = of_kept(1.0 / share)
         scored = trials * estimate
         squared = scored if self._binary else trials * of_kept(sxx / np.maximum(n, 1.0))
-        uniform = avg_variance(trials, scored, squared, self.scores.size, self._p1, self._p2)
+        uniform = avg_variance(trials, scored, squared, self.levels.size, self._p1, self._p2)
         path = np.zeros((9, *r.shape[:2]))
         path[0], path[1] = of_kept(v * share).sum(axis=2) / total, uniform.sum(axis=2) / total
         path[2] = of_kept(n * v).sum(axis=2)

@@ -67,6 +67,17 @@ def test_the_judge_sees_question_reference_and_answer_and_decides(judge):
     assert (found.signals["judge_prompt_tokens"], found.signals["judge_completion_tokens"]) == (100, 10)
 
 
+def test_with_a_range_the_judge_gives_a_number_of_it_and_votes_are_averaged(judge):
+    replies = iter([verdict(12), verdict(7), verdict(8), verdict(True), verdict(6)])
+    server = judge(lambda body: next(replies))
+    found = scored(server, votes=3, range=(1.0, 10.0))
+    assert found.signals["score"] == 7.0  # 12 and true are nonsense: asked again
+    assert found.signals["judge_requests"] == 5
+    form = server.asked[0]["response_format"]["json_schema"]["schema"]["properties"]["verdict"]
+    assert form == {"type": "number", "minimum": 1.0, "maximum": 10.0}
+    assert "from 1 (worst) to 10 (best)" in server.asked[0]["messages"][0]["content"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [({}, ("correct", "wrong", "correct")), ({"compare": "pairwise"}, ("first", "second", "tie", "first"))],

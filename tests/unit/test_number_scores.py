@@ -1,0 +1,188 @@
+"""Scores that are numbers: counted as they are, within a range, from a scorer or a file to the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from adaptive_eval.cli.main import cli
+from adaptive_eval.options.scorers import CallableScorerConfig
+from adaptive_eval.scoring.rubric import Rubric, SignalMissing
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import STEPS, ScoreRange
+from scorio.sequential.cells import MISSING, Cells
+from scorio.sequential.trial_sequence import TrialSequence
+
+STARS = (1.0, 10.0)
+GOOD, POOR = (2 * 7.5 + 7) / 3, (2 * 7 + 6.9) / 3  # every third question is worth the less
+
+
+def run(*arguments):
+    found = CliRunner().invoke(cli, [str(one) for one in arguments], catch_exceptions=True)
+    assert found.exit_code == 0, (found.output, found.exception)
+    return found.output
+
+
+@pytest.mark.parametrize("shared", [None, 69], ids=["passes", "rounds"])
+def test_they_are_counted_bit_for_bit_as_categories_of_the_same_scores_are(shared):
+    rng, each = np.random.default_rng(2), 200
+    drawn = rng.integers(0, 3, (4, each))
+    drawn[rng.random(drawn.shape) < 0.1] = MISSING
+    graded = Cells(sequence_of(shared), np.array([0.0, 0.5, 1.0]), 4)
+    numbers = Cells(sequence_of(shared), np.arange(STEPS + 1) / STEPS, 4, moments=True)
+    graded.absorb(np.arange(4), drawn)
+    numbers.absorb(np.arange(4), np.where(drawn < 0, drawn, drawn * STEPS // 2))
+    for name in ("total", "square", "w", "u", "g", "r", "lost_score"):
+        one, other = (getattr(cells.latest(), name) for cells in (graded, numbers))
+        assert np.array_equal(one, other), name
+
+
+def sequence_of(shared):
+    if shared is None:
+        return TrialSequence(range(23))
+    from scorio.sequential.parts import RunSequence
+
+    return RunSequence([23], 0, 1, (True,)).sequences[0]
+
+
+def test_sums_of_any_scores_and_of_their_squares_are_kept():
+    steps = np.random.default_rng(0).integers(0, STEPS + 1, 300)
+    cells = Cells(TrialSequence(range(3)), np.arange(STEPS + 1) / STEPS, 1, moments=True)
+    cells.absorb(np.array([0]), steps[None])
+    score = steps / STEPS
+    sums = [cells.counts.sum(), (cells.counts @ cells.levels).sum(), (cells.counts @ cells.levels**2).sum()]
+    assert sums[0] == 300
+    assert sums[1:] == pytest.approx([score.sum(), (score**2).sum()], abs=1e-6)
+
+
+CODE = """
+WORTH = {"good": ("7.5", "7"), "poor": ("7", "6.9"), "over": ("7", "11"), "new": ("9", "9")}
+
+def stars(answer, question):
+    return float(answer)
+
+def _model(name):
+    return lambda prompt: WORTH[name][int(prompt.rstrip("?")) % 3 == 0]
+
+good, poor, over, new = map(_model, WORTH)
+"""
+
+
+def config(folder, name, models, **parts):
+    """Write a config of models whose answers are numbers of stars, and run it."""
+    data = {
+        "name": name,
+        "models": [
+            {"name": one, "endpoints": [f"python:answers.py:{one}"], "deterministic": True} for one in models
+        ],
+        "tasks": [
+            {
+                "name": "stars",
+                "dataset": "rows.jsonl",
+                "scorer": {"kind": "python", "function": "answers:stars", "range": [1, 10]},
+            }
+        ],
+        "budget": {"trials": 300},
+        **parts,
+    }
+    (folder / f"{name}.yaml").write_text(json.dumps(data), encoding="utf-8")
+    CliRunner().invoke(cli, ["run", str(folder / f"{name}.yaml"), "--out", str(folder / name)])
+    report = json.loads((folder / name / "report.json").read_text(encoding="utf-8"))
+    return folder / name, report
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of two models whose answers are worth 7 to 7.5 stars, and of one that is worth 11 at times."""
+    folder = tmp_path_factory.mktemp("stars")
+    (folder / "answers.py").write_text(CODE, encoding="utf-8")
+    rows = [{"id": f"q{n}", "input": f"{n}?", "target": "-"} for n in range(30)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return config(folder, "run", ("good", "poor", "over"), stopping={"equivalence": 0.1})
+
+
+def test_a_run_ranks_them_in_their_unit_and_says_no_bayes_at_n(finished):
+    directory, report = finished
+    lines = {line["model"]: line for line in report["models"]}
+    assert lines["good"]["score"] == pytest.approx(GOOD, abs=1e-4)
+    assert lines["poor"]["score"] == pytest.approx(POOR, abs=1e-4)
+    assert all(line["bayes_mu"] is None and line["categories"] == [] for line in lines.values())
+    assert "good" in report["verdict"]
+    with RunReader(directory) as reader:
+        kept = {record.score.signals["score"] for record in reader.trials(model="good", missing=False)}
+    assert kept == {7.0, 7.5}
+
+
+def test_a_score_outside_the_range_is_a_failure_of_the_scorer(finished):
+    directory, _ = finished
+    with RunReader(directory) as reader:
+        over = list(reader.trials(model="over"))
+    scored = {record.score.signals["score"] for record in over if record.missing is None}
+    assert scored == {7.0}  # never clipped
+    assert any("11 is not a score from 1 to 10" in (record.missing or "") for record in over)
+
+
+def test_export_samples_and_analyze_show_the_numbers(finished, tmp_path):
+    directory, _ = finished
+    run("export", directory, "--out", tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] == "good" and not row["missing"]]
+    assert {float(row["score"]) for row in rows} == {7.0, 7.5}
+    assert {row["category"] + row["weights"] for row in rows} == {""}
+    assert "score 7" in run("samples", directory, "--model", "poor", "--limit", 50)
+    again = run("analyze", tmp_path / "t.csv", "--range", "1,10", "--write", tmp_path / "again")
+    assert "from 1 log" in again
+    for source in ((tmp_path / "again",), (tmp_path / "t.csv", "--range", "1,10")):
+        told = json.loads(run("analyze", *source, "--only", "good,poor", "--replicates", 2, "--json"))
+        best = told["models"][0]
+        assert (best["model"], best["mu"]) == ("good", None)
+        assert best["score"] == pytest.approx(GOOD, abs=1e-4)
+
+
+def test_a_stored_run_of_numbers_is_a_reference(finished):
+    directory, _ = finished
+    folder = directory.parent
+    stored = [{"run": str(directory), "models": ["good"]}]
+    _, report = config(
+        folder, "later", ("new",), references=stored, goal={"kind": "baseline", "model": "good"}
+    )
+    (pair,) = report["pairs"]
+    assert (pair["first"], pair["second"]) == ("good", "new")
+    assert pair["difference"] == pytest.approx(GOOD - 9, abs=1e-4)
+
+
+def test_the_published_score_of_alpaca_eval_comes_out_of_a_file_of_its_form(tmp_path):
+    rng = np.random.default_rng(4)
+    shares = {"null": rng.beta(3, 1, 60), "other": rng.beta(1, 3, 60)}
+    for name, values in shares.items():
+        place = tmp_path / "results" / name / "weighted" / "annotations.json"
+        place.parent.mkdir(parents=True)
+        rows = [
+            {"instruction": f"i{n}", "output_2": "…", "generator_2": "x", "preference": 1 + value}
+            for n, value in enumerate(values)
+        ]
+        place.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    arguments = ("analyze", tmp_path, "--range", "0,1", "--fixed", "--replicates", 2, "--json")
+    told = json.loads(run(*arguments))
+    for line in told["models"]:
+        assert line["score"] == pytest.approx(shares[line["model"]].mean(), abs=1 / STEPS)
+    (pair,) = told["fixed"]
+    assert pair["winner"] == "null"
+    assert pair["difference"] == pytest.approx((shares["null"] - shares["other"]).mean(), abs=1e-4)
+
+
+def test_a_rubric_takes_the_number_a_truncated_answer_gets_the_lowest_and_none_has_no_score():
+    rubric = Rubric(range=ScoreRange(STARS))
+    assert rubric.assign([{"score": 5.5}, {"score": 10, "truncated": True}]) == [STEPS // 2, 0]
+    for signals in ({}, {"score": 10.5}, {"score": "7"}):
+        with pytest.raises(SignalMissing):
+            rubric.category(signals)
+
+
+def test_a_range_of_numbers_is_not_the_weights_of_two_categories():
+    assert ScoreRange((0.0, 1.0)) != (0.0, 1.0)
+    assert CallableScorerConfig(function="m:f", range=(0.0, 1.0)).range == (0.0, 1.0)
