@@ -5,56 +5,17 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
+
+from json_server import Replies, serving
 
 Answer = Callable[[str, str, int], dict[str, Any]]
 """From the model, the prompt and the number of the model's request to changes of the answer's body: fields of
 the choice (``message``, ``finish_reason``) and ``usage``; or the ``status`` of a failure."""
-
-
-class Replies(BaseHTTPRequestHandler):
-    """Reads and writes JSON, and keeps connections."""
-
-    protocol_version = "HTTP/1.1"
-
-    def asked(self) -> Any:
-        """Return the body of the request."""
-        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-
-    def reply(self, data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        """Write an answer: JSON, or a text as it is."""
-        raw = (data if isinstance(data, str) else json.dumps(data)).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 512
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve in a thread, and yield the address."""
-    with _Server(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
 
 
 @contextmanager

@@ -24,8 +24,9 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
-from answering_server import Replies, hub, serving
+from answering_server import hub
 from command_line import PATIENCE, ROOT, environment, in_process, trials, write_config
+from json_server import Replies, serving
 from pages import Snippet, blocks
 from ruamel.yaml import YAML
 from test_packages_of_rules import ENTRY_POINTS, EXAMPLE

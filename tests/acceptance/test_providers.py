@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from answering_server import Replies, serving, two_models
+from answering_server import two_models
 from command_line import ROOT, in_process, trials, write_config
+from json_server import Replies, serving
 from ruamel.yaml import YAML
 
 from adaptive_eval.config.load_config import config_from_data

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import Replies, serving, two_models
+from answering_server import two_models
 from command_line import ROOT, in_process, trials, write_config
+from json_server import Replies, serving
 from openai.types.responses import Response
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from ruamel.yaml import YAML

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+from json_server import Replies, serving
 
 __all__ = ["Scripted", "answer_is_right", "labelled", "scripted_chat"]
 
@@ -29,13 +28,13 @@ class Scripted:
         self.headers: list[Mapping[str, str]] = []
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Replies):
             def do_GET(self) -> None:
                 models = [{"id": "wise", "object": "model", "created": 1, "owned_by": "test"}]
-                self.reply(200, {"object": "list", "data": models})
+                self.reply({"object": "list", "data": models})
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.asked()
                 server.asked.append(body)
                 server.keys.append(self.headers["Authorization"])
                 server.headers.append(dict(self.headers))
@@ -44,29 +43,17 @@ class Scripted:
                     self.close_connection = True
                     return
                 if isinstance(said, int):
-                    self.reply(said, {"error": {"message": server.refusal}})
+                    self.reply({"error": {"message": server.refusal}}, said)
                     return
                 found = completion(body, *(said if isinstance(said, tuple) else (said, None)))
                 if server.usage is not None:
                     found["usage"] = server.usage
                 if not server.reports_usage:
                     del found["usage"]
-                self.reply(200, found)
+                self.reply(found)
 
-            def reply(self, status: int, data: Any) -> None:
-                raw = json.dumps(data).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self.handler = Handler
+        self.url = ""
 
     def content(self, number: int) -> str:
         """Return the last message of a request."""
@@ -106,13 +93,11 @@ def answer_is_right(body: Mapping[str, Any]) -> bool:
 @contextmanager
 def scripted_chat() -> Iterator[Callable[[Callable[[dict[str, Any]], Any]], Scripted]]:
     """Give a function that starts servers; they end with the block."""
-    made: list[Scripted] = []
+    with ExitStack() as stack:
 
-    def make(say: Callable[[dict[str, Any]], Any]) -> Scripted:
-        made.append(Scripted(say))
-        return made[-1]
+        def make(say: Callable[[dict[str, Any]], Any]) -> Scripted:
+            made = Scripted(say)
+            made.url = f"{stack.enter_context(serving(made.handler))}/v1"
+            return made
 
-    yield make
-    for one in made:
-        one.server.shutdown()
-        one.server.server_close()
+        yield make

@@ -13,13 +13,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
+from json_server import Replies, serving
 from mimic_runs import command, run_config, write_config
 from ruamel.yaml import YAML
 
@@ -33,19 +32,19 @@ MODELS = ("claude", "bedrock", "gemini")
 PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
 
 
-class Provider(BaseHTTPRequestHandler):
+class Provider(Replies):
     """Answers as the providers document their APIs; every fourth request is one too many.
 
     https://docs.anthropic.com/en/api/messages, https://docs.aws.amazon.com/bedrock (Converse) and
     https://ai.google.dev/api/generate-content.
     """
 
-    asked: list[tuple[str, dict[str, Any]]] = []  # noqa: RUF012
+    requests: list[tuple[str, dict[str, Any]]] = []  # noqa: RUF012
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Provider.asked.append((self.path, body))
-        number = len(Provider.asked)
+        body = self.asked()
+        Provider.requests.append((self.path, body))
+        number = len(Provider.requests)
         said = f"No. {number}: 4"
         if number % 4 == 0:
             words = f"Too many requests for {SECRET}"
@@ -72,33 +71,19 @@ class Provider(BaseHTTPRequestHandler):
             message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": content}
             self.reply({**message, "model": body["model"], **ended})
 
-    def reply(self, data: Any, status: int = 200) -> None:
-        raw = json.dumps(data).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(raw))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def arguments(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, str]]]:
     """Start the server, and return what LiteLLM has to know of it for each model."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, SECRET)
-    Provider.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
-        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        at = f"http://127.0.0.1:{server.server_port}"
+    Provider.requests.clear()
+    with serving(Provider) as at:
         yield {
             "claude": {"api_base": at},
             "bedrock": {"aws_region_name": "us-east-1", "aws_bedrock_runtime_endpoint": at},
             "gemini": {"api_base": at},
         }
-        server.shutdown()
 
 
 def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str, str]]) -> None:
@@ -109,7 +94,7 @@ def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str
     for model in models:
         model["extra_body"] = {**model.get("extra_body", {}), **arguments[model["name"]]}
     check_run(tmp_path, models)
-    seeded = {"seed" in body["generationConfig"] for path, body in Provider.asked if "gemini" in path}
+    seeded = {"seed" in body["generationConfig"] for path, body in Provider.requests if "gemini" in path}
     assert seeded == {True}  # the other two take none
 
 

@@ -6,10 +6,10 @@ import json
 import sys
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import standings_examples as examples
+from json_server import Replies, serving
 
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.run_config import NotifyConfig
@@ -33,26 +33,13 @@ def receiver(status=200):
     """Serve a webhook; yield its URL and the list of what it got."""
     got = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Replies):
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            got.append((self.path, self.headers["Content-Type"], json.loads(body)))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            got.append((self.path, self.headers["Content-Type"], self.asked()))
+            self.reply("", status)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/{SECRET}", got
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as address:
+        yield f"{address}/{SECRET}", got
 
 
 def test_a_webhook_gets_the_notice_as_json():
