@@ -113,6 +113,14 @@ class Usage:
         """Prompt plus completion tokens."""
         return self.prompt_tokens + self.completion_tokens
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return the tokens of both."""
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
@@ -200,7 +208,9 @@ def shown_message(message: Mapping[str, Any]) -> str:
     'now({})'
     """
     content = message.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}] if content is not None else []
+    if content is None:
+        content = []
+    parts = content if isinstance(content, list) else [{"text": content}]
     shown = [_shown_part(part) for part in parts]
     if message.get("type") == "function_call_output":  # of the Responses API
         shown.append(str(message.get("output", "")))

@@ -191,7 +191,7 @@ def _endpoint(
 def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | None = None) -> OpenAIEndpoint:
     """Return the client for `model` at a base URL."""
     headers = {name: header.read(name) for name, header in model.headers.items()}
-    batch = None
+    samples, batch = model.samples_per_request, None
     if model.batch is not None:
         batch = BatchOptions(f"{run} {model.name}", model.batch.gather, model.batch.poll, notes)
     return _APIS[model.api](
@@ -204,9 +204,9 @@ def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | N
         api_key_env=model.api_key_env,
         connect_timeout=min(CONNECT_SECONDS, model.timeout.total),
         total_timeout=model.timeout.total,
-        idle_timeout=model.timeout.idle if model.stream else None,
+        idle_timeout=model.idle_timeout,
         concurrency=_most_in_flight(model),
-        most_answers=MOST_SAMPLES if model.samples_per_request == "auto" else model.samples_per_request,
+        most_answers=MOST_SAMPLES if samples == "auto" else samples,
         batch=batch,
     )
 

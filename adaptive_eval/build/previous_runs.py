@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import glob
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,15 +195,13 @@ def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) ->
             "prior is found by the model's name"
         )
 
-    def counted(depth: int | None) -> dict[str, Counts]:
-        return {
-            name: {
-                one.task.name: counts
-                for one in wanted
-                if (counts := trials.counts(name, one, depth)) is not None
-            }
-            for name in names
-        }
+    def counted(depth: int | None) -> Mapping[str, Counts]:
+        found: dict[str, dict[str, Any]] = {name: {} for name in names}
+        for name, one in product(names, wanted):
+            counts = trials.counts(name, one, depth)
+            if counts is not None:
+                found[name][one.task.name] = counts
+        return found
 
     first = counted(section.depth)
     left_out = [model.name for model in config.models if model.name not in names]

@@ -250,8 +250,9 @@ def _from_counts(path: Path) -> RecordedOutcomes | None:
     rng = np.random.default_rng(0)
     for cell in np.ndindex(trials.shape):
         outcomes[cell][: trials[cell]] = rng.permutation(np.repeat(np.arange(counts.shape[2]), counts[cell]))
-    models, questions = (
-        [str(name) for name in arrays.get(key, [f"{letter}{number + 1}" for number in range(size)])]
-        for key, letter, size in (("models", "model", trials.shape[0]), ("questions", "q", trials.shape[1]))
-    )
-    return RecordedOutcomes(tuple(models), tuple((DEFAULT_TASK, name) for name in questions), outcomes)
+    named = []
+    for key, letter, size in (("models", "model", trials.shape[0]), ("questions", "q", trials.shape[1])):
+        numbered = [f"{letter}{number + 1}" for number in range(size)]
+        named.append(tuple(map(str, arrays.get(key, numbered))))
+    models, questions = named
+    return RecordedOutcomes(models, tuple((DEFAULT_TASK, name) for name in questions), outcomes)

@@ -84,7 +84,8 @@ def _own_task(model: ModelConfig, task: Task) -> Task:
     if model.prompt is not None:
         template = PromptTemplate.parse(model.prompt)
         fields = [question.fields for question in task.questions]
-        lacking = [name for name in template.fields if not all(name in known for known in fields)]
+        common = set(template.fields).intersection(*fields)
+        lacking = [name for name in template.fields if name not in common]
         whole = any(GIVEN in known for known in fields) or not isinstance(task.template, PromptTemplate)
         if whole or lacking:
             why = "brings whole conversations" if whole else f"has no field {lacking[0]} in its own prompt"
@@ -141,10 +142,9 @@ def require_accepted(
     models: Iterable[ModelConfig], tasks: Sequence[Task], functions: Mapping[str, Answerer]
 ) -> None:
     """Raise UsageError where a model does not accept the content of a task."""
-    held: dict[str, set[str]] = {
-        task.name: {kind for question in task.questions for kind in kinds_in(task.render(question))}
-        for task in tasks
-    }
+    held: dict[str, set[str]] = {}
+    for one in tasks:
+        held[one.name] = set[str]().union(*(kinds_in(one.render(question)) for question in one.questions))
     wrong = []
     for model in models:
         takes = model.accepts or _TAKEN.get(model.api)

@@ -27,12 +27,10 @@ def session_spec(
     own: Mapping[str, Sequence[Task]] = MappingProxyType({}),
 ) -> SessionSpec:
     """Return the session's view of a config; `samples_per_prompt` is its samples per prompt."""
+    variants = list(zip(tasks, *own.values(), strict=True))
     return SessionSpec(
-        models=tuple(_model_spec(model) for model in config.models),
-        tasks=tuple(
-            _task_spec(config, task, [task, *others])
-            for task, *others in zip(tasks, *own.values(), strict=True)
-        ),
+        models=tuple(map(_model_spec, config.models)),
+        tasks=tuple(_task_spec(config, of_task) for of_task in variants),
         goal=config.goal,
         stopping=_capped(config.stopping, config.goal),
         allocation=config.allocation,
@@ -45,7 +43,8 @@ def session_spec(
     )
 
 
-def _task_spec(config: RunConfig, task: Task, variants: Sequence[Task]) -> TaskSpec:
+def _task_spec(config: RunConfig, variants: Sequence[Task]) -> TaskSpec:
+    task = variants[0]
     section = config.task(task.name)
     return TaskSpec(
         task.name,
@@ -87,10 +86,11 @@ def _prompt_bounds(config: TaskConfig, variants: Sequence[Task]) -> tuple[int, .
     if config.solver is not None:
         return (config.solver.prompt_tokens,) * len(variants[0].questions)
     calls = _calls(config)
-    by_variant = [
-        [calls * prompt_bound(task.render(question)) for question in task.questions] for task in variants
-    ]
-    return tuple(map(max, zip(*by_variant, strict=True)))
+    bounds = [0] * len(variants[0].questions)
+    for task in variants:
+        asked = map(task.render, task.questions)
+        bounds = [max(bound, calls * prompt_bound(one)) for bound, one in zip(bounds, asked, strict=True)]
+    return tuple(bounds)
 
 
 def _calls(config: TaskConfig) -> int:
@@ -102,11 +102,11 @@ def _calls(config: TaskConfig) -> int:
 
 def deadlines_of(config: RunConfig) -> Deadlines:
     """Return the limits of running time."""
-    tasks, models = (
-        {one.name: one.budget.wall_clock for one in section if one.budget.wall_clock is not None}
-        for section in (config.tasks, config.models)
-    )
-    return Deadlines(config.budget.wall_clock, tasks, models)
+
+    def own(section: Sequence[TaskConfig | ModelConfig]) -> dict[str, float]:
+        return {one.name: one.budget.wall_clock for one in section if one.budget.wall_clock is not None}
+
+    return Deadlines(config.budget.wall_clock, own(config.tasks), own(config.models))
 
 
 def _clusters(config: RunConfig, task: Task) -> tuple[str, ...] | None:

@@ -86,11 +86,13 @@ def setup_of(built: Built) -> Setup:
 
     section, judged = built.config.executor, model_graded(built.scorers)
     tasks = tuple(task for task in built.tasks if task.name not in judged)
+    scorers = {task.name: built.scorers[task.name] for task in tasks}
+    rubrics = {task.name: built.rubrics[task.name] for task in tasks}
     return Setup(
         built.config.models,
         tasks,
-        {task.name: built.scorers[task.name] for task in tasks},
-        {task.name: built.rubrics[task.name] for task in tasks},
+        scorers,
+        rubrics,
         built.config.on.missing,
         endpoint_at,
         Grading,

@@ -167,6 +167,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
         click.echo("There is one model: nothing is compared.")
         return
     total = int(replay.trials.sum())
+    shares = [per_cent(shuffled.share(kind)) for kind in ("decided", "tie", "open")]
     print_table(
         ("<the sequential run", "<in recorded order", "<shuffled"),
         [
@@ -179,8 +180,8 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
             ),
             (
                 "pairs with a winner, tied, undecided",
-                ", ".join(f"{count}" for count in _verdicts(analysis)),
-                ", ".join(per_cent(shuffled.share(kind)) for kind in ("decided", "tie", "open")),
+                ", ".join(map(str, _verdicts(analysis))),
+                ", ".join(shares),
             ),
             ("any winner against the all-trial means", "", str(shuffled.family_wise)),
         ],

@@ -81,9 +81,12 @@ def _spec_from_options(options: Mapping[str, Any]) -> MimicSpec:
     latency, key = options["latency"], options["api_key_env"]
     if not 0 <= latency < math.inf:
         raise UsageError(f"--latency {latency} is not a number of seconds from 0")
-    means = [named_mean("--model", text) for text in options["models"] or _DEFAULT_MODELS]
+    models = []
+    for text in options["models"] or _DEFAULT_MODELS:
+        name, mean = named_mean("--model", text)
+        models.append({"name": name, "mean": mean, "latency": {"median": latency}})
     data = {
-        "models": [{"name": name, "mean": mean, "latency": {"median": latency}} for name, mean in means],
+        "models": models,
         "seed": options["seed"],
         "datasets": [{"path": path} for path in options["datasets"]],
         "api_key": None if key is None else _variable(key),

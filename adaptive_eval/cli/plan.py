@@ -178,8 +178,8 @@ def command(**options: Any) -> None:
     answers = assumed_answers(spec, assumed.means, assumed.recorded, seed=options["seed"], **shape)
     origin, unit = spec.scale
     kind = sole_kind(spec)
-    level = (float((answers.truth(spec).mean() - origin) / unit),) * len(spec.models)
-    equal = means_for(spec, 0.0) if kind == "threshold" else None if kind == "width" else level
+    level = float((answers.truth(spec).mean() - origin) / unit)
+    equal = means_for(spec, 0.0) if kind == "threshold" else (level,) * len(spec.models)
     margins = _margins(spec, options["margins"])
     with workers_of(options) as workers, progress_bar() as report:
         planned = plan(
@@ -190,7 +190,7 @@ def command(**options: Any) -> None:
             options["replicates"],
             options["seed"],
             options["fixed"],
-            None if equal is None else BiasedCoins(equal, **shape),
+            None if kind == "width" else BiasedCoins(equal, **shape),
             workers,
             report,
             {gap: BiasedCoins(means, **shape) for gap, means in assumed.gaps.items()},

@@ -66,8 +66,7 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
     )
     if any(goal.kind == "top-k" for goal in (spec.goal, *spec.goal.parts)):
         click.echo("What the goal does not need stays open.")
-    own = [model.budget for model in spec.models] + [task.budget for task in spec.tasks]
-    if any(budget.limited for budget in own):
+    if any(budget.limited for budget in spec.own_budgets):
         click.echo("Budgets of single models and tasks are left out of these figures.")
     _show_room(planned)
     worst = planned.all_equal
@@ -189,16 +188,13 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
             for row in result.to_rows("models")
         ],
     )
-    wrong = sorted(result.to_rows("pairs"), key=lambda row: -row["wrong"])[:WORST_PAIRS]
-    if any(row["wrong"] for row in wrong):
-        print_table(
-            ("<most often called wrongly", "<", "true gap", "wrong", "tie", "open"),
-            [
-                (row["first"], row["second"], f"{row['gap']:+.4g}", *(per_cent(row[key], 1) for key in
-                 ("wrong", "tie", "open")))
-                for row in wrong if row["wrong"]
-            ],
-        )  # fmt: skip
+    shown = []
+    for row in sorted(result.to_rows("pairs"), key=lambda row: -row["wrong"])[:WORST_PAIRS]:
+        if row["wrong"]:
+            shares = (per_cent(row[key], 1) for key in ("wrong", "tie", "open"))
+            shown.append((row["first"], row["second"], f"{row['gap']:+.4g}", *shares))
+    if shown:
+        print_table(("<most often called wrongly", "<", "true gap", "wrong", "tie", "open"), shown)
 
 
 def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tuple[str, str]]:

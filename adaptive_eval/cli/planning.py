@@ -192,7 +192,9 @@ def _workload(
     size = measured_bytes
     if size is None and usage.completion is not None:
         size = trial_bytes(usage.completion, alternatives(model.sampling))
-    live_usd = None if usd is None else usd * (1 if model.batch is None else 2)  # the price is then a batch's
+    live_usd = usd
+    if usd is not None and model.batch is not None:
+        live_usd = 2 * usd  # the price is a batch's
     return Workload(usage.prompt, usage.completion, usd, seconds, size, live_usd, _batch_size(model))
 
 

@@ -125,7 +125,7 @@ def _as_json(config_file: Path, overrides: tuple[str, ...], offline: bool, probe
         "schema": "adaptive-eval/validate",
         "version": 1,
         "valid": not problems,
-        "problems": [asdict(problem) for problem in problems],
+        "problems": list(map(asdict, problems)),
         "warnings": [{"code": text.code, "message": text} for text in warnings],
         "lines": lines,
     }

@@ -70,8 +70,8 @@ def _decisions(config: RunConfig) -> Found:
     comparing = ", ".join(sorted(kinds & {"ranking", "top-k", "baseline", "pairs"}))
     if comparing and len(models) == 1 and not config.references:
         yield ("models",), f"the goal {comparing} compares models and there is one; give two or more"
-    budgets = [config.budget, *(one.budget for one in config.models), *(one.budget for one in config.tasks)]
-    if config.goal.kind == "budget" and not any(budget.limits() for budget in budgets):
+    limited = any(budget.limits() for budget in (config.budget, *config.own_budgets))
+    if config.goal.kind == "budget" and not limited:
         words = "the goal budget spends a budget and there is none; give budget.trials, for example"
         yield ("goal",), words
 

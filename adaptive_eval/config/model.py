@@ -200,6 +200,11 @@ class ModelConfig(Section):
         return self.model if self.model is not None else self.name
 
     @property
+    def idle_timeout(self) -> float | None:
+        """Seconds of silence after which a request is cancelled; None if answers arrive whole."""
+        return self.timeout.idle if self.stream else None
+
+    @property
     def in_flight(self) -> int:
         """Most requests in flight at once; where that adapts itself, those to begin with."""
         return AUTO_CONCURRENCY if self.concurrency == "auto" else self.concurrency

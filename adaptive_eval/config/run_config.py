@@ -20,7 +20,7 @@ from adaptive_eval.mimic.mimic_spec import (
     spec_from_data,
 )
 from adaptive_eval.options.decisions import AllocationSpec, Goal, GoalSpec, Spend, StoppingSpec
-from adaptive_eval.options.limit_options import RunBudget, ServerConfig
+from adaptive_eval.options.limit_options import BudgetSpec, RunBudget, ServerConfig
 from adaptive_eval.options.mistakes import shown
 from adaptive_eval.options.request_options import OnConfig, RetryConfig
 from adaptive_eval.options.section import EnvName, Label, RunName, Seconds, Section
@@ -253,6 +253,12 @@ class RunConfig(Section):
         """The folder against which relative paths resolve."""
         return self._base_dir if self._base_dir is not None else Path()
 
+    @property
+    def own_budgets(self) -> list[BudgetSpec]:
+        """The budgets of single models and tasks."""
+        of_models = [model.budget for model in self.models]
+        return of_models + [task.budget for task in self.tasks]
+
     def model(self, name: str) -> ModelConfig:
         """Return the model of this name; KeyError where there is none."""
         return {model.name: model for model in self.models}[name]
@@ -274,12 +280,10 @@ class RunConfig(Section):
 
     def trial_identity(self) -> dict[str, Any]:
         """Return the identity of this run's trials: two runs may share a run file only when it is equal."""
-        return {
-            "seed": self.seed,
-            "tasks": {task.name: _task_identity(task, self.seed) for task in self.tasks},
-            "models": {model.name: self._model_identity(model) for model in self.models},
-            "samples_per_request": self.samples_written,
-        }
+        tasks = {task.name: _task_identity(task, self.seed) for task in self.tasks}
+        models = {model.name: self._model_identity(model) for model in self.models}
+        samples = self.samples_written
+        return {"seed": self.seed, "tasks": tasks, "models": models, "samples_per_request": samples}
 
     @property
     def samples_written(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from itertools import chain
@@ -208,7 +209,8 @@ class Budget:
             self._limiting.append([list(filter(_is_limited, some)) for some in accounts])
         self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
         sizes = [len(task.questions) if self._reserving else 0 for task in spec.tasks]
-        self._prompt = [[array("q", bytes(8 * size)) for size in sizes] for _ in spec.models]
+        none = [array("q", bytes(8 * size)) for size in sizes]
+        self._prompt = [deepcopy(none) for _ in spec.models]
         self._beyond_prompt = [0] * len(spec.models)
         self._most_completion = [model.max_tokens or 0 for model in spec.models]
 

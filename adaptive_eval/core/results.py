@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from adaptive_eval.core.results_table import ResultsTable, columns_of, frame_of
+from adaptive_eval.core.results_table import Columns, ResultsTable, columns_of, frame_of
 from adaptive_eval.errors import Coded
 from adaptive_eval.stops import StopReason
 
@@ -461,9 +461,13 @@ class Results(ResultsTable):
         """
         if table != "tasks":
             return columns_of(getattr(self, table))
-        rows = [(task, one) for task in self.tasks for one in task.scores]
-        tasks = {name: [getattr(task, name) for task, _ in rows] for name in ("task", "questions", "weight")}
-        return tasks | columns_of(one for _, one in rows)
+        columns: Columns = {"task": [], "questions": [], "weight": []}
+        scores: list[TaskScore] = []
+        for task in self.tasks:
+            scores += task.scores
+            for name in ("task", "questions", "weight"):
+                columns[name] += [getattr(task, name)] * len(task.scores)
+        return columns | columns_of(scores)
 
     def to_frame(self, table: Table = "models") -> Any:
         """Return one of the tables as a ``pandas.DataFrame``; see :meth:`to_columns`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
+from itertools import chain
 from typing import Any
 
 from adaptive_eval.library import library
@@ -71,16 +72,9 @@ class ResultsTable:
             axes = library("matplotlib.pyplot", "plot", "matplotlib").subplots()[1]
         known = [line for line in self._ordered() if line.score is not None]
         scores = [line.score for line in known]
-        axes.errorbar(
-            scores,
-            range(len(known)),
-            xerr=[
-                [line.score - line.low for line in known],
-                [line.high - line.score for line in known],
-            ],
-            fmt="o",
-            capsize=3,
-        )
+        reach = [(line.score - line.low, line.high - line.score) for line in known]
+        errors = list(zip(*reach, strict=True))
+        axes.errorbar(scores, range(len(known)), xerr=errors, fmt="o", capsize=3)
         axes.set_yticks(range(len(known)), [line.model[:_LONGEST] for line in known])
         axes.invert_yaxis()
         axes.set_xlabel(f"score, with {100 * self.confidence:g} % anytime interval")
@@ -151,9 +145,11 @@ def columns_of(rows: Iterable[Any]) -> Columns:
     >>> columns_of([StopVerdict("resolved", "goal reached")])
     {'reason': ['resolved'], 'text': ['goal reached']}
     """
-    flat = [_flat(row) for row in rows]
-    names = dict.fromkeys(name for row in flat for name in row)
-    return {name: [row.get(name) for row in flat] for name in names}
+    flat = list(map(_flat, rows))
+    columns: Columns = {}
+    for name in dict.fromkeys(chain.from_iterable(flat)):
+        columns[name] = [row.get(name) for row in flat]
+    return columns
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:

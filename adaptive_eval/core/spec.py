@@ -238,6 +238,12 @@ class SessionSpec:
         models = [model.name for model in self.models]
         return (*models, *(reference.name for reference in self.references))
 
+    @property
+    def own_budgets(self) -> list[BudgetSpec]:
+        """The budgets of single models and tasks."""
+        of_models = [model.budget for model in self.models]
+        return of_models + [task.budget for task in self.tasks]
+
     def levels(self, rule: parts.Rule, hypotheses: int) -> Levels:
         """Return the thresholds of winners and ties, with so many contrasts that can get a winner."""
         stopping = self.stopping

@@ -95,10 +95,8 @@ def _few_clusters(task: str, clusters: tuple[str, ...], alpha: float) -> Iterato
 
 
 def _names(spec: SessionSpec) -> Iterator[str]:
-    for section, names in (
-        ("models", [one.name for one in spec.models]),
-        ("tasks", [t.name for t in spec.tasks]),
-    ):
+    for section in ("models", "tasks"):
+        names = [one.name for one in getattr(spec, section)]
         if not names:
             yield f"{section}: there is none; give at least one"
         yield from (f"{section}: {name!r} appears twice" for name in _doubled(names))

@@ -350,8 +350,9 @@ def _calls(message: Any, redact: Redactor) -> tuple[Mapping[str, Any], ...]:
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
-            given = function.get("arguments")  # Ollama gives an object
-            arguments = given if isinstance(given, str) else json.dumps({} if given is None else given)
+            arguments = function.get("arguments")
+            if not isinstance(arguments, str):  # Ollama gives an object
+                arguments = json.dumps({} if arguments is None else arguments)
             found.append(
                 {
                     "id": _text(call.get("id"), redact),

@@ -161,11 +161,9 @@ def response_as_chat(body: Any) -> Any:
     calls = [
         {"id": item.get("call_id"), "function": item} for item in items if item.get("type") == "function_call"
     ]
-    message = {
-        "content": "".join(str(part.get("text") or part.get("refusal") or "") for part in parts),
-        "reasoning": "\n\n".join(str(part.get("text", "")) for part in thought),
-        "tool_calls": calls,
-    }
+    content = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+    reasoning = "\n\n".join(str(part.get("text", "")) for part in thought)
+    message = {"content": content, "reasoning": reasoning, "tool_calls": calls}
     details = body.get("incomplete_details")
     reason = str(details.get("reason")) if isinstance(details, dict) else ""
     ended = "tool_calls" if calls else "stop"

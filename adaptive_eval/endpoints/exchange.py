@@ -269,7 +269,8 @@ class Exchange:
     def _url(self, path: str) -> str:
         """Return the whole address of `path`, which may be one already, with the base address's query."""
         whole = path if "://" in path else self.address.base + path
-        return f"{whole}{'&' if '?' in whole else '?'}{self._query}" if self._query else whole
+        join = "&" if "?" in whole else "?"
+        return f"{whole}{join}{self._query}" if self._query else whole
 
     def _all_headers(self) -> Mapping[str, str]:
         """Return the headers of every request: ours, or the config's of the same name in any case."""

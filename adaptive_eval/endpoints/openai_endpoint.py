@@ -66,6 +66,11 @@ class OpenAIEndpoint(ABC):
         for field in _OURS:
             if field in self._parameters:
                 raise UsageError(f"sampling: {field!r} is decided by the run; remove it")
+        most_bytes = most_bytes or body_limit(
+            self._parameters, n=most_answers, stream=idle_timeout is not None
+        )
+        if batch is not None:  # a file of a batch has the answers of all requests
+            most_bytes *= concurrency
         self._exchange = Exchange(
             url,
             headers or {},
@@ -75,9 +80,7 @@ class OpenAIEndpoint(ABC):
             total_timeout,
             idle_timeout,
             concurrency,
-            # A file of a batch has the answers of all requests.
-            (most_bytes or body_limit(self._parameters, n=most_answers, stream=idle_timeout is not None))
-            * (1 if batch is None else concurrency),
+            most_bytes,
             self.credentials,
         )
         self._batches = None if batch is None else Batches(self.batches(self._exchange, batch))

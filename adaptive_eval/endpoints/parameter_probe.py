@@ -70,7 +70,7 @@ async def probe_parameters(endpoint: OpenAIEndpoint) -> ParameterFindings:
         again = await prober.ask(_SEED)
         others = [await prober.ask(seed) for seed in _OTHERS]
         findings.append(judge_seed(first[0].text, again, others))
-        distinct = {text for text in (_text(answer) for answer in (first, *others)) if text}
+        distinct = {_text(answer) for answer in (first, *others)} - {"", None}
         findings.append(judge_n(await prober.ask(_SEED, n=2), varied=len(distinct) > 1))
     return ParameterFindings(tuple(findings), prober.requests, prober.usage)
 
@@ -93,11 +93,7 @@ class _Prober:
             return error
         answers = [answer for answer in found if answer is not None]
         for answer in answers:
-            self.usage = Usage(
-                self.usage.prompt_tokens + answer.paid.prompt_tokens,
-                self.usage.completion_tokens + answer.paid.completion_tokens,
-                self.usage.cached_tokens + answer.paid.cached_tokens,
-            )
+            self.usage += answer.paid
         return answers
 
 

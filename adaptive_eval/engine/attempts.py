@@ -11,7 +11,7 @@ from adaptive_eval.engine.fleet import Dispatch
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, Scoring
 from adaptive_eval.engine.retry import is_transient, with_retries
-from adaptive_eval.engine.solving import Solver, call_seed, total
+from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask
 from adaptive_eval.errors import EndpointError, ScorerUnavailable
 from adaptive_eval.store.records import FEWER_CHOICES, AttemptRecord
@@ -96,7 +96,7 @@ class TrialRunner:
             trial.completion = None
             trial.sending.prompt = Prompt(messages, bound(messages), call_seed(trial.request.seed, number))
             answer = await self._retried(trial, self._attempt, is_transient)
-            trial.spent = total((trial.spent, answer.paid))
+            trial.spent += answer.paid
             return answer
 
         answer = None

@@ -171,14 +171,11 @@ class Fleet:
         self._announce = on_slots
         self._limits = limits
         self._servers: dict[str, Server] = {}
-        self._pools = {
-            model: Pool(
-                [self._member(model, endpoint) for endpoint in client.endpoints],
-                client.rate,
-                open_since=None if client.discovery is None else clock.now(),
-            )
-            for model, client in clients.items()
-        }
+        self._pools: dict[str, Pool] = {}
+        for model, client in clients.items():
+            members = [self._member(model, endpoint) for endpoint in client.endpoints]
+            since = None if client.discovery is None else clock.now()
+            self._pools[model] = Pool(members, client.rate, open_since=since)
         self.dispatch = Dispatch(self._pools, clock)
         discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
         self.changes = PoolChanges(discoveries, self._pools, self._member, clock, self._on_slots)

@@ -108,15 +108,20 @@ class ModelHandle:
     def summed(self, answer: Completion) -> Completion:
         """Return the answer to the trial with what all calls have cost, and the calls themselves."""
         last = self._answers[-1] if self._answers else answer
+        usage, latency, reasoning = Usage(), 0.0, 0
+        for one in self._answers:
+            usage += one.paid
+            latency += one.latency
+            reasoning += one.reasoning_tokens
         return replace(
             answer,
-            usage=total(one.paid for one in self._answers),
-            latency=sum(one.latency for one in self._answers),
+            usage=usage,
+            latency=latency,
             model=last.model,
             response_id=last.response_id,
             share=None,
             pause=0.0,
-            reasoning_tokens=sum(one.reasoning_tokens for one in self._answers),
+            reasoning_tokens=reasoning,
             calls=tuple(self._calls),
         )
 
@@ -131,16 +136,6 @@ class ModelHandle:
                 note[name] = getattr(answer, name)
         usage = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
         self._calls.append({**note, "finish_reason": answer.finish_reason, "tokens": usage})
-
-
-def total(usages: Any) -> Usage:
-    """Return the sum of usages."""
-    found = list(usages)
-    return Usage(
-        sum(usage.prompt_tokens for usage in found),
-        sum(usage.completion_tokens for usage in found),
-        sum(usage.cached_tokens for usage in found),
-    )
 
 
 def call_seed(seed: int, number: int) -> int:

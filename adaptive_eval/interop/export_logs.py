@@ -153,14 +153,15 @@ def _write_task(cells: Iterable[Cell], task: str, weights: tuple[float, ...], pa
 def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
     trials = cell.answered
     prompt, target = trials[0].prompt, trials[0].target
+    texts, extracted = zip(*((trial.text, trial.extracted) for trial in trials), strict=True)
     doc = {"id": cell.question, "input": prompt, "target": target}
     return {
         "doc_id": cell.place,
         "doc": doc,
         "target": target,
         "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {}}},
-        "resps": [[trial.text for trial in trials]],
-        "filtered_resps": [[trial.extracted for trial in trials]],
+        "resps": [texts],
+        "filtered_resps": [extracted],
         "filter": FILTER,
         "metrics": [METRIC],
         "doc_hash": content_of(prompt, target),

@@ -146,9 +146,10 @@ def _review(row: Values) -> Values:
     score, messages, target = row["sample_score"]["score"], row.get("messages") or (), row.get("target") or []
     asked = [one.get("content", "") for one in messages if one.get("role") == "user"]
     measured = (messages[-1].get("perf_metrics") if messages else None) or {}
+    listed = target if isinstance(target, list) else [str(target)]
     fields = {
         "text": str(score.get("prediction") or ""),
-        "target": ", ".join(target) if isinstance(target, list) else str(target),
+        "target": ", ".join(listed),
         "prompt": _words(asked[0]) if asked else "",
         "prompt_tokens": int(measured.get("input_tokens") or 0),
         "completion_tokens": int(measured.get("output_tokens") or 0),
@@ -444,5 +445,7 @@ def format_of_row(row: Values) -> Format:
     """Return the format that a table's first row is told by."""
     if "question" in row:
         return TABLE
-    told = (known for known in FORMATS if not known.top and known.keys)
-    return next((known for known in told if all(find(row, key)[0] for key in known.keys)), TABLE)
+    for known in FORMATS:
+        if known.keys and not known.top and all(find(row, key)[0] for key in known.keys):
+            return known
+    return TABLE

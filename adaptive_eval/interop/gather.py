@@ -199,15 +199,12 @@ class Gatherer:
     def gathered(self) -> Gathered:
         """Return what all logs hold together."""
         tasks = {name: task for name, task in self._tasks.items() if task.questions}
-        return Gathered(
-            tuple(self._models),
-            {name: tuple(task.questions) for name, task in tasks.items()},
-            {name: task.categories for name, task in tasks.items()},
-            {name: tuple(sorted(task.scores)) for name, task in tasks.items()},
-            {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said},
-            (*self._audit.warnings(), *self._notes(tasks)),
-            self._copies,
-        )
+        questions = {name: tuple(task.questions) for name, task in tasks.items()}
+        categories = {name: task.categories for name, task in tasks.items()}
+        scores = {name: tuple(sorted(task.scores)) for name, task in tasks.items()}
+        weights = {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said}
+        notes = (*self._audit.warnings(), *self._notes(tasks))
+        return Gathered(tuple(self._models), questions, categories, scores, weights, notes, self._copies)
 
     def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:
         """Yield which questions a model was not asked, and how unequal the counts are."""

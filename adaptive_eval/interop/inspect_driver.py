@@ -256,12 +256,7 @@ def require_drivable(config: RunConfig) -> None:
     others = [task.name for task in config.tasks if not task.dataset.startswith(INSPECT)]
     if others:
         raise UsageError(f"task {others[0]!r} is none of Inspect; run tasks of Inspect by themselves")
-    budgets = [
-        config.budget.limits(),
-        *(model.budget.limits() for model in config.models),
-        *(task.budget.limits() for task in config.tasks),
-    ]
-    held = {name for limits in budgets for name, limit in limits.items() if limit is not None}
+    held = {name for budget in (config.budget, *config.own_budgets) for name in budget.limits()}
     if held - {"trials", "wall_clock"}:
         raise UsageError(
             f"budget.{min(held - {'trials', 'wall_clock'})} cannot be held: nothing says how many requests a "

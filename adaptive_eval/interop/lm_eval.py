@@ -34,6 +34,7 @@ from adaptive_eval.tasks.rows import Row, stream_rows
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
+_METRICS = ("exact_match", "acc")
 
 
 def is_samples_row(row: Mapping[str, Any]) -> bool:
@@ -171,9 +172,7 @@ class _Samples:
 
     def _metric(self, row: Mapping[str, Any]) -> str:
         """Return the name of the metric that is taken."""
-        names = [str(name) for name in row.get("metrics", ())] or [
-            name for name in ("exact_match", "acc") if name in row
-        ]
+        names = list(map(str, row.get("metrics", ()))) or [name for name in _METRICS if name in row]
         wanted = self.choices.metric
         return wanted if wanted is not None and wanted in row else chosen_metric(self.path, wanted, names)
 
@@ -293,10 +292,8 @@ class HarnessMetric:
     def _components(self, name: str) -> list[list[Any]]:
         for section in self._config.get("filter_list") or ():
             if section["name"] == name:
-                return [
-                    [step["function"], {key: value for key, value in step.items() if key != "function"}]
-                    for step in section["filter"]
-                ]
+                steps = map(dict, section["filter"])
+                return [[step.pop("function"), step] for step in steps]
         return [["take_first", None]]
 
     def _entry(self, row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -78,8 +78,8 @@ def filtered_answer(pipeline: Any, doc: Any, metadata: tuple[str, Any, int], tex
 def scoring_of(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of a task's filters and of its metrics, where its config gives them."""
     task = _task(str(fields[TASK]), str(fields[BASE]))
-    entries = task.config.metric_list or ()
-    return tuple(one.name for one in _filters(task)), tuple(str(entry["metric"]) for entry in entries)
+    metrics = [str(entry["metric"]) for entry in task.config.metric_list or ()]
+    return tuple(one.name for one in _filters(task)), tuple(metrics)
 
 
 def _filters(task: Any) -> list[Any]:
@@ -155,8 +155,6 @@ class LmEvalScorer(LmEvalScorerConfig):
 
     def check_target(self, question: Question) -> str | None:
         """Return the flaw of the question or of the choice of metric and filter, or None."""
-        from adaptive_eval.interop.lm_eval_task import TASK, scoring_of
-
         if TASK not in question.fields:
             return "the scorer lm-eval is for tasks of lm-evaluation-harness: write lm_eval: NAME"
         filters, metrics = scoring_of(question.fields)
@@ -171,8 +169,6 @@ class LmEvalScorer(LmEvalScorerConfig):
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Return the score; without a category where the metric is no number."""
-        from adaptive_eval.interop.lm_eval_task import judged
-
         text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
         found = judged(question.fields, text, self.filter)
         name = self.metric or next(iter(found.metrics), "")

@@ -215,7 +215,9 @@ class _Table:
         assert question is not None
         tokens = [_counting(values.get(f"{kind}_tokens"), f"{kind}_tokens") for kind in _TOKENS]
         asked = [values.get(name) or "" for name in known.asked]
-        truncated = _text(values.get("truncated")) in ("1", "true", "True")
+        finish_reason = _text(values.get("finish_reason")) or ""
+        if _text(values.get("truncated")) in ("1", "true", "True"):
+            finish_reason = "length"
         shown = {name: _text(values.get(name)) or "" for name in ("text", "reason", "prompt", "target")}
         fields = {**shown, "extracted": _text(values.get("extracted")), **self._result(values)}
         return Found(
@@ -225,7 +227,7 @@ class _Table:
             place,
             _counting(values.get("trial"), "trial"),
             content=content_of(*asked) if any(asked) else "",
-            finish_reason="length" if truncated else _text(values.get("finish_reason")) or "",
+            finish_reason=finish_reason,
             tokens=(tokens[0] or 0, tokens[1] or 0),
             latency=_amount(values.get("latency"), "latency") or 0.0,
             finished_at=_amount(values.get("finished_at"), "finished_at") or 0.0,

@@ -186,7 +186,7 @@ class Recogniser:
     """
 
     def __init__(self, questions: Sequence[Answerable]) -> None:
-        self._choices = [[squeeze(choice) for choice in question.choices] for question in questions]
+        self._choices = [list(map(squeeze, question.choices)) for question in questions]
         # First characters -> length of the whole text -> the text -> its questions.
         self._heads: dict[str, dict[int, dict[str, list[int]]]] = {}
         for index, question in enumerate(questions):

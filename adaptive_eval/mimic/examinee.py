@@ -320,7 +320,7 @@ class Examinee:
         self.spec = spec
         self.models = {model.name: model for model in spec.models}
         self.questions: Sequence[Answerable] = [question for group in key for question in group]
-        self.accuracies = question_accuracies(spec, [[_identity(item) for item in group] for group in key])
+        self.accuracies = question_accuracies(spec, [list(map(_identity, group)) for group in key])
         self._recogniser = Recogniser(self.questions)
         self._find = lru_cache(maxsize=_REMEMBERED_PROMPTS)(self._recognise)
         self._see = lru_cache(maxsize=_REMEMBERED_PROMPTS)(self._ask)

@@ -242,9 +242,8 @@ class MimicSpec(ServerOptions):
     def _fit_together(cls, models: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
         counts = Counter(model.name for model in models)
         wrong = [f"{name!r} occurs {count} times" for name, count in counts.items() if count > 1]
-        wrong += [
-            f"{name!r}: {words}" for name, words in like_problems({one.name: one.like for one in models})
-        ]
+        likes = {one.name: one.like for one in models}
+        wrong += [f"{name!r}: {words}" for name, words in like_problems(likes)]
         if wrong:
             raise ValueError("; ".join(wrong))
         return models

@@ -274,14 +274,10 @@ def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
     if fault.kind == "status":
         wait = fault.retry_after
         headers = {} if wait is None else {"retry-after": f"{wait:g}"}
-        limited = fault.status == 429
-        raise ApiError(
-            fault.status,
-            "Rate limit reached." if limited else f"Injected fault: status {fault.status}.",
-            kind="rate_limit_error" if limited else "server_error",
-            code="rate_limit_exceeded" if limited else "injected_fault",
-            headers=headers,
-        )
+        words, kind, code = f"Injected fault: status {fault.status}.", "server_error", "injected_fault"
+        if fault.status == 429:
+            words, kind, code = "Rate limit reached.", "rate_limit_error", "rate_limit_exceeded"
+        raise ApiError(fault.status, words, kind=kind, code=code, headers=headers)
 
 
 async def _http_error(request: Request, error: Exception) -> HTTPResponse:

@@ -45,6 +45,8 @@ IN_PROCESS = "http://in-process.invalid/v1"
 QUESTIONS = "questions.jsonl"
 """File in the run's directory with questions that were given as rows."""
 
+_ANSWER_COLUMNS = ("model", "task", "question", "repeat", "category", "extracted", "answer", "missing")
+
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Place: TypeAlias = str | PathLike[str]
 
@@ -118,20 +120,15 @@ class Evaluation:
         """Return a table of the results, or all answers, as a ``pandas.DataFrame``."""
         if table != "answers":
             return self.results.to_frame(table)
-        trials = self.answers()
-        scores, texts = [one.score for one in trials], [one.completion for one in trials]
-        return frame_of(
-            {
-                "model": [one.request.key.model for one in trials],
-                "task": [one.request.task for one in trials],
-                "question": [one.request.question for one in trials],
-                "repeat": [one.request.repeat for one in trials],
-                "category": [score and score.category for score in scores],
-                "extracted": [score and score.extracted for score in scores],
-                "answer": [text and text.text for text in texts],
-                "missing": [one.missing for one in trials],
-            }
-        )
+        columns: dict[str, list[Any]] = {name: [] for name in _ANSWER_COLUMNS}
+        for record in self.answers():
+            asked, score, answer = record.request, record.score, record.completion
+            scored = (None, None) if score is None else (score.category, score.extracted)
+            text = None if answer is None else answer.text
+            row = (asked.key.model, asked.task, asked.question, asked.repeat, *scored, text, record.missing)
+            for name, value in zip(_ANSWER_COLUMNS, row, strict=True):
+                columns[name].append(value)
+        return frame_of(columns)
 
     def answers(self, model: str | None = None, question: str | None = None) -> list[TrialRecord]:
         """Return the trials as they were stored: request, answer, score.
@@ -291,18 +288,11 @@ async def evaluate_async(
             scratch = tempfile.mkdtemp(prefix="adaptive-eval-")
             stack.callback(rmtree, scratch, ignore_errors=True)
         folder = Path(scratch, "evaluation") if out is None else _absolute(out)
+        asked = {"endpoints": [IN_PROCESS], "concurrency": concurrency}
         data = {
-            "name": name or (folder.name if out is not None else "evaluation"),
+            "name": name or folder.name,
             "seed": seed,
-            "models": [
-                {
-                    "name": one,
-                    "endpoints": [IN_PROCESS],
-                    "concurrency": concurrency,
-                    **({"deterministic": True} if one in deterministic else {}),
-                }
-                for one in models
-            ],
+            "models": [{"name": one, **asked, "deterministic": one in deterministic} for one in models],
             "tasks": [_task(task, scorer, folder)],
             "goal": goal,
             "stopping": dict(stopping or {}),

@@ -103,11 +103,11 @@ def task_of(name: str, dataset: str | None, scorer: str | None, folder: Path) ->
         )
     rows = [row.values for row in read_source(name, folder).rows[:200]]
     columns = dict.fromkeys(column for row in rows for column in row)
-    fields = {
-        field: column
-        for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES))
-        if (column := next((one for one in known if one in columns), None)) is not None
-    }
+    fields = {}
+    for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES)):
+        there = [name for name in known if name in columns]
+        if there:
+            fields[field] = there[0]
     if lacking := [field for field in ("input", "target") if field not in fields]:
         raise UsageError(
             f"{name}: no column is known to be the {' or the '.join(lacking)} (there are: "
@@ -150,32 +150,24 @@ def config_text(
         taken = sum(label == one.label or label.startswith(f"{one.label}.") for label in labels)
         labels.append(f"{one.label}.{taken + 1}" if taken else one.label)
     key = {} if api_key_env is None else {"api_key_env": api_key_env}
+    listed = []
+    for label, one in zip(labels, models, strict=True):
+        asked = {"name": label, "model": one.model, "endpoints": [one.url], **key}
+        listed.append({**asked, "sampling": dict(sampling), "concurrency": 16})
+    goal, stopping = f"width={2 * margin:g}", {"confidence": 0.95}
+    if len(models) > 1:
+        goal, stopping = "ranking", {**stopping, "equivalence": margin}
     sections: list[tuple[str, dict[str, Any]]] = [
         ("", {"name": name, "seed": 1}),
-        (
-            "The name is the label in reports; sampling is sent exactly as written.",
-            {
-                "models": [
-                    {
-                        "name": label,
-                        "model": one.model,
-                        "endpoints": [one.url],
-                        **key,
-                        "sampling": dict(sampling),
-                        "concurrency": 16,
-                    }
-                    for label, one in zip(labels, models, strict=True)
-                ]
-            },
-        ),
+        ("The name is the label in reports; sampling is sent exactly as written.", {"models": listed}),
         (
             "`adaptive-eval tasks NAME` shows the task of a ready benchmark; any key can be added.",
             {"tasks": [task["benchmark"] if [*task] == ["benchmark"] else dict(task) for task in tasks]},
         ),
-        ("", {"goal": "ranking" if len(models) > 1 else f"width={2 * margin:g}"}),
+        ("", {"goal": goal}),
         (
             "Models closer than equivalence count as tied: choose it as large as you can defend.",
-            {"stopping": {"confidence": 0.95, **({"equivalence": margin} if len(models) > 1 else {})}},
+            {"stopping": stopping},
         ),
     ]
     if trials is not None:

@@ -248,5 +248,6 @@ def _place(wanted: bool | None) -> TextIO | None:
     """Return the stream for the line; None for no line."""
     if type(sys.stdout).__module__.startswith("ipykernel"):
         return None if wanted is False else sys.stdout
-    watched = sys.stderr is not None and sys.stderr.isatty()
-    return sys.stderr if (watched if wanted is None else wanted) else None
+    if wanted is None:
+        wanted = sys.stderr is not None and sys.stderr.isatty()
+    return sys.stderr if wanted else None

@@ -162,12 +162,9 @@ def _summary(verdict: StopVerdict, results: Results | None) -> dict[str, Any]:
 
 def parameters_of(config: RunConfig) -> dict[str, str]:
     """Return what a run is about, for the columns by which trackers compare runs."""
-    return {
-        "goal": config.goal.kind,
-        "seed": str(config.seed),
-        "models": ", ".join(model.name for model in config.models),
-        "tasks": ", ".join(task.name for task in config.tasks),
-    }
+    models = ", ".join(model.name for model in config.models)
+    tasks = ", ".join(task.name for task in config.tasks)
+    return {"goal": config.goal.kind, "seed": str(config.seed), "models": models, "tasks": tasks}
 
 
 class WandbBackend:

@@ -46,8 +46,7 @@ def sequences_in_lockstep(spec: SessionSpec) -> bool:
 
     An end because references are too noisy comes up to a block later.
     """
-    budgets = [spec.budget, *(model.budget for model in spec.models), *(task.budget for task in spec.tasks)]
-    unlimited = not any(budget.limited for budget in budgets)
+    unlimited = not any(budget.limited for budget in (spec.budget, *spec.own_budgets))
     unlimited &= not any(model.deterministic for model in spec.models)
     return unlimited and spec.goal.kind != "budget" and spec.allocation.models in ("round-robin", "uniform")
 

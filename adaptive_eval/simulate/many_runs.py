@@ -189,12 +189,9 @@ def without_budgets(spec: SessionSpec, *, but_trials: bool = False) -> SessionSp
     def kept(budget: BudgetSpec) -> BudgetSpec:
         return BudgetSpec(trials=budget.trials if but_trials else None)
 
-    return replace(
-        spec,
-        models=tuple(replace(model, budget=kept(model.budget)) for model in spec.models),
-        tasks=tuple(replace(task, budget=kept(task.budget)) for task in spec.tasks),
-        budget=kept(spec.budget),
-    )
+    models = [replace(model, budget=kept(model.budget)) for model in spec.models]
+    tasks = [replace(task, budget=kept(task.budget)) for task in spec.tasks]
+    return replace(spec, models=tuple(models), tasks=tuple(tasks), budget=kept(spec.budget))
 
 
 @dataclass(frozen=True)
@@ -306,13 +303,14 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
         return np.where(goal.measured, np.nan, everyone[goal.first] - other)
 
     gap, drawn = gap_of(truth), [gap_of(run.truth) for run in runs if run.truth is not None]
+    pairs = [sides(spec, goal, row) for row in range(gap.size)]
     stacked: dict[str, Any] = {}
     for name in ("verdict", "decided_at", "trials", "score", "steps", "time", "exhausted"):
         stacked[name] = np.stack([getattr(run, name) for run in runs])
     stacked["score"] = to_score_units(spec, stacked["score"])
     return SimulationResult(
         models=spec.names[: truth.size],
-        pairs=tuple(sides(spec, goal, row) for row in range(gap.size)),
+        pairs=tuple(pairs),
         truth=truth,
         gap=gap,
         margin=spec.stopping.equivalence,

@@ -98,8 +98,10 @@ class RecordedOutcomes:
     @property
     def tasks(self) -> dict[str, tuple[str, ...]]:
         """Question ids by task, in order."""
-        names = list(dict.fromkeys(task for task, _ in self.questions))
-        return {name: tuple(id_ for task, id_ in self.questions if task == name) for name in names}
+        tasks: dict[str, list[str]] = {}
+        for task, id_ in self.questions:
+            tasks.setdefault(task, []).append(id_)
+        return {name: tuple(ids) for name, ids in tasks.items()}
 
     def task_specs(self, weights: tuple[float, ...] = (0.0, 1.0)) -> tuple[TaskSpec, ...]:
         """Return the tasks as a session sees them, all with one rubric.

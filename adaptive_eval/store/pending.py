@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
@@ -273,7 +273,7 @@ class Pending:
 
     def add_snapshot(self, record: SnapshotRecord) -> None:
         """Add a snapshot; those that it makes superfluous are deleted in the same commit."""
-        endpoints = [{f.name: getattr(health, f.name) for f in fields(health)} for health in record.endpoints]
+        endpoints = list(map(asdict, record.endpoints))
         body = {"standings": record.results, "endpoints": endpoints}
         self._keep = kept_with(len(record.results.get("pairs", ())))
         self._snapshots.add(

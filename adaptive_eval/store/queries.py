@@ -17,8 +17,7 @@ TEXTS = "text, logprobs, details, signal_set, signals"
 # CROSS JOIN: outcomes first, in id order, filtered before any answer is looked up.
 _QUERY = f"""
 SELECT o.id, o.model, o.step, o.question, o.repeat, o.seed,
-       {", ".join(f"o.{name}" for name in OUTCOME.split(", "))}, b.body, a.sent_seed, a.checksum,
-       {", ".join(f"a.{name}" for name in TEXTS.split(", "))}
+       o.{OUTCOME.replace(", ", ", o.")}, b.body, a.sent_seed, a.checksum, a.{TEXTS.replace(", ", ", a.")}
 FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id CROSS JOIN bodies AS b ON b.id = a.body
 WHERE o.id {{beyond}} :last AND o.id <= :end
   AND (:models IS NULL OR o.model IN (SELECT value FROM json_each(:models)))

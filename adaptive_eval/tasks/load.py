@@ -159,9 +159,11 @@ def kept(
     unknown = [name for name in keep if name not in columns]
     if unknown:
         return (), [(0, f"filter: there is no column {unknown[0]!r}; there are {', '.join(columns)}")]
-    found = [
-        row for row in rows if all(_as_text(row.values.get(name)) in wanted for name, wanted in keep.items())
-    ]
+
+    def is_kept(row: Row) -> bool:
+        return all(_as_text(row.values.get(name)) in wanted for name, wanted in keep.items())
+
+    found = list(filter(is_kept, rows))
     return found, [] if found else [(0, f"filter: no row has {dict(keep)!r}")]
 
 

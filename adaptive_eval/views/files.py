@@ -85,7 +85,7 @@ def _csv(keys: str, rows: Iterable[Iterable[Cell]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(keys.split())
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    writer.writerows(map(_cell, row) for row in rows)
     return buffer.getvalue()
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 
 from adaptive_eval.core.results import ContrastKind, PairResult, Results
 from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing
@@ -118,7 +119,7 @@ def _top_clauses(results: Results, k: int) -> list[str]:
     """Say which models are the best k, or which are in and between which the other places are open."""
     wins = established(results)
     models = [line.model for line in model_order(results)]
-    beats, beaten = Counter(winner for winner, _ in wins), Counter(loser for _, loser in wins)
+    beats, beaten = Counter(map(itemgetter(0), wins)), Counter(map(itemgetter(1), wins))
     tie = tie_words(results.equivalence)
     if not any(pair.verdict == "open" and pair.needed for pair in results.pairs):
         best = sorted(models, key=lambda model: beaten[model] >= k)[:k]
@@ -201,12 +202,13 @@ def _baseline_clauses(results: Results, hub: str) -> list[str]:
     for pair in results.pairs:
         seen = pair if pair.second == hub else flipped(pair)
         outcomes[seen.verdict].append(seen.first)
-    single = results.pairs[0].kind == "threshold"
     if len(outcomes["open"]) == len(results.pairs) > 1:
         return [f"No model is resolved against {hub}"]
+    single = results.pairs[0].kind == "threshold"
+    better, worse = ("above", "below") if single else ("ahead of", "behind")
     words = {
-        "better": f"above {hub}" if single else f"ahead of {hub}",
-        "worse": f"below {hub}" if single else f"behind {hub}",
+        "better": f"{better} {hub}",
+        "worse": f"{worse} {hub}",
         "tie": f"{tie_words(results.equivalence)} with {hub}",
         "open": f"not resolved against {hub}",
     }

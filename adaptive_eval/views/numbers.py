@@ -38,7 +38,7 @@ def short(n: float) -> str:
     for scale, unit in _SCALES:
         scaled = n / scale
         if abs(scaled) >= 0.9995:
-            digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
+            digits = (abs(scaled) < 9.995) + (abs(scaled) < 99.95)
             text = f"{scaled:.{digits}f}"
             return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
     return f"{n:.0f}"

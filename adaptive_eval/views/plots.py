@@ -103,9 +103,10 @@ def shown_pairs(results: Results, most: int = MOST_PAIRS) -> ShownPairs:
         return ShownPairs(results.pairs)
 
     def order(pair: PairResult) -> tuple[int, float]:
-        kind = 0 if pair.verdict == "open" and pair.needed else 1 if pair.verdict == "tie" else 2
+        if pair.verdict == "open" and pair.needed:
+            return 0, -pair.evidence / max(pair.threshold, 1e-9)
         gap = min((abs(end) for end in (pair.low, pair.high) if end is not None), default=math.inf)
-        return kind, -pair.evidence / max(pair.threshold, 1e-9) if kind == 0 else gap
+        return 1 if pair.verdict == "tie" else 2, gap
 
     chosen = set(sorted(range(len(results.pairs)), key=lambda i: order(results.pairs[i]))[:most])
     words = (

@@ -121,10 +121,11 @@ class Attachment:
                 self._recent.add(snapshot)
         self._recent.add(latest)
         records = self._reader.decisions()
+        decisions = [decision_from(record.body) for record in records]
         return summary_at(
             self._header,
             latest,
-            [decision_from(record.body) for record in records],
+            decisions,
             times=[record.at for record in records],
             previous=self._recent.previous,
             alive=self._running(self._reader.directory, self._clock() - latest.at),

@@ -135,7 +135,7 @@ def _rank_words(results: Results) -> str:
 def ranking_table(rankings: Sequence[tuple[str, Results]]) -> str:
     """Return a table of models by rankings: rank interval, score, and places moved from the first one."""
     rows = ranking_rows(rankings)
-    return "\n".join(_aligned([[inert(cell) for cell in row] for row in rows]))
+    return "\n".join(_aligned([list(map(inert, row)) for row in rows]))
 
 
 def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
@@ -196,11 +196,12 @@ def _line(results: Results, model: str) -> ModelResult:
 
 def _moved(before: ModelResult, now: ModelResult) -> str:
     places = before.rank - now.rank
-    return "" if not places else f" {'▲' if places > 0 else '▼'}{abs(places)}"
+    arrow = "▲" if places > 0 else "▼"
+    return f" {arrow}{abs(places)}" if places else ""
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
         yield "   ".join(padded).rstrip()

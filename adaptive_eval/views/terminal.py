@@ -341,7 +341,7 @@ def _tally(summary: Summary, width: int) -> Text:
         text.append(f"{measured} measured  ", GOOD)
     text.append(f"{len(summary.open_pairs)} open")
     names = distinct_labels((line.model for line in summary.results.models), 16)
-    groups = [" = ".join(names[model] for model in group) for group in tied_groups(summary.results)]
+    groups = [" = ".join(map(names.__getitem__, group)) for group in tied_groups(summary.results)]
     if groups:
         text.append(f"   {listing(groups)} {tie_words(summary.results.equivalence)}")
     return _cut(text, width)

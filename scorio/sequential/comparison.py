@@ -352,17 +352,21 @@ def score(
     read = _Reading(board, categories)
     low, high = (np.clip(level + end, 0.0, 1.0) for end in read.interval())
     found = level + read.course.difference[0]
+    verdict, e_value, p_value = None, None, None
+    if against is not None:
+        verdict = {BETTER: "above", WORSE: "below"}.get(read.verdict, "open")
+        e_value, p_value = read.e_value, read.p_value
     return Score(
         score=lowest + scale * float(found[-1]),
         low=lowest + scale * float(low[-1]),
         high=lowest + scale * float(high[-1]),
         confidence=confidence,
         against=against,
-        verdict=None if against is None else {BETTER: "above", WORSE: "below"}.get(read.verdict, "open"),
+        verdict=verdict,
         trials=read.trials,
-        e_value=None if against is None else read.e_value,
+        e_value=e_value,
         name=label,
-        p_value=None if against is None else read.p_value,
+        p_value=p_value,
         course_score=lowest + scale * found,
         course_low=lowest + scale * low,
         course_high=lowest + scale * high,

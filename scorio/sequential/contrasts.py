@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -123,7 +124,7 @@ class ContrastBlock:
 
     def _map(self, *others: ContrastBlock, to: Callable[..., NDArray[Any]]) -> ContrastBlock:
         blocks = (self, *others)
-        columns = [to(*(getattr(block, name) for block in blocks)) for name in self.__slots__[:-1]]
+        columns = [to(*map(attrgetter(name), blocks)) for name in self.__slots__[:-1]]
         if all(block.bets is None for block in blocks):
             return ContrastBlock(*columns)
         bets = []

@@ -124,10 +124,7 @@ class DriftEvidence:
         """Return the outcomes before the change and those after it."""
         count, total = self._since[self._best]
         after = self.outcomes - count
-        return (
-            Segment(count, total / count if count else 0.0),
-            Segment(after, (self._sum - total) / after if after else 0.0),
-        )
+        return Segment(count, total / max(count, 1)), Segment(after, (self._sum - total) / max(after, 1))
 
     @property
     def _best(self) -> int:

@@ -319,15 +319,14 @@ class RunSequence:
             raise ValueError("sizes must name at least one task")
         own_seed = None if seed is None else seed % 2**63
         generators = np.random.SeedSequence(seed if seed is not None else 0).spawn(len(sizes))
-        self.sequences = tuple(
-            TrialSequence(
-                np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
-                samples_per_prompt,
-                (own_seed or 0) if rounds else None,
-                early_repeats=early_repeats,
+        sequences = []
+        for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True):
+            order = np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size)
+            rounds_seed = (own_seed or 0) if rounds else None
+            sequences.append(
+                TrialSequence(order, samples_per_prompt, rounds_seed, early_repeats=early_repeats)
             )
-            for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True)
-        )
+        self.sequences = tuple(sequences)
         self.sizes = tuple(int(size) for size in sizes)
         self._task = np.empty(0, dtype=np.int16)
         self._local = np.empty(0, dtype=np.int64)

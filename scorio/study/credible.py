@@ -247,10 +247,10 @@ def credible_patterns(
         partial(_block_patterns, coins, trials, threshold), coins.p.size, replicates, seed, executor
     ):
         counts.update(block)
-    by_frequency = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    patterns = sorted(counts, key=lambda ranks: (-counts[ranks], ranks))
     return RankPatterns(
-        ranks=np.array([ranks for ranks, _ in by_frequency], dtype=np.int64),
-        frequency=np.array([count for _, count in by_frequency]) / replicates,
+        ranks=np.array(patterns, dtype=np.int64),
+        frequency=np.array([counts[ranks] for ranks in patterns]) / replicates,
         replicates=replicates,
     )
 

@@ -127,8 +127,9 @@ def figure_3(page: Page) -> dict[str, Any]:
     draws = []
     for draw in range(DRAWS):
         pair = biased_coins(seed=page.seed + draw).subset(LLM9_AND_10)
-        draws.append(pair_separation(pair, at, **page.run(2_000)))
-    correct, z = np.array([d.correct for d in draws]), np.array([d.z for d in draws])
+        found = pair_separation(pair, at, **page.run(2_000))
+        draws.append((found.correct, found.z))
+    correct, z = map(np.array, zip(*draws, strict=True))
     rows = []
     for n, right, score in ((80, 0.837, 1.14), (199, 0.947, 1.645), (285, 0.969, 1.96)):
         column = at.index(n)
