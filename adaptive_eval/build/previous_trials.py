@@ -213,7 +213,7 @@ def _of_recorded(
         columns = [here[place] for place in _places(ids, one.task, shown)]
         for row, model in enumerate(recorded.models):
             table = recorded.categories[row, columns]
-            if (table != NO_TRIAL).any():
+            if (table >= 0).any():
                 tables[model, one.task.name] = table
     return PreviousTrials(shown, tables)
 

@@ -158,7 +158,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
     )
     click.echo(
         "rank: all trials, one look; neighbours below z = 1.645 share a rank (the paper's credible-interval "
-        "ties; scores that are numbers have none).\nrank interval, needed: the sequential run in recorded "
+        "ties; scores that are numbers have none).\nrank interval, needed: the sequential run in one "
         "order; its intervals hold together at "
         f"confidence {spec.stopping.confidence:g}.\nshuffled: trials needed on average over "
         f"{shuffled.replicates} replays in random order.\n"
@@ -169,7 +169,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
     total = int(replay.trials.sum())
     shares = [per_cent(shuffled.share(kind)) for kind in ("decided", "tie", "open")]
     print_table(
-        ("<the sequential run", "<in recorded order", "<shuffled"),
+        ("<the sequential run", "<in one order", "<shuffled"),
         [
             ("ends", STOPS[replay.reason].replayed, _endings(analysis)),
             (
@@ -207,7 +207,7 @@ def _as_data(analysis: Analysis) -> dict[str, Any]:
     return {
         "recorded_trials": analysis.recorded,
         "models": [asdict(line) for line in analysis.models],
-        "in_recorded_order": {
+        "in_one_order": {
             "reason": replay.reason,
             "trials": int(replay.trials.sum()),
             "winners": winners,

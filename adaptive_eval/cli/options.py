@@ -290,18 +290,29 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
 
 def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     """Return the session and the answers of recorded outcomes."""
+    import numpy as np
+
     from adaptive_eval.interop.recorded_files import copies_words, read_recorded, recorded_weights
     from adaptive_eval.simulate import RecordedAnswers
+    from adaptive_eval.store.run_files import RUN_FILE
 
     recorded = read_recorded(options["recorded"], choices_of(options))
     if recorded.copies:
         click.echo(f"note: {copies_words(recorded.copies)}", err=True)
+    if recorded.lost:
+        click.echo(
+            f"note: {recorded.lost:,} trials have no answer: verdicts count each as anything, scores "
+            "leave it out",
+            err=True,
+        )
     if options["only"] is not None:
         recorded = recorded.only([name.strip() for name in options["only"].split(",")])
     shared = recorded.answered_by_all()
     left_out = len(recorded.questions) - len(shared.questions)
     if left_out:
         click.echo(f"note: {left_out} questions are left out that not all models have answered", err=True)
+    if not all((path / RUN_FILE).exists() for path in options["recorded"]):
+        shared = shared.in_random_order(np.random.default_rng(0))  # a file may be sorted by its outcomes
     given = options["weights"] is not None or options.get("range") is not None
     known = None if given else recorded_weights(options["recorded"])
     tasks = shared.task_specs(known or weights_of(options))

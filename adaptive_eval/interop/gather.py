@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Flaw, Found, Log, checked, flawed, is_copy
+from adaptive_eval.interop.found import RUN, Flaw, Found, Log, checked, flawed, is_copy
 from adaptive_eval.simulate.coins import asked
 from adaptive_eval.trial import COPY_REASON, ScoreRange
 from scorio.sequential.parts import RunSequence
@@ -23,6 +23,9 @@ WORTH = "worth of the categories"
 
 MOST_NAMED = 5
 """Questions that a note names."""
+
+NOT_THERE = "not in the logs"
+"""Reason of a trial of a sequence that no log has."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -98,6 +101,7 @@ class Gatherer:
         self._uuids: dict[str, Path] = {}
         self._logs = 0
         self._copies = 0
+        self._in_order = True
 
     def close(self) -> None:
         """Close the table."""
@@ -106,6 +110,7 @@ class Gatherer:
     def add(self, log: Log) -> int:
         """Take the trials of one log; return how many."""
         self._logs += 1
+        self._in_order &= log.format == RUN
         series = 0 if log.numbered else self._logs
         for task, version in log.versions.items():
             self._require_same(log, "version", task, version)
@@ -226,14 +231,17 @@ class Gatherer:
                     )
 
     def cells(self) -> Cells:
-        """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
-        return self._cells("1")[0]
+        """Return where every trial belongs; questions are counted in the order of :meth:`gathered`.
+
+        The trials of a question come in random order, unless they are those of runs: a file may be sorted.
+        """
+        return self._cells("1", in_order=self._in_order)[0]
 
     def answers(self) -> tuple[Cells, Ints]:
-        """Return where every answer that counts belongs, and its category or score as a whole number."""
-        return self._cells("missing IS NULL")
+        """Return where every trial but copies belongs, and its category or score as a whole number, or −1."""
+        return self._cells(f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')")
 
-    def _cells(self, chosen: str) -> tuple[Cells, Ints]:
+    def _cells(self, chosen: str, *, in_order: bool = True) -> tuple[Cells, Ints]:
         ordered = [number for task in self._tasks.values() for number in task.numbers]
         place = np.empty(len(ordered), dtype=np.int64)
         place[ordered] = np.arange(len(ordered))
@@ -242,6 +250,8 @@ class Gatherer:
             f"WHERE {chosen} ORDER BY model, question, series, number"
         )
         table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8, i8"))
+        if not in_order:
+            table = table[np.lexsort((np.random.default_rng(0).random(table.size), table["f2"], table["f1"]))]
         rows, model, question, category = (table[name].astype(np.int64) for name in table.dtype.names or ())
         starts = np.flatnonzero(np.r_[True, (np.diff(model) != 0) | (np.diff(question) != 0)])
         lengths = np.diff(np.r_[starts, rows.size])

@@ -22,6 +22,7 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Log
 from adaptive_eval.interop.gather import (
+    NOT_THERE,
     Cells,
     Gathered,
     Gatherer,
@@ -116,9 +117,6 @@ def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple
 
 BATCH = 64
 """Trials of a batch: those after the stop are marked so, as in a live run. Larger ones are slower."""
-
-NOT_THERE = "not in the logs"
-"""Reason of a trial of the sequence that no log has."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Completed what is being done, how much of it, of how much."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -18,7 +17,7 @@ from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
 from adaptive_eval.interop.run_tables import parts_of, run_log
 from adaptive_eval.interop.tabular import archive_log, archive_outcomes, begin_of, files_in, table_log
-from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
+from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.run_files import RUN_FILE
 
 Reader: TypeAlias = Callable[[Path, Choices], Log]
@@ -142,7 +141,7 @@ def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
 
 
 def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
-    """Return the answers of logs as a table, those without a score and copies left out."""
+    """Return the answers of logs as a table, copies left out."""
     gathered, (cells, categories) = gatherer.gathered(), gatherer.answers()
     between = [score for scores in gathered.scores.values() for score in scores if score not in (0.0, 1.0)]
     if between:
@@ -152,12 +151,13 @@ def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
     questions = [(task, question) for task, ids in gathered.tasks.items() for question in ids]
     depth = int(cells.repeat.max(initial=-1)) + 1
     table = np.full((len(gathered.models), len(questions), depth), NO_TRIAL, dtype=np.int16)
-    table[cells.model, cells.question, cells.repeat] = categories
-    models, asked = (table != NO_TRIAL).any(axis=(1, 2)), (table != NO_TRIAL).any(axis=(0, 2))
+    table[cells.model, cells.question, cells.repeat] = np.where(categories < 0, LOST, categories)
+    counted = (table >= 0).sum(axis=2)
+    models, asked = np.flatnonzero(counted.sum(axis=1)), np.flatnonzero(counted.sum(axis=0))
     return RecordedOutcomes(
-        tuple(compress(gathered.models, models)),
-        tuple(compress(questions, asked)),
-        table[models][:, asked],
+        tuple(gathered.models[row] for row in models.tolist()),
+        tuple(questions[column] for column in asked.tolist()),
+        table[np.ix_(models, asked)],
         gathered.copies,
     )
 

@@ -264,12 +264,17 @@ def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
 def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
     columns = run_columns(directory)
     models = [choices.rename.get(name, name) for name in columns.models]
-    cells = zip(columns.model.tolist(), columns.question.tolist(), columns.repeat.tolist(), strict=True)
-    for (model, question, repeat), category in zip(cells, columns.category.tolist(), strict=True):
+    with RunReader(directory) as reader:
+        keys = {record.request.key: record.missing for record in reader.trials(missing=True)}
+    reasons = {(key.model, key.index): reason for key, reason in keys.items()}
+    names = ("model", "question", "repeat", "category", "step")
+    cells = zip(*(getattr(columns, name).tolist() for name in names), strict=True)
+    for model, question, repeat, category, step in cells:
         task, name = columns.questions[question]
         place = f"question {name!r}, repeat {repeat}"
         known = (models[model], choices.task or task, name, place, repeat)
-        yield Found(*known, missing="no answer") if category < 0 else Found(*known, category=category)
+        reason = reasons.get((columns.models[model], step), "no answer")
+        yield Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
 
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:

@@ -15,11 +15,11 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
 from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
-from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedAnswers, RecordedOutcomes
+from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from adaptive_eval.trial import STEPS, ScoreRange
 from scorio.rank import rank_with_confidence
-from scorio.sequential import mcnemar, paired_difference
+from scorio.sequential import FixedTest, mcnemar, paired_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def analyze(
     known = bool(np.isfinite(mu).all())
     ranks = rank_with_confidence(*((mu, sigma) if known else (scores, np.zeros(len(scores)))))
     intervals = rank_ranges(make_goal(spec), replay.verdict, len(spec.models))
-    counts, used = recorded.counts, shuffled.trials.mean(axis=0)
+    counts, used = recorded.answered, shuffled.trials.mean(axis=0)
     unit = spec.scale[1]
     lines = [
         ModelAnalysis(
@@ -141,7 +141,9 @@ class FixedPair:
 
 
 def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair]:
-    """Test the pairs of the goal once; every model has an answer to every question.
+    """Test the pairs of the goal once; every model was asked every question.
+
+    Lost answers count as the worst of one model and the best of the other, whichever way is less sure.
 
     Examples
     --------
@@ -156,20 +158,28 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
     """
     weights, goal = spec.tasks[0].weights, make_goal(spec)
     once = int(recorded.counts.max()) == 1 and weights == (0.0, 1.0)
+    in_steps = isinstance(weights, ScoreRange)
+    worst, best = (0, STEPS) if in_steps else (int(np.argmin(weights)), int(np.argmax(weights)))
+    fills = np.array([[worst, best], [best, worst]])[:, :, None, None]
     tested = []
-    for first, second in zip(goal.first[~goal.single], goal.second[~goal.single], strict=True):
-        one, other = recorded.categories[first], recorded.categories[second]
+
+    def test(one: Ints, other: Ints) -> FixedTest:
         if once:
-            found = mcnemar(one[:, :1], other[:, :1])
-        else:
-            worth = weights
-            if isinstance(weights, ScoreRange):  # few of its steps are there
-                steps = np.unique(np.append([one, other], [NO_TRIAL, 0, STEPS]))
-                one, other = (np.searchsorted(steps, cells) - 1 for cells in (one, other))
-                worth = tuple(weights.score(step) for step in steps[1:].tolist())
-            found = paired_difference(one, other, weights=worth, missing=NO_TRIAL)
-        p = 1.0 if found.p_value is None else found.p_value
-        tested.append((p, recorded.models[first], recorded.models[second], found))
+            return mcnemar(one[:, :1], other[:, :1])
+        worth = weights
+        if isinstance(weights, ScoreRange):  # few of its steps are there
+            steps = np.unique(np.append([one, other], [NO_TRIAL, 0, STEPS]))
+            one, other = (np.searchsorted(steps, cells) - 1 for cells in (one, other))
+            worth = tuple(weights.score(step) for step in steps[1:].tolist())
+        return paired_difference(one, other, weights=worth, missing=NO_TRIAL)
+
+    for first, second in zip(goal.first[~goal.single], goal.second[~goal.single], strict=True):
+        pair = recorded.categories[[first, second]]
+        ends = [test(*np.where(pair == LOST, fill, pair)) for fill in fills[: 1 + (pair == LOST).any()]]
+        p, place = max((1.0 if one.p_value is None else one.p_value, place) for place, one in enumerate(ends))
+        one_way = len({np.sign(one.estimate) for one in ends}) == 1
+        names = recorded.models[first], recorded.models[second]
+        tested.append((p if one_way else 1.0, *names, ends[place]))
     pairs, level = [], 1.0 - spec.stopping.confidence
     for rank, (p, name, against, found) in enumerate(sorted(tested, key=lambda one: one[0])):
         if p > level / (len(tested) - rank):
@@ -183,7 +193,7 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
 def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.int8], trials: Ints) -> Ints:
     """Return the trials of each model, shape (…, L): all that are recorded where nothing was decided."""
     goal = make_goal(spec)
-    needed = np.broadcast_to(recorded.counts.sum(axis=1), trials.shape).copy()
+    needed = np.broadcast_to(recorded.answered.sum(axis=1), trials.shape).copy()
     for model in range(len(spec.models)):
         pairs = (goal.first == model) | (~goal.single & (goal.second == model))
         if pairs.any():

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, Floats, Ints, asked, to_score_units
-from scorio.sequential.parts import RunSequence, unit_scores
+from scorio.sequential.parts import MISSING, RunSequence, unit_scores
 
 NO_TRIAL = -1
 """Category where there is no such trial."""
+LOST = -2
+"""Category of a trial without an answer: it may have been anything."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,8 @@ class RecordedOutcomes:
     questions : tuple of (str, str)
         Task name and question id, unique, the questions of a task side by side.
     categories : ndarray of int, shape (L, Q, N)
-        Category of each trial; :data:`NO_TRIAL` after the last trial of a model on a question.
+        Category of each trial, :data:`LOST` without an answer; :data:`NO_TRIAL` after the last trial of a
+        model on a question.
     copies : int
         Trials that were left out because their answers are copies of earlier ones.
 
@@ -66,7 +69,7 @@ class RecordedOutcomes:
             )
         if categories.size == 0:
             raise OutcomesError("there are no recorded outcomes")
-        if not np.issubdtype(categories.dtype, np.integer) or categories.min() < NO_TRIAL:
+        if not np.issubdtype(categories.dtype, np.integer) or categories.min() < LOST:
             raise OutcomesError("categories must be whole numbers from 0, or -1 where there is no trial")
         for kind, names in (("model", self.models), ("question", self.questions)):
             if len(set(names)) < len(names):
@@ -85,10 +88,20 @@ class RecordedOutcomes:
         """Trials of each model on each question, shape (L, Q)."""
         return np.asarray((self.categories != NO_TRIAL).sum(axis=2), dtype=np.int64)
 
+    @cached_property
+    def answered(self) -> Ints:
+        """Trials of each model on each question that have an answer, shape (L, Q)."""
+        return np.asarray((self.categories >= 0).sum(axis=2), dtype=np.int64)
+
     @property
     def trials(self) -> int:
-        """Trials in all."""
-        return int(self.counts.sum())
+        """Trials in all that have an answer."""
+        return int(self.answered.sum())
+
+    @property
+    def lost(self) -> int:
+        """Trials in all that have none."""
+        return int(self.counts.sum()) - self.trials
 
     @property
     def repeated(self) -> bool:
@@ -152,8 +165,13 @@ class RecordedOutcomes:
 
     def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""
-        total = np.where(self.categories == NO_TRIAL, 0.0, unit_scores(weights)[self.categories]).sum(axis=2)
-        return np.asarray(total / np.where(self.counts > 0, self.counts, np.nan))
+        total = np.where(self.categories < 0, 0.0, unit_scores(weights)[self.categories]).sum(axis=2)
+        return np.asarray(total / np.where(self.answered > 0, self.answered, np.nan))
+
+    def in_random_order(self, rng: np.random.Generator) -> RecordedOutcomes:
+        """Return the outcomes with the trials of each model on each question in random order."""
+        shuffled = _shuffled(self.categories, self.counts, rng)
+        return RecordedOutcomes(self.models, self.questions, shuffled, self.copies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +179,7 @@ class RecordedAnswers:
     """Replays recorded outcomes without replacement, the trials of each cell in a random order.
 
     A model whose trials of a question run out ends its sequence there: its open pairs stay undecided. The
-    truth is the mean over questions of the mean of all trials.
+    truth is the mean over questions, of those with an answer, of the mean of all answers.
 
     Parameters
     ----------
@@ -180,9 +198,10 @@ class RecordedAnswers:
         overall, first = np.zeros(len(spec.models)), 0
         for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
             here = slice(first, first + len(task.questions))
-            part = self.recorded.categories[:, here]
-            total = np.where(part == NO_TRIAL, 0.0, task.unit_scores[part]).sum(axis=2)
-            overall += weight * (total / self.recorded.counts[:, here]).mean(axis=1)
+            part, answered = self.recorded.categories[:, here], self.recorded.answered[:, here]
+            total = np.where(part < 0, 0.0, task.unit_scores[part]).sum(axis=2)
+            means = total / np.maximum(answered, 1)
+            overall += weight * means.sum(axis=1) / np.maximum((answered > 0).sum(axis=1), 1)
             first = here.stop
         return to_score_units(spec, overall)
 
@@ -237,7 +256,8 @@ class _Replay:
     def take(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`~adaptive_eval.simulate.coins.Stream`."""
         questions, repeats = asked(self._run_sequence, models, start, stop)
-        return np.asarray(self._categories[models[:, None], questions, repeats], dtype=np.int64)
+        found = self._categories[models[:, None], questions, repeats]
+        return np.where(found == LOST, MISSING, found).astype(np.int64)
 
 
 def _shuffled(categories: NDArray[np.int16], counts: Ints, rng: np.random.Generator) -> NDArray[np.int16]:

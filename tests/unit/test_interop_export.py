@@ -131,7 +131,7 @@ def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
     for place, question in enumerate(before.questions):
         there = after.questions.index(question)
         order = [after.models.index(name) for name in before.models]
-        assert before.counts[:, place].tolist() == after.counts[order, there].tolist()
+        assert before.answered[:, place].tolist() == after.answered[order, there].tolist()
         assert before.scores()[:, place].tolist() == after.scores()[order, there].tolist()
 
 

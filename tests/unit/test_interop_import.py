@@ -57,7 +57,8 @@ class TestOutcomes:
         for model, name in enumerate("ab"):
             row = again.categories[again.models.index(name)]
             for place, (_, question) in enumerate(again.questions):
-                assert row[place].tolist() == outcomes[model, int(question[1:])].tolist()
+                recorded = outcomes[model, int(question[1:])]  # its trials come in random order
+                assert sorted(row[place].tolist()) == sorted(recorded.tolist())
 
     def test_ragged_counts_are_kept_and_what_the_walk_passes_is_missing(self, tmp_path):
         outcomes = random_outcomes((2, 3, 4))
@@ -97,10 +98,10 @@ class TestOutcomes:
         result = imported(tmp_path, jsonl(tmp_path / "x.jsonl", rows))
         assert (result.trials, result.missing, scores(result)) == (2, 1, {"a": 0.5})
         with RunReader(tmp_path / "run") as reader:
-            records = {record.request.repeat: record for record in reader.trials()}
-        assert records[1].missing == "error: no answer"
-        assert records[2].completion.finish_reason == "length"
-        assert (records[0].completion.text, records[0].sent["target"]) == ("yes", "yes")
+            records = {record.score and record.score.category: record for record in reader.trials()}
+        assert records[None].missing == "error: no answer"
+        assert records[0].completion.finish_reason == "length"
+        assert (records[1].completion.text, records[1].sent["target"]) == ("yes", "yes")
 
     def test_scores_between_right_and_wrong_keep_their_worth(self, tmp_path):
         table = csv(tmp_path / "x.csv", "a,q1,0.25", "a,q1,1", "a,q2,0.5", head="model,question,score")

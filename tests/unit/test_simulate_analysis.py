@@ -78,7 +78,7 @@ class TestOneTrialAQuestion:
         assert run.exit_code == 0, run.output
         results = RunReader(tmp_path / "run").latest_snapshot().results
         decided = [pair["verdict"] for pair in results["pairs"]]
-        ordered = analysed["in_recorded_order"]
+        ordered = analysed["in_one_order"]
         assert ordered["winners"] == sum(verdict in ("better", "worse") for verdict in decided) == 5
         assert results["trials"] == 1600
 
@@ -107,19 +107,62 @@ class TestOneTrialAQuestion:
         path = tmp_path / "equal.npz"
         np.savez(path, R=recorded_coins((0.5, 0.5), questions=200, trials=1, seed=3).categories)
         analysed = analysis_of(path)
-        assert analysed["in_recorded_order"]["undecided"] == 1
-        assert (analysed["in_recorded_order"]["trials"], analysed["shuffled"]["saved"]) == (400, 0.0)
+        assert analysed["in_one_order"]["undecided"] == 1
+        assert (analysed["in_one_order"]["trials"], analysed["shuffled"]["saved"]) == (400, 0.0)
 
     def test_one_model_is_scored_and_compared_with_nobody(self, tmp_path):
         path = tmp_path / "one.npz"
         np.savez(path, R=recorded_coins((0.5,), questions=50, trials=1, seed=3).categories)
         analysed = analysis_of(path)
-        assert analysed["in_recorded_order"]["winners"] == 0
+        assert analysed["in_one_order"]["winners"] == 0
         assert analysed["models"][0]["trials"] == 50
+
+
+class TestWhatIsNoEvidence:
+    """Two equal models, 60 questions of 10 trials: what calls them different is the file."""
+
+    def verdicts(self, path):
+        """Return the winners that `analyze` finds at any look and at one look, and those of a run of it."""
+        analysed = analysis_of(path, "--fixed")
+        run = path.with_suffix("")
+        written = CliRunner().invoke(cli, ["analyze", str(path), "--write", str(run), "--json"])
+        assert written.exit_code == 0, written.output
+        pairs = RunReader(run).latest_snapshot().results["pairs"]
+        one_look = [pair["winner"] for pair in analysed["fixed"] if pair["winner"] is not None]
+        return analysed["in_one_order"]["winners"], len(one_look), [pair["verdict"] for pair in pairs]
+
+    @pytest.mark.parametrize("ending", ["npz", "csv"])
+    def test_a_file_sorted_by_its_outcomes(self, tmp_path, ending):
+        half_of_each = np.tile(np.arange(10) < 5, (60, 1))
+        half_of_them = np.repeat(np.arange(60) < 30, 10).reshape(60, 10)
+        path = tmp_path / f"sorted.{ending}"
+        outcomes = np.stack([half_of_each, half_of_them]).astype(int)
+        if ending == "npz":
+            np.savez(path, R=outcomes)
+        else:
+            write_table(path, outcomes)
+        assert self.verdicts(path) == (0, 0, ["open"])
+
+    def test_wrong_answers_that_are_lost(self, tmp_path):
+        rng = np.random.default_rng(1)
+        outcomes = rng.integers(0, 2, (2, 60, 10))
+        lost = (rng.random((60, 10)) < 0.6) & (outcomes[0] == 0)
+        outcomes[0][lost] = -1
+        path = tmp_path / "lost.csv"
+        write_table(path, outcomes)
+        assert self.verdicts(path) == (0, 0, ["open"])
+
+
+def write_table(path, outcomes):
+    """Write a row a trial; a lost one has no score."""
+    lines = ["model,question,trial,score"]
+    for (model, question, trial), score in np.ndenumerate(outcomes):
+        lines.append(f"m{model},q{question},{trial},{score if score >= 0 else ''}")
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def analysis_of(path, *options):
     arguments = ["analyze", str(path), "--json", "--replicates", "2", "--workers", "1", *options]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
-    return json.loads(done.output)
+    return json.loads(done.stdout)
