@@ -56,7 +56,7 @@ class Previous:
     def to_json(self) -> str:
         """Return everything as JSON text."""
         references = [
-            {"name": one.name, "source": one.source, "counts": _as_lists(one.counts)}
+            {"name": one.name, "source": one.source, "counts": _as_lists(one.counts), "lost": one.lost}
             for one in self.references
         ]
         prior = None
@@ -70,7 +70,8 @@ class Previous:
         """Rebuild what :meth:`to_json` returned."""
         data = json.loads(text)
         references = [
-            ReferenceSpec(one["name"], _as_tables(one["counts"]), one["source"]) for one in data["references"]
+            ReferenceSpec(one["name"], _as_tables(one["counts"]), one["source"], one.get("lost", 0))
+            for one in data["references"]
         ]
         prior = data["prior"]
         if prior is not None:
@@ -144,7 +145,8 @@ def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> R
                 f"its models are {', '.join(trials.models)}"
             )
         tables[one.task.name] = counts
-    return ReferenceSpec(name, tables, f"from {trials.shown}")
+    lost = sum(trials.lost.get((name, one.task.name), 0) for one in wanted)
+    return ReferenceSpec(name, tables, f"from {trials.shown}", lost)
 
 
 def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:

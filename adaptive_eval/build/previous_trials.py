@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
-from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
+from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
@@ -51,6 +51,7 @@ class PreviousTrials:
 
     shown: str
     tables: Mapping[tuple[str, str], Trials]  # by model and task: categories, (M, N), NO_TRIAL after the last
+    lost: Mapping[tuple[str, str], int] = field(default_factory=dict)  # trials without an answer that counts
 
     @property
     def models(self) -> list[str]:
@@ -96,7 +97,7 @@ def trials_of_run(
     for one in shared:
         _require_same_questions(one, identity[one.task.name], shown)
         _require_same_scoring(one, scoring.get(one.task.name), stored_thresholds(meta), shown)
-    return PreviousTrials(shown, _tables(columns, shared))
+    return PreviousTrials(shown, *_tables(columns, shared))
 
 
 def _require_tasks(
@@ -148,26 +149,30 @@ def _judging(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {"scorer": identity["scorer"], "rubric": rubric}
 
 
-def _tables(columns: OutcomeColumns, wanted: Sequence[Wanted]) -> dict[tuple[str, str], Trials]:
+def _tables(
+    columns: OutcomeColumns, wanted: Sequence[Wanted]
+) -> tuple[dict[tuple[str, str], Trials], dict[tuple[str, str], int]]:
+    """Return the answers by model and task, and how many trials have none."""
     places = {
         (one.task.name, question.id): (task, place)
         for task, one in enumerate(wanted)
         for place, question in enumerate(one.task.questions)
     }
     where = np.array([places.get(question, (-1, -1)) for question in columns.questions]).reshape(-1, 2)
-    tables = {}
+    tables, lost = {}, {}
     for number, model in enumerate(columns.models):
         rows = np.flatnonzero(columns.model == number)
         rows = rows[np.argsort(columns.step[rows], kind="stable")]
         # What follows a gap may be there because it was fast: it would bias the mean.
         rows = rows[columns.step[rows] == np.arange(rows.size)]
-        rows = rows[columns.category[rows] >= 0]
         for task, one in enumerate(wanted):
             mine = rows[where[columns.question[rows], 0] == task]
+            lost[model, one.task.name] = int((columns.category[mine] < 0).sum())
+            mine = mine[columns.category[mine] >= 0]
             if mine.size:
                 question, size = where[columns.question[mine], 1], len(one.task.questions)
                 tables[model, one.task.name] = _table(question, columns.category[mine], size)
-    return tables
+    return tables, lost
 
 
 def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: int) -> Trials:
@@ -206,7 +211,7 @@ def _of_recorded(
         numbers = {wanted[0].task.name: numbers[DEFAULT_TASK]}
     shared = [one for one in wanted if one.task.name in numbers]
     _require_tasks(wanted, shared, list(numbers), shown, all_tasks=all_tasks)
-    tables = {}
+    tables, lost = {}, {}
     for one in shared:
         here = numbers[one.task.name]
         ids = [recorded.questions[number][1] for number in here]
@@ -215,7 +220,8 @@ def _of_recorded(
             table = recorded.categories[row, columns]
             if (table >= 0).any():
                 tables[model, one.task.name] = table
-    return PreviousTrials(shown, tables)
+                lost[model, one.task.name] = int((table == LOST).sum())
+    return PreviousTrials(shown, tables, lost)
 
 
 def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:

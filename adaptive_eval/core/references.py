@@ -77,6 +77,12 @@ def reference_warnings(spec: SessionSpec) -> list[Coded]:
         questions = sum(len(task.questions) for task in spec.tasks)
         tables = [reference.counts[task.name] for task in spec.tasks]
         answered = sum(int(np.count_nonzero(table.sum(axis=1))) for table in tables)
+        if reference.lost:
+            warnings.append(
+                f"reference {reference.name} has {reference.lost:,} trials without an answer that counts: "
+                "verdicts with it take its other answers as they are, so they hold only if what was lost "
+                "does not depend on the answer"
+            )
         if answered < questions:
             warnings.append(
                 f"reference {reference.name} has results on {answered:,} of {questions:,} questions: only "

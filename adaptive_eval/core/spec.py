@@ -137,11 +137,14 @@ class ReferenceSpec:
         Per task the trials of each question in each category; a question may have none.
     source : str
         Where its trials come from, in a few words.
+    lost : int
+        Its trials without an answer that counts, which `counts` leaves out.
     """
 
     name: str
     counts: Mapping[str, NDArray[np.int64]]
     source: str = ""
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -98,8 +98,13 @@ class TestReferences:
 
     def test_takes_nothing_beyond_a_gap_and_no_trial_without_an_answer(self, folder):
         trials = stored_run(folder, "first", {"a": 0.8}, gaps={("a", 30)}, missing=0.2)
-        (reference,) = built(folder, "new", references=REFERENCE).spec.references
+        run = built(folder, "new", references=REFERENCE)
+        (reference,) = run.spec.references
         assert np.array_equal(reference.counts["t"], expected_counts(trials, "a", before=30))
+        lost = sum(record.score is None for (_, step), record in trials.items() if step < 30)
+        (again,) = replace(run, continued=run.meta()).spec.references
+        assert reference.lost == again.lost == lost > 0
+        assert any(f"{lost} trials without an answer" in words for words in run.session().results().warnings)
 
     def test_a_series_takes_what_asked_the_same_of_the_run_that_was_started_last(self, folder):
         for name, model, task in (
