@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,6 +100,7 @@ class Gatherer:
         self._contents: dict[int, tuple[str, str, Path]] = {}
         self._next: dict[tuple[int, int, int], int] = {}
         self._uuids: dict[str, Path] = {}
+        self._files: dict[tuple[bytes, ...], Path] = {}
         self._logs = 0
         self._copies = 0
         self._in_order = True
@@ -117,9 +119,10 @@ class Gatherer:
         for task, weights in log.weights.items():
             self._require_same(log, WORTH, task, weights)
         differing: list[Flaw] = []
-        count = 0
+        count, models = 0, set()
         self._db.execute("BEGIN")
         for found in checked(log):
+            models.add(found.model)
             flaw = self._add(log, found, series)
             if flaw is not None:
                 differing.append(flaw)
@@ -129,7 +132,18 @@ class Gatherer:
             raise flawed(log.path, differing[:10], len(differing))
         if not count:
             raise OutcomesError(f"{log.path}: there are no trials in it")
+        self._require_other_bytes(log.path, models)
         return count
+
+    def _require_other_bytes(self, path: Path, models: set[str]) -> None:
+        """Refuse a copy of an earlier file: its trials would count twice."""
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        earlier = self._files.setdefault((digest, *sorted(name.encode() for name in models)), path)
+        if earlier != path:
+            raise OutcomesError(f"{path} has the same contents as {earlier}; give it once")
 
     def _add(self, log: Log, found: Found, series: int) -> Flaw | None:
         if found.uuid:

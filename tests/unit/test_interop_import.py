@@ -152,6 +152,12 @@ class TestWhatARunIsGoodFor:
 
 
 class TestRefusals:
+    def test_a_copy_of_a_file_would_count_twice(self, tmp_path):
+        rows = ("a,q,1", "b,q,0")
+        table, copy = csv(tmp_path / "x.csv", *rows), csv(tmp_path / "copy.csv", *rows)
+        with pytest.raises(UsageError, match=r"copy\.csv has the same contents as .*x\.csv"):
+            imported(tmp_path, table, copy)
+
     def test_a_later_bad_file_leaves_nothing_of_the_first(self, tmp_path):
         good = csv(tmp_path / "good.csv", "a,q,1")
         bad = tmp_path / "bad.jsonl"
