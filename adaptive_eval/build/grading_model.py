@@ -74,6 +74,12 @@ class GradingModelClient:
         self._unbilled = Bill()
         return answer
 
+    @property
+    def spare(self) -> bool:
+        """Whether half of every limit is left, for requests that decide nothing and that nobody reserved."""
+        limited = [line for line in self.lines() if line.limit is not None]
+        return all(line.spent + line.reserved < (line.limit or 0.0) / 2 for line in limited)
+
     async def _attempt(
         self, messages: Sequence[Message], bill: Bill, seed: int | None, parameters: dict[str, Any]
     ) -> Completion:

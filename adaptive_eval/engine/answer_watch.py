@@ -160,7 +160,7 @@ ranks it
 
     def read(self, reader: RunReader) -> None:
         """Take in how many stored answers are none or cut off; a scorer may have been mended since."""
-        self.count_stored(reader.no_answers())
+        self.count_stored(reader.signals_named(NO_ANSWER))
         cells = reader.cells()
         for place, number in enumerate(cells.model):
             task, _ = cells.questions[cells.question[place]]

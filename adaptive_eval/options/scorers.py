@@ -263,11 +263,11 @@ class ModelGradedScorerConfig(_ReadsReasoning):
     )
 
     def identity(self) -> dict[str, Any]:
-        """Return the fields that decide an answer's category: neither its server nor its budget."""
+        """Return the fields that decide an answer's category: not its server, budget or second votes."""
         return self.model_dump(mode="json", exclude=_OF_THE_SERVER)
 
 
-_OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget"}
+_OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget", "second_votes"}
 
 
 class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
@@ -281,6 +281,13 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     criteria: str = Field(default="", description="What counts as right or better, in words.")
     votes: Literal[1, 3, 5, 7, 9] = Field(
         default=1, description="Judgements of each answer; the majority decides."
+    )
+    second_votes: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="With one vote: the share of answers that are judged once more, to measure how often "
+        "the judge changes its verdict. It decides nothing, and is left out once half of a budget is spent.",
     )
     max_tokens: int = Field(default=512, ge=16, description="Longest judgement, in tokens.")
 

@@ -64,6 +64,10 @@ class GradingModel(Protocol):
     ) -> Completion:
         """Ask within the budget, and put the cost on `bill`."""
 
+    @property
+    def spare(self) -> bool:
+        """Whether the budget has room for requests that decide nothing: half of every limit is left."""
+
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -35,7 +36,7 @@ from adaptive_eval.store.trial_rows import (
     ids_of,
     question_ids,
 )
-from adaptive_eval.trial import NO_ANSWER, Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
@@ -332,25 +333,17 @@ class RunReader:
                 counts.setdefault(models[model], {})[unpack(error)] = count
         return counts
 
-    def no_answers(self) -> dict[str, tuple[int, dict[str, int]]]:
-        """Return how many answers each model has given, and how many of them are none, by cause.
-
-        The causes are those of :attr:`~adaptive_eval.trial.Completion.no_answer`. All answers are looked at.
-        """
-        causes = {
-            number: name.removeprefix(NO_ANSWER)
-            for number, names in enumerate(self._names("signal_sets"))
-            for name in json.loads(names)
-            if name.startswith(NO_ANSWER)
-        }
-        rows = self._rows(queries.ANSWERS_BY_SIGNALS)
-        models = self._names("models")
-        counts: dict[str, tuple[int, dict[str, int]]] = {}
+    def signals_named(self, prefix: str) -> dict[str, tuple[int, Counter[str]]]:
+        """Return how many answers each model has given, and how many have each signal of a prefix."""
+        rows, models = self._rows(queries.ANSWERS_BY_SIGNALS), self._names("models")
+        sets = [json.loads(names) for names in self._names("signal_sets")]
+        counts: dict[str, tuple[int, Counter[str]]] = {}
         for model, signal_set, count in rows:
-            answers, found = counts.get(models[model], (0, {}))
-            if signal_set in causes:
-                found[causes[signal_set]] = found.get(causes[signal_set], 0) + count
-            counts[models[model]] = (answers + count, found)
+            answers, found = counts.get(models[model], (0, Counter()))
+            for name in sets[signal_set]:
+                if name.startswith(prefix):
+                    found[name.removeprefix(prefix)] += count
+            counts[models[model]] = answers + count, found
         return counts
 
     def decisions(self) -> list[DecisionRecord]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.store.cells import OutcomeCells, mean_and_spread
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import NO_ANSWER
 
 _QUESTIONS = 10
 
@@ -60,7 +61,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
     """Return an account of every model, in the order of the results."""
     truncated, missing = _cut_and_missing(cells)
     errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
-    none = reader.no_answers()
+    none = reader.signals_named(NO_ANSWER)
     index = {name: i for i, name in enumerate(cells.models)}
     numbers = any(line.score is not None and line.mu is None for line in results.models)
     categories = 0 if numbers else max((category for _, category in cells.categories), default=0) + 1

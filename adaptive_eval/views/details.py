@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
+from adaptive_eval.trial import JUDGED
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.views.trials import Examples, examples
 
@@ -81,6 +83,7 @@ class Details:
     rankings: tuple[tuple[str, Results], ...] = ()
     examples: Examples | None = None  # a few answers; None if none were wanted
     course: tuple[Moment, ...] = ()  # the run at a few moments, oldest first
+    judged: Mapping[str, int] = field(default_factory=dict)  # how steady judges were, in answers
 
     @property
     def together(self) -> dict[str, dict[str, Any]]:
@@ -108,6 +111,7 @@ def read_details(
         stored=reader.count(),
         meta=_without_places(meta),
         target=_target(meta),
+        judged=sum((found for _, found in reader.signals_named(JUDGED).values()), Counter()),
         rankings=_rankings(reader, results),
         examples=examples(reader, accounts, questions, examples_with) if examples_with else None,
         course=tuple(_course(reader, results) if course is None else course),

@@ -230,3 +230,19 @@ def chance(probability: float) -> str:
     if probability < 0.01:
         return "< 1 %"
     return "> 99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
+
+
+def share_words(part: int, whole: int) -> str:
+    """Return a share of a sample with its 95 % interval (Clopper and Pearson).
+
+    Examples
+    --------
+    >>> share_words(3, 60)
+    '3 of 60 (5.0 %, 95 % interval 1.0 to 13.9 %)'
+    """
+    from scipy.special import betaincinv
+
+    low = betaincinv(part, whole - part + 1, 0.025) if part else 0.0
+    high = betaincinv(part + 1, whole - part, 0.975) if part < whole else 1.0
+    shares = [f"{100 * share:.1f}" for share in (part / whole, low, high)]
+    return "{:,} of {:,} ({} %, 95 % interval {} to {} %)".format(part, whole, *shares)

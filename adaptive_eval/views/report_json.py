@@ -119,9 +119,10 @@ def report_data(summary: Summary) -> dict[str, Any]:
     results = summary.results
     stop = results.stop
     timed = list(zip(summary.times, summary.decisions, strict=True))
-    questions = summary.known.questions
+    known = summary.known
+    questions = known.questions
     pairs = shown_pairs(results, MOST_PAIRS).shown
-    promised = promises(results, summary.known.target, summary.known.together)
+    promised = promises(results, known.target, known.together, known.judged)
     return {
         "schema": SCHEMA,
         "version": VERSION,

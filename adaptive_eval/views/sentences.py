@@ -129,6 +129,7 @@ def promises(
     results: Results,
     target: str | None = None,
     together: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    judged: Mapping[str, int] = MappingProxyType({}),
 ) -> Promises:
     """Return the promises that belong to a run's rule, family, margin and confidence.
 
@@ -144,6 +145,7 @@ def promises(
         results=results,
         target=target,
         together=together,
+        judged=judged,
         compared=len(kinds) - kinds.count("width"),
         kinds=sorted(set(kinds)),
     )

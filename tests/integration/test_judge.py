@@ -102,6 +102,34 @@ def test_the_majority_decides_and_no_more_is_asked_than_needed(judge):
 
 
 @pytest.mark.parametrize(
+    ("options", "words", "told"),
+    [
+        ({"second_votes": 1}, ("correct", "wrong"), {"judged_changed"}),
+        ({"second_votes": 1}, ("correct", "correct"), {"judged_same"}),
+        ({"second_votes": 1}, ("correct", "nonsense", "nonsense"), set()),
+        ({"second_votes": 1}, ("correct", 500, 500), set()),
+        ({"second_votes": 1, "budget": {"requests": 2}}, ("correct",), set()),
+        ({"second_votes": 0}, ("correct",), set()),
+        ({"votes": 3}, ("correct", "wrong", "correct"), {"judged_changed"}),
+        (
+            {"second_votes": 1, "compare": "pairwise"},
+            ("first", "second", "first", "first"),
+            {"judged_in_either_order", "judged_changed"},
+        ),
+    ],
+)
+def test_a_second_vote_measures_the_judge_and_decides_nothing(judge, at_once, options, words, told):
+    replies = iter(words)
+    server = judge(lambda body: verdict(word) if isinstance(word := next(replies), str) else word)
+    found = scored(server, **options)
+    assert found.category == 1
+    assert {name for name in found.signals if name.startswith("judged_")} == told
+    assert len(server.asked) == len(words)
+    if 500 not in words:
+        assert found.signals["judge_requests"] == len(words)
+
+
+@pytest.mark.parametrize(
     "nonsense",
     ["", "correct", "{}", '{"verdict": "maybe"}', "[1]", "[" * 100_000, '{"verdict": ["correct"]}'],
 )
@@ -352,7 +380,8 @@ def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
 
 
 def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tmp_path, referee):
-    scorer = {**referee, "price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
+    money = {"price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
+    scorer = {**referee, **money, "second_votes": 0}
     config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 150})
     out, result = run_config(tmp_path, config)
     assert result.exit_code == 3, result

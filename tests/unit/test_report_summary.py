@@ -106,6 +106,14 @@ def test_there_is_nothing_to_report_before_the_first_snapshot(tmp_path):
         read_summary(tmp_path / "new")
 
 
+def test_a_report_says_how_steady_its_judge_is():
+    run, counts = examples.finished(), {"changed": 3, "same": 57, "by_order": 1, "in_either_order": 9}
+    said = " ".join(promises(run, judged=counts).limits)
+    assert "changed its verdict on 3 of 60 (5.0 %, 95 % interval 1.0 to 13.9 %)" in said
+    assert "decided 1 of 10 (10.0 %" in said
+    assert "judge" not in " ".join(promises(run).limits)
+
+
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
 @pytest.mark.parametrize("family", ["holm", "pair"])
 def test_every_rule_and_family_says_what_it_promises(rule, family):

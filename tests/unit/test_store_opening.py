@@ -83,7 +83,7 @@ def test_a_long_run_is_read_within_the_limit(tmp_path, monkeypatch):
         assert not reader.damage()
         assert sum(1 for _ in reader.trials()) == reader.count() == len(reader.outcomes())
         assert reader.cells().stored.sum() == reader.count()
-        reader.error_counts(), reader.no_answers(), reader.launched(), reader.unanswered()
+        reader.error_counts(), reader.signals_named(""), reader.launched(), reader.unanswered()
 
 
 @pytest.mark.parametrize("use", [RunWriter.open, RunReader])
