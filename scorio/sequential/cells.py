@@ -78,6 +78,10 @@ class PathBlock:
         """Mean score over seen questions."""
         return np.asarray(self.total / np.maximum(self.seen, 1.0))
 
+    def whole(self, asked: ArrayLike) -> bool:
+        """Return whether each of the `asked` questions was answered, and no answer is lost."""
+        return bool((self.seen >= np.asarray(asked)).all()) and not self.lost.any()
+
     def bounds(self, asked: ArrayLike) -> tuple[Floats, Floats]:
         """Return the least and the greatest mean score if lost answers were known.
 
@@ -499,7 +503,8 @@ class Cells:
         """
         if start < self._base:
             raise ValueError(f"steps before {self._base} are forgotten, asked from {start}")
-        return PathBlock(*self._path[:, models, start - self._base : stop - self._base])
+        part = np.ascontiguousarray(self._path[:, :, start - self._base : stop - self._base])
+        return PathBlock(*part.take(models, axis=1))
 
     def path_of_some(self, models: Ints, start: int, stop: int, only: NDArray[np.bool_]) -> PathBlock:
         """Return :meth:`path` within a round, of some questions of each model, shape (models, M)."""

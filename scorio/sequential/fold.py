@@ -351,15 +351,15 @@ class _Candidates:
 
     def earliest(self, fold: Fold) -> int:
         """Return the first moment at which a contrast may be called or a model is good enough, or NEVER."""
-        ready, _, enough = self._ready(fold)
-        ready |= enough.any(axis=0)
-        return int(np.maximum(self._moment[ready], fold.now).min(initial=NEVER))
+        self._found = ready, _, enough = self._ready(fold)
+        either = ready | enough.any(axis=0)
+        return int(np.maximum(self._moment[either], fold.now).min(initial=NEVER))
 
     def call(self, fold: Fold) -> list[Event]:
-        """Call the contrasts that may be called at the present moment, in the order of their rows."""
-        ready, won, enough = self._ready(fold)
-        present = self._moment <= fold.now
-        ready &= present
+        """Call the contrasts that may be called at the moment just found, in the order of their rows."""
+        ready, won, enough = self._found
+        present = (self._moment <= fold.now) & (self._until > fold.now)
+        ready = ready & present
         for side, places in enumerate(enough & present):
             fold.enough_at[side, self._row[places]] = self._step[places] + 1
         calls = []

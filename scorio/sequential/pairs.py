@@ -159,8 +159,11 @@ class PairReader:
             plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
             variance = np.where(single, plain, guarded)
         difference = a.mean - b.mean
-        (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
-        slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
+        if a.whole(asked) and b.whole(asked):
+            slack = np.zeros(difference.shape)
+        else:
+            (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
+            slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
         bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
         block = ContrastBlock(difference, variance, guarded, guarded, uniform / questions, count, slack, bets)
         if self.equivalence is None:
