@@ -17,6 +17,9 @@ from adaptive_eval.options.decisions import POLICY_GROUP
 FIRST_TRIALS = 10
 """Trials of every model before a policy draws from the posterior."""
 
+FAR = 2.0
+"""A need of so many times the trials of the furthest model says no more which model comes next."""
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -37,6 +40,10 @@ class AllocationView:
         Models that can still be asked, needed or not.
     first, second : ndarray of int, shape (P,)
         Models of the open contrasts (`second` is -1 for a contrast with a number).
+    most : list of float
+        Steps up to which each model is asked; infinite where no need for it is foreseen to end.
+    scale : list of float
+        Of how many trials each model has its share: the least share comes next.
     scores : callable
         Returns each model's mean unit score and its variance, two arrays of shape (L,); most policies do
         without.
@@ -52,6 +59,8 @@ class AllocationView:
     askable: Bools
     first: Ints
     second: Ints
+    most: list[float]
+    scale: list[float]
     scores: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
     cost: Callable[[], list[float]]
     seed: tuple[int, ...]
@@ -80,26 +89,33 @@ class Policy(Protocol):
 
 
 class RoundRobin:
-    """The active model with the fewest trials issued; no model runs far ahead of all its partners.
+    """The active model that has had the least share of the trials that it is forecast to need.
 
-    A model issues step t only if a partner in an open pair has issued it too, or if t lies within its own
-    window of trials in flight beyond its furthest partner: pairs are read at equal progress, so a lead would
-    be spent for nothing.
+    While nothing is foreseen, that is the one with the fewest trials. A model issues step t only if a partner
+    in an open pair has issued it too, or if t lies within its own window of trials in flight beyond its
+    furthest partner: pairs are read at equal progress, so a lead would be spent for nothing.
     """
 
-    def models(self, view: AllocationView) -> Bools:
-        """Return the models that take part."""
-        return view.active
+    def models(self, view: AllocationView) -> tuple[Bools, list[float], list[float]]:
+        """Return the models that take part, up to which step, and of how many trials each has its share."""
+        return view.active, view.most, view.scale
 
     def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
         """See :class:`Policy`."""
         issued, fewest = list(view.issued), min(view.issued)
         partners: dict[int, list[int]] = {}
-        left, active = dict(free), self.models(view).tolist()
-        queue = [(issued[model], model) for model, slots in free.items() if slots > 0 and active[model]]
+        left = dict(free)
+        active, most, scale = self.models(view)
+        queue = [
+            (issued[model] / scale[model], model)
+            for model, slots in free.items()
+            if slots > 0 and active[model]
+        ]
         heapify(queue)
         while queue:
             _, model = heappop(queue)
+            if issued[model] >= most[model]:
+                continue
             if issued[model] > fewest:  # otherwise no partner is behind it
                 if model not in partners:
                     partners[model] = view.partners(model)
@@ -110,15 +126,17 @@ class RoundRobin:
             issued[model] += 1
             left[model] -= 1
             if left[model] > 0:
-                heappush(queue, (issued[model], model))
+                heappush(queue, (issued[model] / scale[model], model))
 
 
 class Uniform(RoundRobin):
     """Every model, needed or not, as in a run of fixed length. The baseline for savings."""
 
-    def models(self, view: AllocationView) -> Bools:
-        """Return the models that take part."""
-        return view.askable if view.active.any() else view.active
+    def models(self, view: AllocationView) -> tuple[Bools, list[float], list[float]]:
+        """Return the models that take part, each as long as any other."""
+        needed, models = view.active.any(), len(view.most)
+        most = max((view.most[model] for model in np.flatnonzero(view.active)), default=0.0)
+        return view.askable if needed else view.active, [most] * models, [1.0] * models
 
 
 class TopTwo:

@@ -13,7 +13,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.allocate import FAR
 from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.goals import Goal
 from scorio.sequential.parts import (
     FLOOR,
     GUARD,
@@ -28,18 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SLOW_START = 32
-"""Trials a model may have in flight before any is complete; a call needs at least about 21."""
-
-
-def most_in_flight(complete: Sequence[int]) -> list[int]:
-    """Return how many trials each model may have in flight, given the length of its common prefix.
-
-    Examples
-    --------
-    >>> most_in_flight([0, 100])
-    [32, 132]
-    """
-    return [SLOW_START + steps for steps in complete]
+"""Trials a model may have in flight before any is answered; a call needs at least about 21."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -66,23 +57,28 @@ class Drain:
         self._foresight = Foresight(comparison.answers, comparison.fold.levels.guard)
         self._models = len(comparison.spec.models)
         self._due = 0
-        self._closing = self._first = self._second = _NONE
+        self._rows = self._first = self._second = _NONE
+        self._until = np.zeros(0)
 
-    def closed(self, issued: Sequence[int]) -> NDArray[np.int64]:
-        """Return the contrasts that need no further trials, given the steps that each model was issued."""
+    def needs(self, issued: Sequence[int]) -> Floats | None:
+        """Return up to which step each contrast is forecast to need its models; None if nothing is awaited.
+
+        It is infinite where nothing is foreseen, where it is far, or where all that was issued is complete.
+        """
         board = self._comparison.answers
         if not self._predicts or issued == board.complete:
-            return _NONE
+            return None
         trials = sum(issued[: self._models])
         if trials + board.answered >= self._due:
             flight = trials - sum(board.complete[: self._models])
             later = max(flight // LOOKS, 4 * len(self._comparison.members))
             self._due = trials + board.answered + later
             self._look(issued, flight)
-        if self._closing.size == 0:
-            return _NONE
+        needs = np.full(self._comparison.fold.verdict.size, np.inf)
         models = self._first, self._second
-        return self._closing[_of_both(issued, *models) > _of_both(board.complete, *models)]
+        awaited = _of_both(issued, *models) > _of_both(board.complete, *models)
+        needs[self._rows[awaited]] = self._until[awaited]
+        return needs
 
     def _look(self, issued: Sequence[int], flight: int) -> None:
         """Find the contrasts that are decided when all that is issued is complete."""
@@ -116,38 +112,46 @@ class Drain:
             )
             difference, variance = (np.repeat(each, mean.shape[1], axis=1) for each in (difference, variance))
             difference[pairs], variance[pairs], ready[pairs] = mean, spread, questions >= MIN_QUESTIONS
-        decided = ready & self._decided(rows, difference, variance, at_margin, growth[:, 0])
-        self._closing, self._first, self._second = rows[decided], first[decided], second[decided]
+        surplus = self._surplus(rows, difference, variance, at_margin, growth[:, 0])
+        until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
+        near = until < FAR * max(issued[: self._models])
+        self._rows, self._first, self._second = rows[near], first[near], second[near]
+        self._until = until[near]
 
-    def _decided(
+    def _surplus(
         self,
         rows: NDArray[np.int64],
         difference: NDArray[np.float64],
         variance: NDArray[np.float64],
         at_margin: NDArray[np.float64],
         growth: NDArray[np.float64],
-    ) -> NDArray[np.bool_]:
-        """Return where contrasts are decided on the way, or at the end."""
+    ) -> NDArray[np.float64]:
+        """Return how many times over contrasts are decided on the way, or at the end."""
         comparison, margin = self._comparison, self._comparison.margin
         evidence = log_evidence(difference, variance, margin).max(axis=1)
         bet = comparison.courses.bet[rows]
         read = np.maximum(evidence, comparison.latest.statistic[rows])
         evidence = np.where(np.isnan(bet), read, bet * growth)
-        tied = np.zeros(rows.size, dtype=bool)
+        tied = np.zeros(rows.size)
         if margin is not None:
             ties = log_tie_evidence(difference, variance * at_margin, margin).max(axis=1)
-            tied = ties >= comparison.fold.tie_threshold
+            tied = ties / comparison.fold.tie_threshold
             if claims := comparison.fold.levels.claims:
                 # The better model of a pair is the one that is sought.
                 above = log_evidence_above(np.abs(difference), variance * at_margin, margin)
-                tied |= above.max(axis=1) >= log(claims / comparison.alpha)
+                tied = np.maximum(tied, above.max(axis=1) / log(claims / comparison.alpha))
         # Each winner lowers the threshold of the others, also of those that reached it before.
-        winners = -1
-        won = tied
-        while int((won & ~tied).sum()) > winners:
-            winners = int((won & ~tied).sum())
-            won = evidence >= comparison.fold.levels.winner(comparison.fold.won + winners)
-        return np.asarray(won | tied)
+        winners, won = -1, 0
+        while won > winners:
+            winners = won
+            share = evidence / comparison.fold.levels.winner(comparison.fold.won + winners)
+            won = int(((share >= 1.0) & (tied < 1.0)).sum())
+        return np.asarray(np.maximum(share, tied))
+
+
+def reach_of(goal: Goal, trials: Sequence[int]) -> NDArray[np.int64]:
+    """Return the fewer of the trials of the models of each contrast of a goal."""
+    return _of_both(trials, goal.first, np.where(goal.single, goal.first, goal.second))
 
 
 def _of_both(trials: Sequence[int], first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

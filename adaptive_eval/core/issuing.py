@@ -6,22 +6,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
+from adaptive_eval.core.allocate import FAR, AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
-from adaptive_eval.core.drain import SLOW_START, Drain, most_in_flight
+from adaptive_eval.core.drain import SLOW_START, Drain, reach_of
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
 from scorio.sequential.parts import FINISHED
 
-_NONE = np.zeros(0, dtype=np.int64)
+BEYOND = 2.0
+"""With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by a factor of 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,32 @@ class _OpenContrasts:
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     active: NDArray[np.bool_]
+    most: list[float]  # steps up to which each model is asked
+    scale: list[float]  # of how many trials each model has its share
 
     @classmethod
-    def of(cls, comparison: Comparison, wanted: NDArray[np.bool_]) -> _OpenContrasts:
-        """Return those that are `wanted`."""
+    def of(
+        cls,
+        comparison: Comparison,
+        wanted: NDArray[np.bool_],
+        needs: NDArray[np.float64] | None = None,
+        beyond: float = 1.0,
+        furthest: int = 0,
+    ) -> _OpenContrasts:
+        """Return those that are `wanted`, with the steps up to which they need their models."""
         goal = comparison.contrasts
         first, second = goal.first[wanted], goal.second[wanted]
         active = np.full(len(comparison.spec.names), not goal.stops)
         active[first] = True
         active[second[second >= 0]] = True
-        return cls(comparison.version, first, second, active)
+        until = np.full(active.size, np.inf)
+        if needs is not None:
+            until = np.zeros(active.size + 1)
+            for side in (first, second):
+                np.maximum.at(until, side, needs[wanted])
+            until = until[: active.size]
+        scale = np.clip(until, 1.0, FAR * furthest + 1.0).tolist()
+        return cls(comparison.version, first, second, active, (beyond * until).tolist(), scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +67,7 @@ class _Turns:
 
     wanted: _OpenContrasts
     dropped: tuple[int, int]
-    queue: list[tuple[int, int]]  # a heap of the trials issued of each model, and the model
+    queue: list[tuple[float, int, int]]  # a heap of share of its trials, model, and trials issued
 
 
 class Issuer:
@@ -68,10 +85,11 @@ class Issuer:
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
         self._samples_per_prompt = spec.samples_per_prompt
-        self._waits = comparison.contrasts.stops and spec.spend != "time"
+        self._beyond = BEYOND if spec.spend == "time" else 1.0
         self._drain = Drain(comparison)
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
-        self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
+        self._slow_start = comparison.contrasts.stops and spec.spend != "time"
+        self._needs: NDArray[np.float64] | None = None  # steps up to which contrasts need their models
         self._asked = np.arange(len(spec.names)) < len(spec.models)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
         self._seeds = TrialSeeds(spec)
@@ -92,8 +110,8 @@ class Issuer:
         Consecutive trials of one question are issued together or not at all, because one request can ask for
         all of them.
         """
-        if isinstance(capacity, int) and (queue := self._in_turn(capacity)) is not None:
-            return self._issue_in_turn(queue, capacity)
+        if isinstance(capacity, int) and (turns := self._in_turn(capacity)) is not None:
+            return self._issue_in_turn(turns, capacity)
         self._turns, self._room = None, 0
         free = self._free(capacity)
         total = capacity if isinstance(capacity, int) else sum(free.values())
@@ -117,8 +135,8 @@ class Issuer:
                 break
         return requests
 
-    def _in_turn(self, capacity: int) -> list[tuple[int, int]] | None:
-        """Return the queue of a round robin; None if anything may hold back one of its models."""
+    def _in_turn(self, capacity: int) -> _Turns | None:
+        """Return the models of a round robin; None if anything may hold back one of its models."""
         if not self._round_robin or capacity <= 0 or self._may_be_limited(capacity):
             return None
         states = self.states
@@ -128,10 +146,12 @@ class Issuer:
             models = np.flatnonzero(wanted.active & self._asked).tolist()
             if any(model in states.stopped or model in states.spent for model in models):
                 return None  # the others may have to wait for its partners
-            queue = [(states.issued[model], model) for model in models]
+            queue = [
+                (states.issued[model] / wanted.scale[model], model, states.issued[model]) for model in models
+            ]
             heapify(queue)
             self._turns = _Turns(wanted, dropped, queue)
-        return self._turns.queue
+        return self._turns
 
     def _may_be_limited(self, capacity: int) -> bool:
         """Return whether a limit of :meth:`_free` may hold back one of so many trials."""
@@ -146,28 +166,30 @@ class Issuer:
 
     def _found_room(self) -> int:
         """Return a number of trials that may be issued whichever models they are of."""
-        states, complete, issued = self.states, self.board.complete, self.states.issued
+        issued = self.states.issued
         if not self.board.run_sequence.endless:
             return 0
         furthest = max(issued)
         room = [] if self._cap is None else [self._cap - furthest]
-        if self._waits:
-            common = min(map(complete.__getitem__, self.comparison.members), default=0)
-            room.append(SLOW_START + common - max(states.in_flight))
+        if self._slow_start:
+            room.append(min(map(self._start, range(len(issued)))))
         return min(room, default=FINISHED)
 
-    def _issue_in_turn(self, queue: list[tuple[int, int]], trials: int) -> list[TrialRequest]:
-        """Issue so many trials, each of the model that has the fewest."""
+    def _issue_in_turn(self, turns: _Turns, trials: int) -> list[TrialRequest]:
+        """Issue so many trials, each of the model that has had the least share of what it needs."""
         requests: list[TrialRequest] = []
-        at, asked = -1, (0, 0, 0)
+        queue, at, asked = turns.queue, -1, (0, 0, 0)
         while queue and len(requests) < trials:
-            index, model = queue[0]
+            _, model, index = queue[0]
+            if index >= turns.wanted.most[model]:
+                heappop(queue)
+                continue
             if index != at:
                 at, asked = index, self._asked_at(model, index)
             request = self._issue(model, index, asked)
             if not isinstance(request, TrialRequest):
                 break
-            heapreplace(queue, (index + 1, model))
+            heapreplace(queue, ((index + 1) / turns.wanted.scale[model], model, index + 1))
             requests.append(request)
         return requests
 
@@ -263,11 +285,8 @@ class Issuer:
         for model in self.board.determinism.claimed:
             if free.get(model) and self._next_index(model) is None:
                 free[model] = 0
-        if self._waits:
-            in_flight = states.in_flight
-            if max(in_flight) + most > SLOW_START + min(complete):
-                room = most_in_flight(complete)
-                free = {model: min(slots, room[model] - in_flight[model]) for model, slots in free.items()}
+        if self._slow_start:
+            free = {model: min(slots, self._start(model)) for model, slots in free.items()}
         without = self.states.stopped.keys() | self.states.spent
         if self._limited:
             without |= {model for model in self._limited if self._own_budget_refuses(model)}
@@ -275,6 +294,10 @@ class Issuer:
             determinism = self.board.determinism
             without |= {model for model in determinism.claimed if determinism.done(model)}
         return {model: slots for model, slots in free.items() if model not in without} if without else free
+
+    def _start(self, model: int) -> int:
+        """Return how many trials a model may be asked at most now: in flight are few more than answered."""
+        return SLOW_START + self.states.issued[model] - 2 * self.states.in_flight[model]
 
     def _own_budget_refuses(self, model: int) -> bool:
         """Return whether a model cannot afford its next trial now."""
@@ -341,24 +364,25 @@ class Issuer:
             askable=askable,
             first=wanted.first,
             second=wanted.second,
+            most=wanted.most,
+            scale=wanted.scale,
             scores=self._scores,
             cost=self.budget.mean_costs,
             seed=(self.spec.seed, self.budget.issued),
         )
 
     def _wanted(self, issued: list[int]) -> _OpenContrasts:
-        """Return the open contrasts without those that the trials in flight are predicted to decide."""
-        comparison = self.comparison
-        if self._open.version != comparison.version:
-            self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
-            self._left = _NONE, self._open
-        if not self._waits or not (closed := self._drain.closed(issued)).size:
-            return self._open
-        if not np.array_equal(closed, self._left[0]):
-            left = comparison.fold.needed.copy()
-            left[closed] = False
-            self._left = closed, _OpenContrasts.of(comparison, left)
-        return self._left[1]
+        """Return the open contrasts without those that need no trial beyond what is issued."""
+        comparison, goal = self.comparison, self.comparison.contrasts
+        needs = self._drain.needs(issued) if goal.stops else None
+        if self._open.version != comparison.version or not _same(needs, self._needs):
+            left = comparison.fold.needed
+            if needs is not None:
+                left = left & (self._beyond * needs > reach_of(goal, issued))
+            furthest = max(self.states.issued)
+            self._open = _OpenContrasts.of(comparison, left, needs, self._beyond, furthest)
+            self._needs = needs
+        return self._open
 
     def waiting(self) -> dict[int, list[int]]:
         """Return the needed models that wait for others, each with the models that hold it back.
@@ -455,6 +479,10 @@ class Issuer:
         task, question = self.board.run_sequence.at(index, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))
+
+
+def _same(one: NDArray[np.float64] | None, other: NDArray[np.float64] | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
 _SEEDS = 2**31
