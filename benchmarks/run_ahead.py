@@ -5,7 +5,7 @@
 
 The same answers and the same seconds belong to a trial in all columns. `used` is the share of the slots that
 hold a trial while more than two models are open, until the run's end; `list` is the time over that of a list
-schedule, which gives each of the run's completed trials the first free slot; `trials` is over the trials of a
+schedule, which gives each of the run's completed trials, as they were asked, the first free slot; `trials` is over the trials of a
 run with one in flight; `of uniform` are time and trials over those of a run that asks all models the same.
 With `--withheld` one answer of the first model never comes: `calls` are the pairs of the other models without
 a verdict when nothing more is asked.
@@ -54,7 +54,7 @@ class Run:
         self.names = list(self.spec.names)
         self.session = Session(self.spec)
         self.now, self.free_seconds, self.open_seconds = 0.0, 0.0, 0.0
-        self.taken: list[float] = []
+        self.taken: list[tuple[int, float]] = []
         self.trials = 0
 
     @property
@@ -79,12 +79,13 @@ class Run:
                 heappush(flying, (self.now + seconds, self.trials, outcome))
             if not flying:
                 return
-            then, _, outcome = heappop(flying)
+            then, number, outcome = heappop(flying)
             if len(session.comparison.members) > 2:
                 self.open_seconds += then - self.now
                 self.free_seconds += (then - self.now) * (slots - len(flying) - 1 - waiting)
             self.now = then
-            self.taken.append(float(self.seconds[self.names.index(outcome.key.model), outcome.key.index]))
+            model = self.names.index(outcome.key.model)
+            self.taken.append((number, float(self.seconds[model, outcome.key.index])))
             session.tell([outcome])
 
     def used(self, slots: int) -> float:
@@ -94,7 +95,7 @@ class Run:
     def listed(self, slots: int) -> float:
         """Return the time that a list schedule takes for the completed trials."""
         ends = [0.0] * slots
-        for seconds in self.taken:
+        for _, seconds in sorted(self.taken):
             heapreplace(ends, ends[0] + seconds)
         return max(ends)
 
@@ -136,7 +137,7 @@ def main() -> None:
                 Run(replace(each.spec, spend=options.spend), each.seed, sigma, options.slow, options.withheld)
                 for each in alone
             ]
-            even = spec_of(options.board, options.questions, "uniform")
+            even = spec_of(options.board, options.questions, "uniform", spend="time")
             uniform = [Run(replace(even, seed=seed), seed, sigma, options.slow) for seed in seeds]
             for run in (*runs, *uniform):
                 run.go(slots)

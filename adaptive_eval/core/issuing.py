@@ -22,7 +22,7 @@ from adaptive_eval.trial import TrialKey, TrialRequest
 from scorio.sequential.parts import FINISHED
 
 BEYOND = 2.0
-"""With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by a factor of 2."""
+"""With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by so much."""
 
 
 @dataclass(frozen=True, slots=True)
