@@ -5,10 +5,10 @@
 
 The same answers and the same seconds belong to a trial in all columns. `used` is the share of the slots that
 hold a trial while more than two models are open, until the run's end; `list` is the time over that of a list
-schedule, which gives each of the run's completed trials, as they were asked, the first free slot; `trials` is over the trials of a
-run with one in flight; `of uniform` are time and trials over those of a run that asks all models the same.
-With `--withheld` one answer of the first model never comes: `calls` are the pairs of the other models without
-a verdict when nothing more is asked.
+schedule, which gives each of the run's completed trials, as they were asked, the first free slot; `trials`
+is over the trials of a run with one in flight; `of uniform` are time and trials over those of a run that
+asks all models the same. With `--withheld` one answer of the first model never comes: `calls` are the pairs
+of the other models without a verdict when nothing more is asked.
 """
 
 from __future__ import annotations
