@@ -263,7 +263,9 @@ class Built:
         may_be_cut = [
             task.name
             for task in self.config.tasks
-            if "truncated" in task.rubric.model_fields_set or "length" in self.config.on.model_fields_set
+            if task.scorer.kind == "choice_probability"  # which asks for one token
+            or "truncated" in task.rubric.model_fields_set
+            or "length" in self.config.on.model_fields_set
         ]
         watch = AnswerWatch(may_be_cut, ranked=self.config.on.mostly_empty == "rank")
         watch.read(reader)

@@ -97,7 +97,7 @@ def _own_task(model: ModelConfig, task: Task) -> Task:
 def answer_key(task: Task, scorer: ScorerConfig) -> Iterator[dict[str, Any]]:
     """Yield the questions of a task as the mimic server reads them; it knows a question by its prompt."""
     scorer = getattr(scorer, "is_correct", None) or scorer
-    kind = {"numeric": "numeric", "choice": "choice"}.get(scorer.kind, "text")
+    kind = {"numeric": "numeric", "choice": "choice", "choice_probability": "choice"}.get(scorer.kind, "text")
     for question in task.questions:
         yield {
             "id": f"{task.name}/{question.id}",

@@ -378,7 +378,7 @@ _ASKED_FOR = {
 """Signals that an endpoint gives only when the request asks for them: section, key, and how to write it."""
 
 
-_ALONE = ("judge", "verifier", "inspect", "lm-eval")
+_ALONE = ("choice_probability", "judge", "verifier", "inspect", "lm-eval")
 """Scorers that cannot score several answers of a trial together."""
 
 
@@ -396,8 +396,22 @@ def _answers(config: RunConfig, task: TaskConfig, here: Place) -> Found:
         yield here, "several answers are right or wrong together; leave rubric and track out"
 
 
+def _probabilities(config: RunConfig, task: TaskConfig, here: Place) -> Found:
+    """Check that models are asked for what the scorer choice_probability reads."""
+    for model in config.models if task.scorer.kind == "choice_probability" else ():
+        sent = model.sampling.as_sent()
+        number = sent.get("logprobs") if model.api == "completions" else sent.get("top_logprobs")
+        if sent.get("temperature") != 0 or not number or number < 2:
+            words = "sampling: {max_tokens: 1, temperature: 0, logprobs: true, top_logprobs: 20}"
+            yield (
+                (*here, "scorer"),
+                f"give the model {shown(model.name)} {words}, so that one token has the letters",
+            )
+
+
 def _rubrics(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     """Check a task's rubric and the tracked ones, whose names are unique."""
+    yield from _probabilities(config, task, here)
     yield from _rubric(config, task, task.rubric, (*here, "rubric"), steers=True)
     names = [task.rubric.label]
     for place, rubric in enumerate(task.track):

@@ -287,6 +287,15 @@ class Asked:
     prompt_tokens: int
     stream: Stream
 
+    @property
+    def letters(self) -> dict[str, float] | None:
+        """The chance of each letter as the answer to a question with options; None for another."""
+        question, chance = self.question, min(max(self.chance, 1e-9), 1.0 - 1e-9)
+        if not question.choices:
+            return None
+        others = dict.fromkeys(question.wrong, (1.0 - chance) / len(question.wrong))
+        return {**others, question.right: chance}
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -137,6 +137,8 @@ class Sample:
     right: bool  # whether the coin fell on the right side
     latency: float  # seconds
     noise: int  # random bits for log-probabilities
+    # the chance of each letter, where the answer is one letter
+    letters: Mapping[str, float] | None = None
 
 
 def prompt_tokens(asked: Asked) -> int:
@@ -167,13 +169,16 @@ def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list
 def _sample(examinee: Examinee, request: ChatRequest, asked: Asked, seed: int | None, limit: int) -> Sample:
     reply = examinee.reply(asked, seed)
     text, tokens, finish = reply.text, reply.tokens, "stop"
-    if tokens > limit:
+    letters = asked.letters if limit == 1 else None
+    if letters is not None:
+        text, tokens, finish = reply.answer, 1, "length"
+    elif tokens > limit:
         text, tokens, finish = "".join(tokenize(text)[:limit]), limit, "length"
     whole = text
     text, stopped_by = clip(whole, request.stops)
     if stopped_by is not None:
         tokens, finish = count_tokens(whole[: len(text) + len(stopped_by)]), "stop"
-    return Sample(text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise)
+    return Sample(text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise, letters)
 
 
 def cut_off(sample: Sample, finish_reason: str) -> Sample:
@@ -262,6 +267,11 @@ def token_logprobs(sample: Sample, top: int) -> list[dict[str, Any]]:
     >>> entry["logprob"] < 0, len(likely), sum(math.exp(one["logprob"]) for one in likely) <= 1
     (True, 3, True)
     """
+    if sample.letters is not None:
+        listed = [_entry(letter, math.log(chance)) for letter, chance in sample.letters.items()]
+        listed.sort(key=lambda entry: -float(entry["logprob"]))
+        own = next(entry for entry in listed if entry["token"] == sample.text)
+        return [{**own, "top_logprobs": listed[:top]}]
     rng = random.Random(sample.noise)
     mean = _MEAN_RIGHT if sample.right else _MEAN_WRONG
     found = []

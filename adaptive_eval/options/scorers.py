@@ -106,10 +106,9 @@ class NumericScorerConfig(AnswerScorerConfig):
     )
 
 
-class ChoiceScorerConfig(AnswerScorerConfig):
-    """Right when the answer is the target's option, by letter or by text."""
+class ChoosingScorerConfig(_Scorer):
+    """The fields of scorers of multiple choice."""
 
-    kind: Literal["choice"] = "choice"
     letters: str = Field(
         default="ABCD",
         pattern=r"^[A-Z]{2,26}$",
@@ -119,6 +118,28 @@ class ChoiceScorerConfig(AnswerScorerConfig):
         default=None,
         description="For datasets whose target is a number: whether it counts options from 0 or from 1.",
     )
+
+
+class ChoiceScorerConfig(ChoosingScorerConfig, AnswerScorerConfig):
+    """Right when the answer is the target's option, by letter or by text."""
+
+    kind: Literal["choice"] = "choice"
+
+
+class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
+    """The chance of the target's letter, from the log-probabilities of the first token."""
+
+    kind: Literal["choice_probability"] = "choice_probability"
+    by: Literal["chance", "likeliest"] = Field(
+        default="chance",
+        description="Score the letter's chance; or right where it is the likeliest, as lm-eval counts.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scored_by_chance(cls, data: Any) -> Any:
+        by_chance = isinstance(data, dict) and data.get("by", "chance") == "chance"
+        return {"range": (0.0, 1.0), **data} if by_chance else data
 
 
 class MathScorerConfig(_ExtractingScorer):
@@ -302,6 +323,7 @@ _Comparing: TypeAlias = (
     ExactScorerConfig
     | NumericScorerConfig
     | ChoiceScorerConfig
+    | ChoiceProbabilityScorerConfig
     | MathScorerConfig
     | RegexScorerConfig
     | ContainsScorerConfig

@@ -1,15 +1,22 @@
-"""The scorer ``choice``: right when the answer is the target's option, by letter or by text."""
+"""The scorers ``choice`` (right when the answer is the target's option) and ``choice_probability``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
+from math import exp, fsum
 from string import ascii_uppercase
 
-from adaptive_eval.options.scorers import ChoiceScorerConfig
-from adaptive_eval.scoring.scorer import Answer, AnswerScorer
+from adaptive_eval.options.scorers import (
+    ChoiceProbabilityScorerConfig,
+    ChoiceScorerConfig,
+    ChoosingScorerConfig,
+)
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer, ScorerFailed, graded, likeliest_tokens
 from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
-from adaptive_eval.trial import Question
+from adaptive_eval.trial import Completion, Question, Score
 
 _WHOLE_NUMBER = re.compile(r"\d{1,3}")
 _LONGEST_LINE = 500
@@ -28,7 +35,73 @@ _AFTER_LETTER = (
 _NEGATION = re.compile(r"\b(?:not|neither|nor|incorrect|wrong|false|cannot|except)\b|n['’]t\b", re.IGNORECASE)
 
 
-class ChoiceScorer(ChoiceScorerConfig, AnswerScorer):
+class _Choosing(ChoosingScorerConfig):
+    """What scorers of multiple choice know of a question."""
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target unusable, or None."""
+        options = self._options(question)
+        by_letter, by_text = self._by_letter(question, options), options.by_text(question.target)
+        if by_letter and by_text and by_letter != by_text:
+            return f"the target {question.target!r} is the letter of one option and the text of another"
+        if by_letter or by_text:
+            return None
+        known = f"{', '.join(options.letters)}, or the text of an option"
+        hint = "; set the scorer's index_from to 0 or 1" if _WHOLE_NUMBER.fullmatch(question.target) else ""
+        return f"the target {question.target[:60]!r} is none of {known}{hint}"
+
+    def _options(self, question: Question) -> Options:
+        return _cached_options(ascii_uppercase[: len(question.choices)] or self.letters, question.choices)
+
+    def _target(self, question: Question, options: Options) -> str | None:
+        return self._by_letter(question, options) or options.by_text(question.target)
+
+    def _by_letter(self, question: Question, options: Options) -> str | None:
+        target = question.target.strip()
+        if self.index_from is not None and _WHOLE_NUMBER.fullmatch(target):
+            place = int(target) - self.index_from
+            return options.letters[place] if 0 <= place < len(options.letters) else None
+        return options.by_label(target)
+
+
+class ChoiceProbabilityScorer(ChoiceProbabilityScorerConfig, _Choosing):
+    """Reads the chance of each letter, among the letters, off the first token of an answer.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> likely = [{"token": " B", "logprob": -0.1}, {"token": "A", "logprob": -2.4}]
+    >>> answer = Completion("B", "length", logprobs={"content": [{"top_logprobs": likely}]})
+    >>> found = ChoiceProbabilityScorer().score(answer, Question("t", "q", "B"))
+    >>> found.extracted, round(found.signals["score"], 2)
+    ('B', 0.91)
+    """
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Score one answer; ScorerFailed where its first token has no log-probabilities, or no letter."""
+        options, tokens = self._options(question), likeliest_tokens(completion.logprobs)
+        if not tokens:
+            raise ScorerFailed("the server gave no log-probabilities of the likeliest first tokens")
+        letters = {letter: _chance(letter, tokens) for letter in options.letters}
+        total, target = fsum(letters.values()), self._target(question, options)
+        if not total:
+            raise ScorerFailed(
+                f"no letter is among the {len(tokens)} likeliest first tokens, such as {tokens[0][0]!r}: ask "
+                "for the letter alone"
+            )
+        likeliest, chance = max(letters, key=letters.__getitem__), letters.get(target or "", 0.0) / total
+        score = graded(self, chance, likeliest, f"{target} has {chance:.3f}")
+        if self.by == "likeliest":
+            right = likeliest == target
+            score = replace(score, category=int(right), signals={**score.signals, "is_correct": right})
+        return replace(score, signals={**score.signals, "truncated": False})
+
+
+def _chance(letter: str, tokens: Sequence[tuple[str, float]]) -> float:
+    return fsum(exp(value) for token, value in tokens if token.strip(" \n(") == letter)
+
+
+class ChoiceScorer(ChoiceScorerConfig, _Choosing, AnswerScorer):
     """Compares options. The article "A" is no option, and an answer that names several options is wrong.
 
     An answer names an option as ``B``, ``(B)``, ``B.``, ``**B**``, ``B. the text`` or by its text; in prose
@@ -43,18 +116,6 @@ class ChoiceScorer(ChoiceScorerConfig, AnswerScorer):
     >>> [scorer.score(answer, question).extracted for answer in answers]
     ['B', 'B', None]
     """
-
-    def check_target(self, question: Question) -> str | None:
-        """Return what makes the question's target unusable, or None."""
-        options = self._options(question)
-        by_letter, by_text = self._by_letter(question, options), options.by_text(question.target)
-        if by_letter and by_text and by_letter != by_text:
-            return f"the target {question.target!r} is the letter of one option and the text of another"
-        if by_letter or by_text:
-            return None
-        known = f"{', '.join(options.letters)}, or the text of an option"
-        hint = "; set the scorer's index_from to 0 or 1" if _WHOLE_NUMBER.fullmatch(question.target) else ""
-        return f"the target {question.target[:60]!r} is none of {known}{hint}"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the letter of the answer in `text`, whose last box is `box`, or None."""
@@ -73,18 +134,8 @@ class ChoiceScorer(ChoiceScorerConfig, AnswerScorer):
     def is_right(self, answer: Answer, question: Question) -> bool:
         """Tell whether `answer` is the letter of the target."""
         options = self._options(question)
-        target = self._by_letter(question, options) or options.by_text(question.target)
+        target = self._target(question, options)
         return target is not None and answer.text == target
-
-    def _options(self, question: Question) -> Options:
-        return _cached_options(ascii_uppercase[: len(question.choices)] or self.letters, question.choices)
-
-    def _by_letter(self, question: Question, options: Options) -> str | None:
-        target = question.target.strip()
-        if self.index_from is not None and _WHOLE_NUMBER.fullmatch(target):
-            place = int(target) - self.index_from
-            return options.letters[place] if 0 <= place < len(options.letters) else None
-        return options.by_label(target)
 
 
 class Options:

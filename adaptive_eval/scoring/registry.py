@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from adaptive_eval.errors import Coded, UserCodeError
-from adaptive_eval.options.scorers import JsonScorerConfig, RegexScorerConfig
+from adaptive_eval.options.scorers import ChoiceProbabilityScorerConfig, JsonScorerConfig, RegexScorerConfig
 from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.scorer import AnswerScorer, Scorer, score_or_failure
 from adaptive_eval.trial import Completion, Question, Score
@@ -22,6 +22,7 @@ SCORERS: Mapping[str, str] = MappingProxyType(
         "exact": "scoring.match:ExactScorer",
         "numeric": "scoring.match:NumericScorer",
         "choice": "scoring.choice:ChoiceScorer",
+        "choice_probability": "scoring.choice:ChoiceProbabilityScorer",
         "math": "scoring.math:MathScorer",
         "regex": "scoring.match:RegexScorer",
         "contains": "scoring.match:ContainsScorer",
@@ -63,7 +64,7 @@ WRONG = "I do not know."
 def check_sample(scorer: Scorer, question: Question) -> Iterator[Coded]:
     """Score a right and a wrong answer to a question, and yield what looks wrong.
 
-    Judges and verifiers are left out: their replies cost money.
+    Judges and verifiers are left out, since their replies cost money, and what reads log-probabilities.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def check_sample(scorer: Scorer, question: Question) -> Iterator[Coded]:
     >>> list(check_sample(build_scorer("numeric"), Question("sums", "q1", "4")))
     []
     """
-    if isinstance(scorer, ModelGradedScorer):
+    if isinstance(scorer, ModelGradedScorer | ChoiceProbabilityScorerConfig):
         return
     if _scored(scorer, WRONG, question).category:
         yield Coded("warning/all-alike", f"task {question.task}: the scorer calls the answer {WRONG!r} right")

@@ -101,6 +101,30 @@ def graded(scorer: GradedScorerConfig, score: float, extracted: str | None, word
     return Score(int(right), extracted, {"score": score, "is_correct": right}, words)
 
 
+def likeliest_tokens(logprobs: Any) -> list[tuple[str, float]]:
+    """Return the likeliest first tokens of a reply with their log-probabilities.
+
+    Examples
+    --------
+    >>> likeliest_tokens({"content": [{"top_logprobs": [{"token": " A", "logprob": -0.5}]}]})
+    [(' A', -0.5)]
+    >>> likeliest_tokens({"top_logprobs": [{" A": -0.5}]})
+    [(' A', -0.5)]
+    """
+    known = logprobs if isinstance(logprobs, dict) else {}
+    of_chat, of_text = (next(iter(known.get(name) or ()), None) for name in ("content", "top_logprobs"))
+    listed = of_chat.get("top_logprobs") if isinstance(of_chat, dict) else None
+    if isinstance(of_text, dict):
+        listed = [{"token": token, "logprob": value} for token, value in of_text.items()]
+    return [
+        (one["token"], float(one["logprob"]))
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict)
+        and isinstance(one.get("token"), str)
+        and isinstance(one.get("logprob"), int | float)
+    ]
+
+
 def form_signals(text: str, completion: Completion) -> dict[str, Signal]:
     """Return what an answer's form says: whether its text has a box, and whether it is cut off."""
     return {"has_box": last_boxed(text) is not None, "truncated": completion.finish_reason in CUT_OFF}

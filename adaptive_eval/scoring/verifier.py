@@ -20,14 +20,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from pydantic import PrivateAttr
 
 from adaptive_eval.options.scorers import VerifierScorerConfig
 from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.registry import build_scorer
-from adaptive_eval.scoring.scorer import Scorer, form_signals, score_or_failure
+from adaptive_eval.scoring.scorer import Scorer, form_signals, likeliest_tokens, score_or_failure
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 LABELS = ("A", "B", "C")
@@ -191,27 +190,13 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
         reply = await self.grading_model.ask(
             messages, bill, max_tokens=1, temperature=0.0, logprobs=True, top_logprobs=self.top_logprobs
         )
-        alternatives = _alternatives(reply.logprobs)
+        alternatives = likeliest_tokens(reply.logprobs)
         if not alternatives:
             raise CannotScore("gave no log-probabilities")
         logits = label_logits(alternatives)
         if logits is None:
             raise CannotScore(f"had none of {', '.join(LABELS)} among the likeliest tokens of its reply")
         return logits
-
-
-def _alternatives(logprobs: Any) -> list[tuple[str, float]]:
-    """Return the likeliest first tokens of a reply with their log-probabilities."""
-    content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    first = content[0] if isinstance(content, list) and content else None
-    listed = first.get("top_logprobs") if isinstance(first, dict) else None
-    return [
-        (one["token"], float(one["logprob"]))
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
-        and isinstance(one.get("token"), str)
-        and isinstance(one.get("logprob"), int | float)
-    ]
 
 
 def _named(prefix: str, values: Sequence[float]) -> dict[str, Signal]:

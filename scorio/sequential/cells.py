@@ -209,7 +209,7 @@ class Cells:
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
-        self._flips = Flips(models, sequence.questions, greedy, level)
+        self._flips = Flips(models, sequence.questions, greedy, level, scores if moments else None)
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models, self.levels)

@@ -25,7 +25,7 @@ TRUSTED = 1e3
 
 
 @lru_cache(maxsize=100_000)
-def flip_limit(repeats: int, differing: int, level: float) -> float:
+def flip_limit(repeats: float, differing: float, level: float) -> float:
     """Return an upper limit of the chance that two answers differ, which holds at every time.
 
     Under a chance d, a repeat that differs multiplies the likelihood ratio of the alternative s·d by s, one
@@ -34,7 +34,7 @@ def flip_limit(repeats: int, differing: int, level: float) -> float:
 
     Parameters
     ----------
-    repeats, differing : int
+    repeats, differing : float
         Repeated answers, and those that differ from the answer before.
     level : float
         Chance that the limit is too low at some time.
@@ -54,7 +54,7 @@ def flip_limit(repeats: int, differing: int, level: float) -> float:
     return high
 
 
-def _log_evidence(chance: float, repeats: int, differing: int) -> float:
+def _log_evidence(chance: float, repeats: float, differing: float) -> float:
     """Return the logarithm of the mixture of likelihood ratios against a chance."""
     logs = []
     for share, weight in SHARES.items():
@@ -78,14 +78,21 @@ class Flips:
         The models whose noise is limited by their repeats.
     level : float
         Chance that the limit of a model is too low at some time.
+    scores : ndarray of float, optional
+        The score of each category where scores are numbers: then d is the mean of the squared difference of
+        two answers, half of which is the variance of one. The evidence is concave in such a difference, so
+        to count it as so much of a flip is on the safe side.
     """
 
-    def __init__(self, models: int, questions: int, measured: ArrayLike, level: float) -> None:
+    def __init__(
+        self, models: int, questions: int, measured: ArrayLike, level: float, scores: Floats | None = None
+    ) -> None:
+        self._scores = scores
         self.measured = np.zeros(models, dtype=bool)
         self.measured[np.asarray(measured, dtype=np.int64)] = True
         self._level = level
         self._latest = np.full((models, questions), -1, dtype=np.int16)
-        self._repeats, self._differing = np.zeros((2, models), dtype=np.int64)
+        self._repeats, self._differing = np.zeros((2, models))
         self._inverse = np.zeros(models)  # Σ 1/n over answered questions
         self.noise = np.zeros(models)
         """Limit of the mean of v/n over answered questions, by model; 0 where it is not limited."""
@@ -105,7 +112,10 @@ class Flips:
         again, latest = present & (before % 2 == 1), self._latest[at]
         self._latest[at] = np.where(present, categories, latest)
         repeats = self._repeats[rows, None] + again.cumsum(axis=1)
-        differing = self._differing[rows, None] + (again & (latest != categories)).cumsum(axis=1)
+        apart = latest != categories
+        if self._scores is not None:
+            apart = (self._scores[latest] - self._scores[categories]) ** 2
+        differing = self._differing[rows, None] + (again * apart).cumsum(axis=1)
         gained = 1.0 / (before + 1.0) - np.where(before > 0, 1.0 / np.maximum(before, 1), 0.0)
         inverse = self._inverse[rows, None] + (present * gained).cumsum(axis=1)
         self._repeats[rows], self._differing[rows] = repeats[:, -1], differing[:, -1]

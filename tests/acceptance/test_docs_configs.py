@@ -56,6 +56,7 @@ ONLY_VALID = {
     "batch:": "batches of a provider; tests/acceptance/test_batches.py runs them",
     "discover:": "servers that come and go; tests/acceptance/test_found_servers.py runs them",
     "inspect:": "a task of Inspect; tests/interop/test_inspect_driver.py runs one",
+    "choice_probability": "log-probabilities of letters; tests/unit/test_number_scores.py runs it",
     "lm_eval:": "a task of lm-evaluation-harness; tests/interop/test_lm_eval_task.py runs one",
     "kind: ray": "a cluster; ./scripts/ray runs one",
     "stream: true": "answers as a stream; tests/contract/test_endpoint_streaming.py reads them",
