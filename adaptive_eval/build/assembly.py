@@ -281,6 +281,11 @@ class Built:
             reason = answers.refusal(model)
             if reason is not None:
                 session.stop_model(model, reason)
+        if any(change.setting.endswith("rubric.weights") for change in self.changes):
+            session.keep_questions(
+                (record.request.key, record.request.task, record.request.question)
+                for record in reader.trials()
+            )
         log = chain(reader.log(), reader.log(after_stop=True))
         return session.replay(log, reader.unanswered())
 

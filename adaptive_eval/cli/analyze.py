@@ -68,14 +68,14 @@ _PAIRS_SHOWN = 45
 @log_options
 @click.option("--right-from", type=Number(0.0, 1.0), metavar="X", help="Lowest score that counts as right.")
 @decision_options
-@simulation_options(100)
+@simulation_options(None)
 def command(**options: Any) -> None:
     """Rank recorded outcomes, and show how many a sequential run would have needed.
 
     FILES are files, or folders that a tool wrote; their format is recognised by content. Tools: Inspect,
     lm-evaluation-harness, HELM, OpenCompass, lighteval, promptfoo, SWE-bench and others (docs/interop.md).
     Tables have a row a trial (CSV, JSON, JSONL, Parquet; --map names their columns). Several files become one
-    table of models, questions and trials.
+    table of models, questions and trials. Its replays are 100, and fewer for more than 44 models.
 
     --write makes a run of them, for report, monitor, samples and others. Any mistake is an error, and then
     nothing is written.
@@ -100,11 +100,12 @@ def _analyze(options: Mapping[str, Any]) -> None:
     from adaptive_eval.simulate.analysis import analyze, fixed_pairs
 
     spec, answers = replayed(options)
+    replicates = options["replicates"] or replays(len(spec.models))
     with workers_of(options) as workers, progress_bar() as report:
         analysis = analyze(
             answers.recorded,
             spec,
-            options["replicates"],
+            replicates,
             options["seed"],
             workers,
             partial(report, "shuffled replays"),
@@ -120,6 +121,17 @@ def _analyze(options: Mapping[str, Any]) -> None:
     elif analysis.replay.verdict.size:
         winners = _verdicts(analysis)[0]
         click.echo(f"verdict: {winners} of {analysis.replay.verdict.size} pairs have a winner, at any look")
+
+
+def replays(models: int) -> int:
+    """Return how many shuffled replays end in good time.
+
+    Examples
+    --------
+    >>> replays(8), replays(60), replays(300)
+    (100, 55, 2)
+    """
+    return min(100, max(2, 200_000 // models**2))
 
 
 def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:

@@ -30,7 +30,7 @@ PIPED_WIDTH = 160
 """Columns where the output is no terminal."""
 
 
-def simulation_options(replicates: int) -> Callable[[Command], Command]:
+def simulation_options(replicates: int | None) -> Callable[[Command], Command]:
     """Add the options of every simulation; `replicates` is the default number of runs."""
     return stacked(
         click.option(

@@ -370,6 +370,22 @@ class Session:
 
     # ------------------------------------------------------------------ the log
 
+    def keep_questions(self, asked: Iterable[tuple[TrialKey, str, str]]) -> None:
+        """Give trials the task and question that they had, for a log that is scored otherwise than it was.
+
+        Rounds follow from scores: otherwise :meth:`replay` would take answers for those to other questions.
+        """
+        if not any(self.spec.own_rounds):
+            return
+        places = {
+            (task.name, question): place
+            for task in self.spec.tasks
+            for place, question in enumerate(task.questions)
+        }
+        for key, task, question in asked:
+            model = self._intake.model(key.model)
+            self.board.run_sequence.keep(model, key.index, places[task, question])
+
     def replay(
         self, log: Iterable[Sequence[Completed]], unanswered: Iterable[tuple[TrialKey, int]] = ()
     ) -> list[Decision]:

@@ -170,6 +170,8 @@ def config_text(
             {"stopping": stopping},
         ),
     ]
+    dear = "What is dear: trials, tokens, usd, or time (on own servers idle slots ask what may be needed)."
+    sections.append((dear, {"spend": "trials"}))
     if trials is not None:
         sections.append((about_trials, {"budget": {"trials": trials}}))
     head = "# yaml-language-server: $schema=adaptive-eval.schema.json\n"

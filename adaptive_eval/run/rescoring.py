@@ -155,8 +155,8 @@ class _Answers:
     meta: Mapping[str, str]
     tasks: Sequence[str]
     scorer: Any
-    # key, task, usage and digest of the text
-    keys: list[tuple[TrialKey, str, Usage, int | None]]
+    # key, task, question, usage and digest of the text
+    keys: list[tuple[TrialKey, str, str, Usage, int | None]]
     scores: list[Score | None]  # None for a missing trial
     reasons: list[str]  # of missing trials
 
@@ -178,7 +178,8 @@ class _Answers:
             scores = iter(found)
             for record in records:
                 digest = None if record.completion is None else record.completion.digest
-                answers.keys.append((record.request.key, record.request.task, record.usage, digest))
+                request = record.request
+                answers.keys.append((request.key, request.task, request.question, record.usage, digest))
                 answers.reasons.append(record.missing or "")
                 answers.scores.append(_with(record, next(scores)) if _is_due(record, known) else record.score)
             if progress is not None:
@@ -206,9 +207,9 @@ class _Answers:
             Missing(key, self.reasons[place] or "lacks a signal that the rubric needs", usage)
             if (category := categories[place]) is None
             else TrialOutcome(key, category, usage, digest)
-            for place, (key, _, usage, digest) in enumerate(self.keys)
+            for place, (key, _, _, usage, digest) in enumerate(self.keys)
         ]
-        results = _ranked(self.built, outcomes, weights)
+        results = _ranked(self.built, outcomes, weights, (key[:3] for key in self.keys))
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
         return Rescoring(spec.name, results, rows, {"tasks": body, "standings": to_json(results)}, unscored)
@@ -326,12 +327,16 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
 
 
 def _ranked(
-    built: Built, outcomes: Sequence[TrialOutcome | Missing], weights: Mapping[str, tuple[float, ...]]
+    built: Built,
+    outcomes: Sequence[TrialOutcome | Missing],
+    weights: Mapping[str, tuple[float, ...]],
+    asked: Iterable[tuple[TrialKey, str, str]] = (),
 ) -> Results:
     spec = replace(built.spec.rescored(weights), prior=None)
     if spec.references:  # their answers are not here to be scored again
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
     session = Session(spec)
+    session.keep_questions(asked)
     session.replay([outcomes])
     return session.results()
 

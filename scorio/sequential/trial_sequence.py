@@ -112,6 +112,7 @@ class TrialSequence:
         self.seed = own
         self.shared = None if own is None else (1 + samples_per_prompt) * self.questions
         self._own: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
+        self._kept: dict[int, dict[int, int]] = {}  # own steps of models, with the questions of a stored run
         self._question = np.empty(0, dtype=np.int32)
         self._previous = np.empty(0, dtype=np.int64)
         self._repeat = np.empty(0, dtype=np.int32)
@@ -180,6 +181,10 @@ class TrialSequence:
         assert self.shared is not None
         none = np.empty(0, dtype=np.int32)
         before, repeats = self._own.get(model, (none, none))
+        kept = self._kept.get(model, {})
+        if kept:
+            laid_out = enumerate(questions.tolist(), start=before.size)
+            questions = np.array([kept.get(step, question) for step, question in laid_out])
         # The order of questions within the new steps says how often each was asked before.
         by_question = np.argsort(questions, kind="stable")
         times = np.bincount(questions, minlength=self.questions)
@@ -191,6 +196,11 @@ class TrialSequence:
             np.concatenate([before, questions.astype(np.int32)]),
             np.concatenate([repeats, repeat]),
         )
+
+    def keep(self, model: int, step: int, question: int) -> None:
+        """Ask a model `question` at `step`, as a stored run did, however its rounds are laid out now."""
+        if self.shared is not None and step >= self.shared:
+            self._kept.setdefault(model, {})[step - self.shared] = question
 
     def laid_out(self, model: int) -> float:
         """Return how many steps of a model can be asked by now."""
@@ -409,6 +419,14 @@ class RunSequence:
         self._ensure(step + 1)
         task, local = int(self._task[step]), int(self._local[step])
         return task, self.sequences[task].at(local, model)
+
+    def keep(self, model: int, step: int, question: int) -> None:
+        """Ask a model a question of the task of `step` there, as a stored run did."""
+        task, local = 0, step
+        if len(self.sequences) > 1:
+            self._ensure(step + 1)
+            task, local = int(self._task[step]), int(self._local[step])
+        self.sequences[task].keep(model, local, question)
 
     def repeat(self, step: int, model: int = 0) -> int:
         """Return how often a model's question of `step` was asked before."""
