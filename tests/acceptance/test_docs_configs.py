@@ -165,7 +165,7 @@ def results(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     board = [{"agent": "a", "task_id": "q1", "is_resolved": True, "trial": k} for k in (0, 1)]
     raw = [{"data_id": 1, "seed": seed, "processed": {"ok": True}} for seed in (7, 8)]
     for place, model in (("logs", "new"), ("logs", "old"), ("lm_eval_out", "new"), ("lm_eval_out", "old")):
-        details = [{"example_abbr": "q1", "pred": ["4", "5"], "correct": [True, False]}]
+        details = [{"example_abbr": "q1", "pred": ["4", place], "correct": [True, False]}]
         write_rows(
             folder / place / "results" / model / f"{place}.json", [{"details": details}]
         )  # OpenCompass
