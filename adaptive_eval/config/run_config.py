@@ -154,9 +154,9 @@ class ReferenceConfig(Section):
     models: tuple[Label, ...] = Field(default=(), description="Names of its models to compare with.")
     series: Literal["previous", "earlier"] | None = Field(
         default=None,
-        description="In place of models, with a pattern such as runs/step-* as run: the models of the run "
-        "that was started last (previous), or of all of them (earlier). Runs that asked or scored otherwise "
-        "are left out, and so are models of this config.",
+        description="In place of models, if run is a pattern such as runs/step-*: the models of its latest "
+        "run (previous) or of all its runs (earlier), without models of this config and without runs that "
+        "asked or scored otherwise.",
     )
 
 
@@ -220,8 +220,8 @@ class RunConfig(Section):
         BeforeValidator(_series, json_schema_input_type=tuple[ReferenceConfig, ...] | str),
     ] = Field(
         default=(),
-        description="Models of earlier runs to compare with; they are asked nothing. previous or earlier "
-        "alone is that series in runs/*.",
+        description="Models of earlier runs to compare with; they are asked nothing. The word previous or "
+        "earlier alone is that series of runs/*.",
     )
     prior: PriorConfig | None = Field(default=None, description="Earlier results for the estimates.")
     retry: RetryConfig = Field(default_factory=RetryConfig, description="Retry policy of failed requests.")

@@ -247,9 +247,9 @@ class AllocationSpec(Record):
 Spend: TypeAlias = Annotated[
     Literal["trials", "time", "tokens", "usd"],
     Field(
-        description="What the run is to save. trials: slots wait for what the open pairs are forecast to "
-        "need. time: they ask what may be needed, for servers of your own. tokens, usd: as trials, and in "
-        "rounds a question is repeated less often if its answers cost more."
+        description="What the run saves. trials: only trials that the open pairs are forecast to need are "
+        "sent. time: up to twice as many, for servers of your own. tokens, usd: as trials, and rounds "
+        "repeat questions with expensive answers less often."
     ),
 ]
 

@@ -107,7 +107,7 @@ class NumericScorerConfig(AnswerScorerConfig):
 
 
 class ChoosingScorerConfig(_Scorer):
-    """The fields of scorers of multiple choice."""
+    """Scorers of multiple choice."""
 
     letters: str = Field(
         default="ABCD",
@@ -132,7 +132,7 @@ class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
     kind: Literal["choice_probability"] = "choice_probability"
     by: Literal["chance", "likeliest"] = Field(
         default="chance",
-        description="Score the letter's chance; or right where it is the likeliest, as lm-eval counts.",
+        description="The score is the letter's chance; or the likeliest letter is right, as lm-eval counts.",
     )
 
     @model_validator(mode="before")
