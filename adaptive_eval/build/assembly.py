@@ -93,7 +93,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.sources import LOADERS
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import Question
+from adaptive_eval.trial import Question, ScoreRange
 from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.verdicts import repeat_notices
 
@@ -318,7 +318,8 @@ class Built:
             model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
         }
         with writer.reader() as reader:
-            drift = DriftWatch()
+            weights = {task.name: task.weights for task in self.spec.tasks}
+            drift = DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)})
             drift.read(reader)
             drift.take_news()
             answers = self.answer_watch(reader)

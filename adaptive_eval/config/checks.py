@@ -425,12 +425,10 @@ def _rubrics(config: RunConfig, task: TaskConfig, here: Place) -> Found:
 
 def _numbers(task: TaskConfig, rubric: RubricConfig, scores: tuple[float, float], path: Place) -> Found:
     """Check a rubric whose scores are numbers."""
-    if scores[0] >= scores[1]:
-        yield (*path, "range"), "write the lowest score, then the highest"
     if not isinstance(task.scorer, GradedScorerConfig):
         kind = task.scorer.kind
         yield (*path, "range"), f"the scorer {kind} gives no numbers; leave range out, or use another scorer"
-    elif rubric is task.rubric and scores != task.scorer.range:
+    elif scores != task.scorer.range and (rubric is task.rubric or task.scorer.range):
         yield (*path, "range"), "write it as the range of the scorer"
     if task.answers is not None:
         yield (*path, "range"), "answers that are scored together are right or wrong; leave one of both out"
@@ -448,8 +446,12 @@ def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Pla
     if rubric.range is not None:
         yield from _numbers(task, rubric, rubric.range, path)
     yield from _thresholds(rubric, path, steers=steers)
-    schema = rubric.schema_definition
-    for signal in sorted(schema.signals) if schema is not None else ():
+    schema, given = rubric.schema_definition, getattr(task.scorer, "range", None)
+    needed = {"is_correct"} if schema is None else schema.signals
+    if given is not None and rubric.range is None and "is_correct" in needed:
+        words = f"{rubric.label} needs right or wrong, and the scorer gives numbers: write its range"
+        yield (*path, "range"), f"{words}, [{given[0]:g}, {given[1]:g}]"
+    for signal in sorted(needed) if schema is not None else ():
         for words in _signal(signal, config, task):
             yield (*path, "schema"), f"{rubric.label} {words}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from adaptive_eval.core.results import Change
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import TrialKey
+from adaptive_eval.trial import STEPS, ScoreRange, TrialKey
 from scorio.sequential.parts import DriftEvidence, rank_among
 
 FALSE_ALARM: Final = 0.001
@@ -23,8 +24,12 @@ FALSE_ALARM: Final = 0.001
 _LIMIT: Final = 2.0 / FALSE_ALARM
 """Half of that chance is for the model."""
 
+_RANKS: Final = 100
+"""Parts of a range of scores within which numbers are alike: each earlier one of a question costs time."""
+
 Question: TypeAlias = tuple[str, str]
 _Outcome: TypeAlias = tuple[Question, int, float, str]
+_Value: TypeAlias = tuple[int, float]  # by which an outcome is ranked, and what it is worth
 _Counts: TypeAlias = tuple[tuple[float, int], ...]
 
 
@@ -38,13 +43,13 @@ class _History:
     times: array[float] = field(default_factory=lambda: array("d"))
     words: str = ""
 
-    def add(self, question: Question, category: int, at: float, uniform: float) -> bool:
+    def add(self, question: Question, value: _Value, at: float, uniform: float) -> bool:
         """Take in an outcome; return whether it is the one that raises the alarm."""
         if self.words:
             return False
-        earlier = self.seen.get(question, ())
-        self.evidence.add(rank_among(category, dict(earlier), uniform), value=float(category))
-        self.seen[question] = _with_one_more(earlier, category)
+        earlier, (level, worth) = self.seen.get(question, ()), value
+        self.evidence.add(rank_among(level, dict(earlier), uniform), value=worth)
+        self.seen[question] = _with_one_more(earlier, level)
         self.times.append(at)
         return self.evidence.peak >= self.limit
 
@@ -91,7 +96,8 @@ class DriftWatch:
 
     most_pending = 20_000  # outcomes of a model that wait for one before them; beyond that it is lost
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: Mapping[str, ScoreRange] | None = None) -> None:
+        self._ranges = ranges or {}  # of the tasks whose scores are numbers
         self._models: dict[str, _Model] = {}
         self._news: list[str] = []
         self.remarks: list[str] = []
@@ -139,6 +145,10 @@ class DriftWatch:
 
     def _count(self, name: str, known: _Model, index: int, outcome: _Outcome) -> None:
         question, category, at, server = outcome
+        scores = self._ranges.get(question[0])
+        value = (category, float(category))
+        if scores is not None:
+            value = (category * _RANKS // STEPS, scores.score(category))
         uniform = _uniform(name, index)
         if known.only is None:
             known.only = server
@@ -146,13 +156,13 @@ class DriftWatch:
         if not (alone or known.servers) and known.only:
             # A change that was found while the server was alone is said once, of the model.
             known.servers[known.only] = known.whole.copied(_limit_of(1))
-        if known.whole.add(question, category, at, uniform):
+        if known.whole.add(question, value, at, uniform):
             self._alarm(known.whole, name, "")
         if server and not alone:
             of_server = known.servers.get(server)
             if of_server is None:
                 of_server = known.servers[server] = _History(_limit_of(len(known.servers) + 1))
-            if of_server.add(question, category, at, uniform) and len(known.servers) > 1:
+            if of_server.add(question, value, at, uniform) and len(known.servers) > 1:
                 self._alarm(of_server, name, server)
 
     def _alarm(self, history: _History, model: str, server: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from adaptive_eval.options.mistakes import did_you_mean, not_one_of, shown
-from adaptive_eval.options.section import Section
+from adaptive_eval.options.section import Range, Section
 from adaptive_eval.trial import ScoreRange
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RubricConfig(Section):
         le=1000,
         description="Trials of every question and model that thresholds are found from; asked first.",
     )
-    range: tuple[float, float] | None = Field(
+    range: Range | None = Field(
         default=None,
         description="Lowest and highest score: the scorer's scores are kept as numbers. Default: the "
         "scorer's range.",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, model_validator
 
 from adaptive_eval.options.limit_options import Price
-from adaptive_eval.options.section import Count, Endpoint, EnvName, Seconds, Section, by_kind
+from adaptive_eval.options.section import Count, Endpoint, EnvName, Range, Seconds, Section, by_kind
 
 
 class _Scorer(Section):
@@ -61,16 +61,14 @@ class GradedScorerConfig(_Scorer):
     """Scorers whose score from 0 to 1 counts as right from some value on."""
 
     right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
-    range: tuple[float, float] | None = Field(
+    range: Range | None = Field(
         default=None,
         description="Lowest and highest score, such as [0, 1]: scores are kept as numbers. Default: right or "
         "wrong, from right_from.",
     )
 
     @model_validator(mode="after")
-    def _ascending(self) -> Self:
-        if self.range is not None and not self.range[0] < self.range[1]:
-            raise ValueError("range: write the lowest score, then the highest")
+    def _one_meaning(self) -> Self:
         if self.range is not None and self.right_from != 0.5:
             raise ValueError("right_from makes scores right or wrong, and range keeps them: leave one out")
         return self
@@ -138,8 +136,9 @@ class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
     @model_validator(mode="before")
     @classmethod
     def _scored_by_chance(cls, data: Any) -> Any:
-        by_chance = isinstance(data, dict) and data.get("by", "chance") == "chance"
-        return {"range": (0.0, 1.0), **data} if by_chance else data
+        given = data if isinstance(data, dict) else {"by": None}
+        by_chance = given.get("by", "chance") == "chance" and "right_from" not in given
+        return {"range": (0.0, 1.0), **given} if by_chance else data
 
 
 class MathScorerConfig(_ExtractingScorer):
@@ -361,6 +360,14 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
         default=None,
         description="A scorer that says whether the answer is right; default: the verifier, by its labels.",
     )
+
+    @model_validator(mode="after")
+    def _right_or_wrong(self) -> Self:
+        if getattr(self.is_correct, "range", None) is not None:
+            raise ValueError(
+                "is_correct: its scores are numbers, and say not what is right: write right_from, not range"
+            )
+        return self
 
 
 class InspectScorerConfig(_ToolScorer):

@@ -52,6 +52,16 @@ def parse_count(value: Any) -> int:
     return int(exact)
 
 
+def _ascending(value: tuple[float, float]) -> tuple[float, float]:
+    if not value[0] < value[1]:
+        raise ValueError("write the lowest score, then the highest")
+    return value
+
+
+Range = Annotated[tuple[float, float], AfterValidator(_ascending)]
+"""Lowest and highest score, where scores are numbers."""
+
+
 def parse_seconds(value: Any) -> Any:
     """Read a time: a duration with its unit, or a bare number of seconds, which is left as it is.
 

@@ -56,7 +56,7 @@ _BATCH = 256
 _HERE = frozenset({"judge", "verifier", "inspect", "lm-eval"})
 """Scorers that are not spread: their limits are of one process, or they are of another library."""
 
-_OF_ONE_SCORER = frozenset({"score", "judgements", "order_decided"})
+_OF_ONE_SCORER = frozenset({"is_correct", "score", "judgements", "order_decided"})
 """Signals by which one scorer says what it found: they are not those of another one that has none."""
 
 _Score: TypeAlias = Callable[
@@ -198,6 +198,8 @@ class _Answers:
             ]
             records = [_signals(self.scores[place]) for place in places]
             section = spec.by_task.get(task) or spec.rubric or self.built.config.task(task).rubric
+            if spec.rubric is None and spec.scorer is not None:  # the range is the scorer's
+                section = section.model_copy(update={"range": getattr(spec.scorer, "range", None)})
             rubric = self._rubric(section, task, records)
             for place, category in zip(places, _assigned(rubric, records, task), strict=True):
                 categories[place] = category
@@ -281,7 +283,7 @@ def _spreading(section: Any, scorer: Scorer | None, workers: int | Executor | No
 
 
 def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str) -> list[int | None]:
-    """Return each answer's category; None where it lacks a signal, an error where all of them do."""
+    """Return each answer's category; None where it lacks a signal, an error where all whole answers do."""
     try:
         return list(rubric.assign(records))
     except SignalMissing as error:
@@ -292,7 +294,8 @@ def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str
             categories.append(rubric.category(record))
         except SignalMissing:
             categories.append(None)
-    if all(category is None for category in categories):
+    found = zip(records, categories, strict=True)
+    if all(category is None or record.get("truncated") for record, category in found):
         raise UsageError(f"no stored answer to task {task!r} has what the rubric needs: {first}")
     return categories
 

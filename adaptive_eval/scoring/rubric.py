@@ -162,7 +162,7 @@ class Rubric:
             ]
         if self.schema is None:
             return [
-                0 if zero and signals.get("truncated") else int(_number(signals.get("is_correct")) >= 0.5)
+                0 if zero and signals.get("truncated") else _right(signals.get("is_correct"))
                 for signals in records
             ]
         try:
@@ -199,8 +199,11 @@ class Rubric:
         return Signals.from_records(records, names)
 
 
-def _number(value: Signal) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+def _right(value: Signal) -> int:
+    """Return the category of an answer that is right or wrong."""
+    if not isinstance(value, int | float):
+        raise SignalMissing("nothing says whether it is right: the signal is_correct is missing")
+    return int(value >= 0.5)
 
 
 @dataclass(frozen=True)

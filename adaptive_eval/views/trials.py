@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, starmap
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
@@ -118,7 +118,8 @@ def _outcome(record: TrialRecord) -> tuple[str, str]:
 def _result(score: Score, name: str | None = None) -> str:
     """Return category or score of an answer in words."""
     if _is_number(score):
-        return f"score {score.signals['score']:g}"
+        lowest = score.category == 0 and score.signals.get("truncated")
+        return "lowest score, truncated" if lowest else f"score {score.signals['score']:g}"
     named = f" ({inert(name)})" if name else ""
     return "unscored" if score.category is None else f"category {score.category}{named}"
 
@@ -215,7 +216,8 @@ def _name(category: int | None, categories: Sequence[str]) -> str | None:
     return categories[category] if category is not None and category < len(categories) else None
 
 
-Kind: TypeAlias = Literal["right", "wrong", "unparsed"]
+Kind: TypeAlias = str
+"""``right``, ``wrong`` or ``unparsed``; the score where it is a number."""
 
 MODELS = 12
 """Models with examples; of more, the best."""
@@ -313,7 +315,9 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     assert score is not None
     extracted, expected = score.extracted, target(record)
     kind: Kind = "wrong" if extracted is not None else "unparsed"
-    if score.signals.get("is_correct", score.category == top):
+    if _is_number(score):
+        kind = _result(score)
+    elif score.signals.get("is_correct", score.category == top):
         kind = "right"
     return Example(
         model=record.request.key.model,

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
-from adaptive_eval.options.scorers import CallableScorerConfig
+from adaptive_eval.config import load_config
+from adaptive_eval.engine.drift import DriftWatch
+from adaptive_eval.errors import ConfigError, UsageError
+from adaptive_eval.options.scorers import CallableScorerConfig, ChoiceProbabilityScorerConfig
+from adaptive_eval.run.rescoring import read_rubric, read_scorer
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing
 from adaptive_eval.scoring.scorer import ScorerFailed
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import STEPS, Completion, Question, ScoreRange
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.trial import STEPS, Completion, Question, Score, ScoreRange, TrialKey, TrialRequest
+from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
+from adaptive_eval.views.trials import examples, no_target, shown_trial
 from scorio.sequential.cells import MISSING, Cells
 from scorio.sequential.flips import flip_limit
 from scorio.sequential.trial_sequence import TrialSequence
@@ -27,7 +35,7 @@ GOOD, POOR = (2 * 7.5 + 7) / 3, (2 * 7 + 6.9) / 3  # every third question is wor
 def run(*arguments):
     found = CliRunner().invoke(cli, [str(one) for one in arguments], catch_exceptions=True)
     assert found.exit_code == 0, (found.output, found.exception)
-    return found.output
+    return found.stdout
 
 
 @pytest.mark.parametrize("shared", [None, 69], ids=["passes", "rounds"])
@@ -75,7 +83,7 @@ good, poor, over, new = map(_model, WORTH)
 """
 
 
-def config(folder, name, models, **parts):
+def config(folder, name, models, scorer=None, **parts):
     """Write a config of models whose answers are numbers of stars, and run it."""
     data = {
         "name": name,
@@ -86,7 +94,7 @@ def config(folder, name, models, **parts):
             {
                 "name": "stars",
                 "dataset": "rows.jsonl",
-                "scorer": {"kind": "python", "function": "answers:stars", "range": [1, 10]},
+                "scorer": scorer or {"kind": "python", "function": "answers:stars", "range": [1, 10]},
             }
         ],
         "budget": {"trials": 120},
@@ -103,7 +111,7 @@ def finished(tmp_path_factory):
     """A run of two models whose answers are worth 7 to 7.5 stars, and of one that is worth 11 at times."""
     folder = tmp_path_factory.mktemp("stars")
     (folder / "answers.py").write_text(CODE, encoding="utf-8")
-    rows = [{"id": f"q{n}", "input": f"{n}?", "target": "-"} for n in range(30)]
+    rows = [{"id": f"q{n}", "input": f"{n}?", "target": "7.5"} for n in range(30)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return config(folder, "run", ("good", "poor", "over"), stopping={"equivalence": 0.1})
 
@@ -143,6 +151,84 @@ def test_export_samples_and_analyze_show_the_numbers(finished, tmp_path):
     best = told["models"][0]
     assert (best["model"], best["mu"]) == ("good", None)
     assert best["score"] == pytest.approx(GOOD, abs=1e-4)
+
+
+STARRED = "{kind: python, function: 'answers:stars', range: [%s]}"
+VERIFIER = "{kind: verifier, endpoint: 'http://h/v1', model: m, is_correct: %s}"
+
+
+def rescored(directory, *arguments):
+    (told,) = json.loads(run("rescore", directory, *arguments, "--dry-run", "--json"))[1:]
+    return {line["model"]: line["score"] for line in told["models"]}
+
+
+def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
+    directory, _ = finished
+    scores = rescored(directory, "--scorer", "exact")
+    assert (scores["good"], scores["poor"]) == pytest.approx((2 / 3, 0), abs=1e-2)
+    binary, _ = config(directory.parent, "rights", ("good", "poor"), "exact")
+    scores = rescored(binary, "--scorer", STARRED % "1, 10")
+    assert (scores["good"], scores["poor"]) == pytest.approx((GOOD, POOR), abs=1e-3)
+
+
+def test_numbers_say_not_what_is_right(finished):
+    directory, _ = finished
+    found = CliRunner().invoke(cli, ["rescore", str(directory), "--rubric", "binary", "--dry-run"])
+    assert "is_correct is missing" in str(found.exception)
+    text = (directory.parent / "run.yaml").read_text(encoding="utf-8")
+    for track in ("binary", {"range": [0, 10]}):
+        data = json.loads(text)
+        data["tasks"][0]["track"] = [track]
+        (directory.parent / "tracked.yaml").write_text(json.dumps(data), encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"track\[0\]\.range"):
+            load_config(directory.parent / "tracked.yaml")
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "words"),
+    [
+        (read_rubric, "{range: [10, 1]}", "range: write the lowest score, then the highest"),
+        (read_rubric, "{range: [1, 1]}", "range: write the lowest score, then the highest"),
+        (read_scorer, "{kind: f1, range: [1, 0]}", "range: write the lowest score, then the highest"),
+        (read_scorer, VERIFIER % "choice_probability", "is_correct: "),
+        (read_scorer, VERIFIER % STARRED % "1, 10", "is_correct: "),
+    ],
+)
+def test_what_makes_no_range_is_refused(read, text, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        read(text)
+
+
+def test_a_least_chance_makes_chances_right_or_wrong():
+    assert ChoiceProbabilityScorerConfig().range == (0.0, 1.0)
+    section = ChoiceProbabilityScorerConfig(right_from=0.7)
+    assert section.range is None
+    assert read_scorer(VERIFIER % "{kind: choice_probability, right_from: 0.7}").is_correct == section
+
+
+def test_a_change_is_told_in_the_unit_of_the_scores_and_numbers_are_ranked_in_parts():
+    rng, watch = np.random.default_rng(3), DriftWatch({"stars": ScoreRange(STARS)})
+    for step, jitter in enumerate(rng.integers(0, 700, 4000).tolist()):
+        category = jitter + (16_800 if step < 3000 else 8_400)
+        watch.add(TrialKey("m", step), ("stars", str(step % 5)), category, at=0.0, server="")
+        if not watch.remarks:
+            seen = watch._models["m"].whole.seen
+    (change,) = watch.changes
+    assert (change.before, change.after) == pytest.approx((7.1, 4.1), abs=0.1)
+    assert max(map(len, seen.values())) < 10
+
+
+def test_answers_are_shown_by_the_number_that_counts(finished):
+    directory, _ = finished
+    with RunReader(directory) as reader:
+        differing = QuestionAccount("stars", "q1", 2, 0.5, 0.5)
+        models = [ModelAccount(name, (), 0, {}, {}, None, None) for name in ("good", "poor")]
+        shown = examples(reader, models, [differing], no_target)
+    assert [one.kind for one in shown.apart[0].answers] == ["score 7.5", "score 7"]
+    request = TrialRequest(TrialKey("m", 0), "stars", "q0", 0, 0)
+    cut = Score(0, None, {"score": 7.5, "truncated": True})
+    record = TrialRecord(request, 0.0, Completion("7.5", "length"), cut)
+    assert (shown_trial(record).kind, shown_trial(record).outcome) == ("plain", "lowest score, truncated")
 
 
 def test_a_stored_run_of_numbers_is_a_reference(finished):
