@@ -449,8 +449,8 @@ def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Pla
     schema, given = rubric.schema_definition, getattr(task.scorer, "range", None)
     needed = {"is_correct"} if schema is None else schema.signals
     if given is not None and rubric.range is None and "is_correct" in needed:
-        words = f"{rubric.label} needs right or wrong, and the scorer gives numbers: write its range"
-        yield (*path, "range"), f"{words}, [{given[0]:g}, {given[1]:g}]"
+        words = "needs right or wrong, and the scorer's range makes scores numbers; leave one of both out"
+        yield (*path, "schema"), f"{rubric.label} {words}"
     for signal in sorted(needed) if schema is not None else ():
         for words in _signal(signal, config, task):
             yield (*path, "schema"), f"{rubric.label} {words}"

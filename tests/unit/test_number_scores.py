@@ -176,11 +176,11 @@ def test_numbers_say_not_what_is_right(finished):
     found = CliRunner().invoke(cli, ["rescore", str(directory), "--rubric", "binary", "--dry-run"])
     assert "is_correct is missing" in str(found.exception)
     text = (directory.parent / "run.yaml").read_text(encoding="utf-8")
-    for track in ("binary", {"range": [0, 10]}):
+    for track, key in (("binary", "schema"), ({"range": [0, 10]}, "range")):
         data = json.loads(text)
         data["tasks"][0]["track"] = [track]
         (directory.parent / "tracked.yaml").write_text(json.dumps(data), encoding="utf-8")
-        with pytest.raises(ConfigError, match=r"track\[0\]\.range"):
+        with pytest.raises(ConfigError, match=rf"track\[0\]\.{key}"):
             load_config(directory.parent / "tracked.yaml")
 
 
