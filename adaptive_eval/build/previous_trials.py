@@ -16,7 +16,7 @@ from adaptive_eval.build.rubrics import stored_thresholds
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED
+from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, Choices
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
@@ -24,6 +24,7 @@ from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
+from adaptive_eval.trial import ScoreRange
 
 _FOUND_IN_A_RUN = ("thresholds", "thresholds_from", "pilot")
 """Settings of a rubric that say where its thresholds come from; their values are compared instead."""
@@ -87,7 +88,8 @@ def trials_of_run(
     with RunReader(directory) as reader:
         meta, columns = reader.meta(), reader.outcomes()
     if IMPORTED in meta:
-        return _of_recorded(read_recorded([directory]), shown, wanted, all_tasks=all_tasks)
+        recorded = read_recorded([directory], _choices(wanted, shown))
+        return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
     if "identity" not in meta:
         raise OutcomesError(f"{shown} does not say what it asked; its results cannot be compared")
     identity = json.loads(meta["identity"])["tasks"]
@@ -196,8 +198,22 @@ def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_task
     Rows without a task belong to the only task of the run; an archive without names of questions has them
     in the dataset's order. A file does not record prompts or scorers; they are assumed to agree.
     """
-    recorded = _from_counts(path) or read_recorded([path])
+    choices = _choices(wanted, shown)
+    recorded = None if choices.range else _from_counts(path)
+    if recorded is None:
+        recorded = read_recorded([path], choices)
     return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
+
+
+def _choices(wanted: Sequence[Wanted], shown: str) -> Choices:
+    """Return how outcomes without a config are read: as numbers where the tasks have such scores."""
+    kinds = {one.config.rubric.category_weights for one in wanted}
+    ranges = [kind for kind in kinds if isinstance(kind, ScoreRange)]
+    if not ranges:
+        return Choices()
+    if len(kinds) > 1:
+        raise OutcomesError(f"{shown}: the tasks have scores of different ranges; give a run for each range")
+    return Choices(range=ranges[0])
 
 
 def _of_recorded(

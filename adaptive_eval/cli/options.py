@@ -277,6 +277,8 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the weights of the categories, or the range of scores."""
     given: ScoreRange | None = options.get("range")
     if given is not None:
+        if options["weights"] is not None:
+            raise UsageError("--weights is for categories and --range for numbers; leave one out")
         return given
     from scorio.sequential.parts import unit_scores
 
@@ -295,6 +297,7 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     from adaptive_eval.interop.recorded_files import copies_words, read_recorded, recorded_weights
     from adaptive_eval.simulate import RecordedAnswers
     from adaptive_eval.store.run_files import RUN_FILE
+    from adaptive_eval.trial import ScoreRange
 
     recorded = read_recorded(options["recorded"], choices_of(options))
     if recorded.copies:
@@ -313,8 +316,11 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         click.echo(f"note: {left_out} questions are left out that not all models have answered", err=True)
     if not all((path / RUN_FILE).exists() for path in options["recorded"]):
         shared = shared.in_random_order(np.random.default_rng(0))  # a file may be sorted by its outcomes
-    given = options["weights"] is not None or options.get("range") is not None
-    known = None if given else recorded_weights(options["recorded"])
+    known = recorded_weights(options["recorded"])
+    if isinstance(known, ScoreRange) and options["weights"] is not None:
+        raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")
+    if options["weights"] is not None or options.get("range") is not None:
+        known = None
     tasks = shared.task_specs(known or weights_of(options))
     spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated)
     return spec, RecordedAnswers(shared)

@@ -262,7 +262,7 @@ exact, or correct it
 
     def __init__(self, choices: Choices) -> None:
         assert choices.scorer is not None
-        self.kind, self._numbers = choices.scorer, choices.range is not None
+        self.kind, self._range = choices.scorer, choices.range
         self._scorer: Scorer = build_scorer(choices.scorer, dict(choices.scorer_options))
 
     def score(self, text: str, target: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,5 +276,7 @@ exact, or correct it
         score = self._scorer.score(Completion(text, "stop"), question)
         if score.category is None:
             return {"missing": f"could not be scored: {score.reason}"}
-        value = score.signals["score"] if self._numbers else float(score.category)
+        value: Any = float(score.category)
+        if self._range is not None:
+            value = in_range(score.signals.get("score"), self.kind, self._range)
         return {"score": value, "extracted": score.extracted, "reason": score.reason}

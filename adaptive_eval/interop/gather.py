@@ -158,6 +158,8 @@ class Gatherer:
         question = self._question(task, found)
         if self._range is not None and found.score is not None:
             found = replace(found, category=self._range.category(found.score), score=None)
+        elif self._range is not None and found.category is not None:
+            self._require_steps(log, found)
         if found.category is not None:
             task.categories = max(task.categories, found.category + 1)
         elif found.score is not None:
@@ -179,6 +181,14 @@ class Gatherer:
                 f"{found.question!r} appears twice"
             ) from None
         return self._differing(log, found, question)
+
+    def _require_steps(self, log: Log, found: Found) -> None:
+        """Refuse a category that is no step of the range."""
+        if log.weights.get(found.task) != self._range:
+            raise OutcomesError(
+                f"{log.path}: {found.place} has a category, and a range is of scores; name their column with "
+                "--metric score, or leave the range out"
+            )
 
     def _question(self, task: _Task, found: Found) -> int:
         known = self._questions.get((found.task, found.question))

@@ -16,6 +16,7 @@ from typing import Any
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import DatasetError, UsageError
+from adaptive_eval.interop.found import in_range
 from adaptive_eval.library import library
 from adaptive_eval.options.scorers import GradedScorerConfig, InspectScorerConfig
 from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, graded
@@ -273,4 +274,4 @@ class StopEarly:
         if name is None or name not in scores:
             return None
         number = score_value(scores[name].score.value)
-        return None if number is None else int(number >= self._right_from)
+        return None if number is None else int(in_range(number, name) >= self._right_from)

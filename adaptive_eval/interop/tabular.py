@@ -265,7 +265,8 @@ class _Table:
             return name, scores[name]
         if metric is None:
             there = self._columns if self._columns.keys() & {*VERDICTS} else values
-            named = [name for name in VERDICTS if name in there]
+            order = VERDICTS if self._choices.range is None else VERDICTS[::-1]
+            named = [name for name in order if name in there]
             valued = (name for name in named if values.get(name) not in (None, ""))
             metric = next(valued, named[0] if named else None)
         if metric is None or metric not in values:

@@ -84,7 +84,8 @@ class Rescoring:
 def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
     """Return the ranking by the categories that the run was decided by."""
     outcomes = list(chain.from_iterable(chain(reader.log(), reader.log(after_stop=True))))
-    return Rescoring("as run", _ranked(built, outcomes, {}), (), {})
+    asked = ((one.request.key, one.request.task, one.request.question) for one in reader.trials())
+    return Rescoring("as run", _ranked(built, outcomes, {}, asked), (), {})
 
 
 def rescore(

@@ -18,6 +18,9 @@ from adaptive_eval.scoring.scorer import Answer, AnswerScorer, ScorerFailed, gra
 from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Completion, Question, Score
 
+LEAST_CHANCE = 0.1
+"""Of the letters together: with less, the answer begins with something else."""
+
 _WHOLE_NUMBER = re.compile(r"\d{1,3}")
 _LONGEST_LINE = 500
 _CHOSEN = re.compile(
@@ -84,9 +87,9 @@ class ChoiceProbabilityScorer(ChoiceProbabilityScorerConfig, _Choosing):
             raise ScorerFailed("the server gave no log-probabilities of the likeliest first tokens")
         letters = {letter: _chance(letter, tokens) for letter in options.letters}
         total, target = fsum(letters.values()), self._target(question, options)
-        if not total:
+        if total < LEAST_CHANCE:
             raise ScorerFailed(
-                f"no letter is among the {len(tokens)} likeliest first tokens, such as {tokens[0][0]!r}: ask "
+                f"the first token is a letter with a chance of {total:.2g}, and may be {tokens[0][0]!r}: ask "
                 "for the letter alone"
             )
         likeliest, chance = max(letters, key=letters.__getitem__), letters.get(target or "", 0.0) / total
@@ -94,11 +97,12 @@ class ChoiceProbabilityScorer(ChoiceProbabilityScorerConfig, _Choosing):
         if self.by == "likeliest":
             right = likeliest == target
             score = replace(score, category=int(right), signals={**score.signals, "is_correct": right})
-        return replace(score, signals={**score.signals, "truncated": False})
+        # one token is the whole answer
+        return replace(score, signals={**score.signals, "truncated": False, "repeated_pattern": 0})
 
 
 def _chance(letter: str, tokens: Sequence[tuple[str, float]]) -> float:
-    return fsum(exp(value) for token, value in tokens if token.strip(" \n(") == letter)
+    return fsum(exp(min(value, 0.0)) for token, value in tokens if token.strip(" \n(*▁Ġ") == letter)
 
 
 class ChoiceScorer(ChoiceScorerConfig, _Choosing, AnswerScorer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 
 import numpy as np
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import load_config
 from adaptive_eval.engine.drift import DriftWatch
-from adaptive_eval.errors import ConfigError, UsageError
+from adaptive_eval.errors import ConfigError, OutcomesError, UsageError
 from adaptive_eval.options.scorers import CallableScorerConfig, ChoiceProbabilityScorerConfig
 from adaptive_eval.run.rescoring import read_rubric, read_scorer
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer
@@ -263,6 +264,50 @@ def test_the_published_score_of_alpaca_eval_comes_out_of_a_file_of_its_form(tmp_
     assert pair["difference"] == pytest.approx((shares["null"] - shares["other"]).mean(), abs=1e-4)
 
 
+def written(folder, text, *arguments):
+    (folder / "outcomes.csv").write_text(text, encoding="utf-8")
+    return CliRunner().invoke(cli, ["analyze", str(folder / "outcomes.csv"), "--json", *map(str, arguments)])
+
+
+def test_a_category_is_no_score_of_a_range(tmp_path):
+    rows = "".join(f"{model},q{n},1,.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
+    found = written(tmp_path, f"model,question,correct,score\n{rows}", "--range", "0,1", "--replicates", 1)
+    assert [line["score"] for line in json.loads(found.output)["models"]] == pytest.approx(
+        [0.7, 0.6], abs=1e-4
+    )
+    found = written(tmp_path, f"model,question,correct,extra\n{rows}", "--range", "0,1")
+    assert isinstance(found.exception, OutcomesError)
+    assert "--metric score" in str(found.exception)
+
+
+@pytest.mark.parametrize(("scores", "is_read"), [("0,1", True), ("0,5", False)])
+def test_a_run_of_numbers_keeps_its_range(tmp_path, scores, is_read):
+    rows = "".join(f"{model},q{n},.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
+    stored = tmp_path / "stored"
+    assert (
+        written(tmp_path, f"model,question,score\n{rows}", "--range", "0,1", "--write", stored).exit_code == 0
+    )
+    found = CliRunner().invoke(
+        cli, ["analyze", str(stored), "--range", scores, "--replicates", "1", "--json"]
+    )
+    assert (found.exception is None) is is_read
+    refused = CliRunner().invoke(cli, ["analyze", str(stored), "--weights", "0,1"])
+    assert isinstance(refused.exception, UsageError)
+
+
+def test_scores_of_a_file_are_a_reference_of_numbers_and_categories_are_not(finished):
+    folder = finished[0].parent
+    for column in ("score", "correct"):
+        rows = "".join(f"old,q{n},1\n" for n in range(30))
+        (folder / f"old_{column}.csv").write_text(f"model,question,{column}\n{rows}", encoding="utf-8")
+    stored = [{"file": "old_score.csv", "models": ["old"]}]
+    goal = {"kind": "baseline", "model": "old"}
+    _, report = config(folder, "against", ("good",), references=stored, goal=goal)
+    assert abs(report["pairs"][0]["difference"]) == pytest.approx(GOOD - 1, abs=0.2)  # not all questions
+    with pytest.raises(FileNotFoundError):  # there is no report, as nothing was run
+        config(folder, "refused", ("good",), references=[stored[0] | {"file": "old_correct.csv"}], goal=goal)
+
+
 def test_a_rubric_takes_the_number_a_truncated_answer_gets_the_lowest_and_none_has_no_score():
     rubric = Rubric(range=ScoreRange(STARS))
     assert rubric.assign([{"score": 5.5}, {"score": 10, "truncated": True}]) == [STEPS // 2, 0]
@@ -322,6 +367,16 @@ def test_the_likeliest_letter_counts_as_lm_eval_has_it(tmp_path):
     assert lines["large"]["bayes_mu"] is not None
 
 
+@pytest.mark.parametrize("by", ["chance", "likeliest"])
+def test_the_likeliest_letter_is_right_below_one_half(by):
+    likely = [{"token": t, "logprob": math.log(p)} for t, p in (("**B", 0.4), ("A", 0.35), ("C", 0.25))]
+    answer = Completion("B", "length", logprobs={"content": [{"top_logprobs": likely}]})
+    score = ChoiceProbabilityScorer(by=by).score(answer, Question("t", "q", "B"))
+    assert score.signals["score"] == pytest.approx(0.4)
+    assert score.signals.get("is_correct") is (True if by == "likeliest" else None)
+    assert not score.signals["repeated_pattern"]
+
+
 @pytest.mark.parametrize("lacking", ["temperature", "top_logprobs"])
 def test_it_is_refused_where_no_probabilities_are_asked_for(tmp_path, lacking):
     sampling = {name: value for name, value in LOGPROBS.items() if name != lacking}
@@ -331,9 +386,16 @@ def test_it_is_refused_where_no_probabilities_are_asked_for(tmp_path, lacking):
 
 
 @pytest.mark.parametrize(
-    "logprobs", [None, {"content": [{"top_logprobs": [{"token": "The", "logprob": -1}]}]}]
+    "likely",
+    [
+        None,
+        [{"token": "The", "logprob": -1}],
+        [{"token": "The", "logprob": -0.01}, {"token": "B", "logprob": -7}],
+    ],
+    ids=["none", "no letter", "hardly a letter"],
 )
-def test_an_answer_without_probabilities_of_letters_is_a_failure_of_the_scorer(logprobs):
+def test_an_answer_without_probabilities_of_letters_is_a_failure_of_the_scorer(likely):
+    logprobs = None if likely is None else {"content": [{"top_logprobs": likely}]}
     answer = Completion("The", "length", logprobs=logprobs)
     with pytest.raises(ScorerFailed):
         ChoiceProbabilityScorer().score(answer, Question("t", "q", "B"))
