@@ -298,7 +298,7 @@ def conflicts(
     in_rounds = allocation.questions == "rounds"
     unpriced = [model.name for model in getattr(decisions, "models", ()) if model.price is None]
     if decisions.spend == "usd" and unpriced:
-        reason = f"usd needs the price of every model, and {', '.join(unpriced)} has none"
+        reason = f"usd needs the price of every model; without one: {', '.join(unpriced)}"
         yield ("spend",), unheld(f"{reason}; write models[].price, or spend: tokens")
     if stopping.rule == "exact" and kinds & {"width", "threshold"}:
         words = "exact compares models in pairs, and the goal asks about each by itself; use anytime"
