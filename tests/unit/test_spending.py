@@ -95,7 +95,7 @@ def test_the_report_says_what_others_would_have_spent(by_tokens):
 def test_usd_without_a_price_is_refused():
     spec = spec_by("usd")
     unpriced = replace(spec, models=(replace(spec.models[0], price=None), *spec.models[1:]))
-    with pytest.raises(UsageError, match="m0 has none"):
+    with pytest.raises(UsageError, match="without one: m0"):
         Session(unpriced)
 
 
@@ -111,6 +111,8 @@ def test_of_two_models_the_cheaper_one_is_asked_more():
             first=np.array([0]),
             second=np.array([1]),
             scores=lambda: (np.array([0.5, 0.5]), np.array([0.01, 0.01])),
+            most=[np.inf, np.inf],
+            scale=[1.0, 1.0],
             cost=lambda: [1.0, 16.0],
             seed=(1, number),
         )
