@@ -46,7 +46,8 @@ def test_a_round_trip_keeps_every_outcome(run, tmp_path):
     for row, model in enumerate(before.models):
         for place, question in enumerate(before.questions):
             other = after.categories[after.models.index(model), after.questions.index(question)]
-            assert before.categories[row, place].tolist() == other.tolist()
+            # trials of imported logs are read in random order
+            assert sorted(before.categories[row, place].tolist()) == sorted(other.tolist())
 
 
 def test_samples_for_lm_eval_load_with_datasets(run, tmp_path):
