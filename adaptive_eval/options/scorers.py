@@ -140,6 +140,14 @@ class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
         by_chance = given.get("by", "chance") == "chance" and "right_from" not in given
         return {"range": (0.0, 1.0), **given} if by_chance else data
 
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.by == "likeliest" and (self.range is not None or self.right_from != 0.5):
+            raise ValueError("by: likeliest makes answers right or wrong; leave range and right_from out")
+        if self.range not in (None, (0.0, 1.0)):
+            raise ValueError("range: chances go from 0 to 1; leave it out")
+        return self
+
 
 class MathScorerConfig(_ExtractingScorer):
     """Right when the answer is mathematically equal to the target (math-verify)."""

@@ -72,7 +72,8 @@ class CallableScorer(CallableScorerConfig):
         except Undecided as error:
             raise ScorerFailed(str(error)) from None
         score = graded(self, result["score"], result["extracted"], result["reason"])
-        signals = {**result["signals"], **score.signals, **form_signals(text, completion)}
+        own = {name: value for name, value in result["signals"].items() if name != "is_correct"}
+        signals = {**own, **score.signals, **form_signals(text, completion)}
         return replace(score, signals=signals)
 
 

@@ -191,6 +191,8 @@ def test_numbers_say_not_what_is_right(finished):
         (read_rubric, "{range: [10, 1]}", "range: write the lowest score, then the highest"),
         (read_rubric, "{range: [1, 1]}", "range: write the lowest score, then the highest"),
         (read_scorer, "{kind: f1, range: [1, 0]}", "range: write the lowest score, then the highest"),
+        (read_scorer, "{kind: choice_probability, by: likeliest, range: [0, 1]}", "leave range and"),
+        (read_scorer, "{kind: choice_probability, range: [0.5, 1]}", "chances go from 0 to 1"),
         (read_scorer, VERIFIER % "choice_probability", "is_correct: "),
         (read_scorer, VERIFIER % STARRED % "1, 10", "is_correct: "),
     ],
