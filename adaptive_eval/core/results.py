@@ -382,7 +382,7 @@ class Change:
     at : float
         Unix time of the change.
     before, after : float
-        Mean category before and after it.
+        Mean category before and after it; mean score where scores are numbers.
     false_alarm : float
         Largest probability that a model which stays the same is said to change in a run.
     """
