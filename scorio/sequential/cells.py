@@ -10,7 +10,6 @@ trials are absorbed with a fixed number of array operations.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,10 +19,12 @@ from scorio.sequential.moments import (
     DROPPED,
     KNOWN,
     MISSING,
+    MOMENT_LEVELS,
     POOLED,
     Prior,
     avg_variance,
     fit_prior,
+    shares,
     unit_scores,
 )
 from scorio.sequential.rounds import Rounds, round_share
@@ -96,38 +97,6 @@ class PathBlock:
 
 _FIELDS = len(fields(PathBlock))
 
-_LEVELS = np.array([0.0, 0.5, 1.0])
-"""Scores whose counts stand for any answers with the same number, sum and sum of squares."""
-
-
-def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
-    """Return what one answer of each category adds to the counts of its cell.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (C + 1,)
-        Score of each category in [0, 1].
-    moments : bool
-        For scores that are numbers: an answer is shared among 0, 1/2 and 1 so that the number of answers, the
-        sum of their scores and that of the squares are right. A share may be negative. Shares are multiples
-        of 2**-30, so that sums of them are exact.
-
-    Returns
-    -------
-    ndarray, shape (C + 5, C + 1) or (C + 5, 3)
-        The last four rows, of the marks of trials without an answer, are 0.
-
-    Examples
-    --------
-    >>> shares(np.array([0.0, 0.25, 1.0]), moments=True)[1].tolist()
-    [0.375, 0.75, -0.125]
-    """
-    if not moments:
-        return np.vstack([np.eye(scores.size, dtype=np.int32), np.zeros((4, scores.size), dtype=np.int32)])
-    exact = np.stack([4.0 * scores * (1.0 - scores), scores * (2.0 * scores - 1.0)])
-    half, one = np.round(exact * 2**30) / 2**30
-    return np.vstack([np.stack([1.0 - half - one, half, one], axis=1), np.zeros((4, 3))])
-
 
 class Cells:
     """Cell moments of all models on one task.
@@ -188,7 +157,7 @@ class Cells:
     ) -> None:
         self.sequence = sequence
         self.scores = scores
-        self.levels = _LEVELS if moments else scores
+        self.levels = MOMENT_LEVELS if moments else scores
         self.shares = shares(scores, moments=moments)
         self.models = models
         self.repeat_weight = repeat_weight

@@ -4,7 +4,6 @@ from scorio.sequential.boards import Board as Board
 from scorio.sequential.boards import Call as Call
 from scorio.sequential.boards import Known as Known
 from scorio.sequential.cells import Cells as Cells
-from scorio.sequential.cells import shares as shares
 from scorio.sequential.clusters import cluster_spread as cluster_spread
 from scorio.sequential.contrasts import SINGLE as SINGLE
 from scorio.sequential.contrasts import TRUST as TRUST
@@ -39,6 +38,7 @@ from scorio.sequential.moments import KNOWN as KNOWN
 from scorio.sequential.moments import MISSING as MISSING
 from scorio.sequential.moments import Prior as Prior
 from scorio.sequential.moments import fit_prior as fit_prior
+from scorio.sequential.moments import shares as shares
 from scorio.sequential.moments import unit_scores as unit_scores
 from scorio.sequential.outlook import BoardScores as BoardScores
 from scorio.sequential.outlook import Calls as Calls
