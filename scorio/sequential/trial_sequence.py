@@ -414,23 +414,22 @@ class RunSequence:
 
     def at(self, step: int, model: int = 0) -> tuple[int, int]:
         """Return (task index, question index within the task) of a model's step."""
-        if len(self.sequences) == 1:
-            return 0, self.sequences[0].at(step, model)
-        self._ensure(step + 1)
-        task, local = int(self._task[step]), int(self._local[step])
+        task, local = self._place(step)
         return task, self.sequences[task].at(local, model)
 
     def keep(self, model: int, step: int, question: int) -> None:
         """Ask a model a question of the task of `step` there, as a stored run did."""
-        task, local = 0, step
-        if len(self.sequences) > 1:
-            self._ensure(step + 1)
-            task, local = int(self._task[step]), int(self._local[step])
+        task, local = self._place(step)
         self.sequences[task].keep(model, local, question)
 
     def repeat(self, step: int, model: int = 0) -> int:
         """Return how often a model's question of `step` was asked before."""
+        task, local = self._place(step)
+        return self.sequences[task].repeat(local, model)
+
+    def _place(self, step: int) -> tuple[int, int]:
+        """Return the task of a step, and which step of the task's own sequence it is."""
         if len(self.sequences) == 1:
-            return self.sequences[0].repeat(step, model)
+            return 0, step
         self._ensure(step + 1)
-        return self.sequences[int(self._task[step])].repeat(int(self._local[step]), model)
+        return int(self._task[step]), int(self._local[step])
