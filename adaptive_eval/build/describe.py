@@ -24,10 +24,10 @@ def describe_run(reader: RunReader) -> RunDescription:
     """Return the description of a run: from its config, or for imported results from the trials."""
     if IMPORTED in reader.meta():
         weights = run_weights(reader)
-        categories = {
-            task: () if isinstance(values, ScoreRange) else [f"worth {value:g}" for value in values]
-            for task, values in weights.items()
-        }
+        categories: dict[str, list[str]] = {}
+        for task, values in weights.items():
+            worth = () if isinstance(values, ScoreRange) else values
+            categories[task] = [f"worth {value:g}" for value in worth]
         return RunDescription(reader.cells().models, categories, weights, _stored_target)
     config = config_of_run(reader)
     return RunDescription(

@@ -324,7 +324,9 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
     steps = sorted({step for name in largest for step in series[name]})
     if not steps:
         return None
-    courses = {name: [series[name].get(step, _UNKNOWN) for step in steps] for name in largest}
+    courses = {}
+    for name in largest:
+        courses[name] = [series[name].get(step, _UNKNOWN) for step in steps]
     drawn = [value for points in courses.values() for point in points for value in point]
     frame = _Frame(Scale(steps[0], steps[-1]), scale_over(drawn), steps, "number in the name")
     words = f"{_SCORES}, over the number in the name: {', '.join(largest)}"
