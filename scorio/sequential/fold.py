@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,22 +241,17 @@ class Fold:
         if due < NEVER or any(map(self._may_call, pieces)):
             candidates = _Candidates(self, pieces)
             while True:
-                moment = candidates.earliest(self)
-                if (
-                    review is not None
-                    and reviewed is not None
-                    and (due := review()) <= moment
-                    and due < NEVER
-                ):
+                found = candidates.earliest(self)
+                due = NEVER if review is None else review()
+                if reviewed is not None and due < NEVER and due <= found.moment:
                     self.now = max(self.now, due)
                     reviewed(due >> STEP_BITS)
-                    self.update_needed()
-                elif moment == NEVER:
-                    break
+                elif found.moment < NEVER:
+                    self.now = max(self.now, found.moment)
+                    calls += candidates.call(self, found)
                 else:
-                    self.now = max(self.now, moment)
-                    calls += candidates.call(self)
-                    self.update_needed()
+                    break
+                self.update_needed()
         for piece in pieces:
             open_ = self.verdict[piece.rows] == OPEN
             rows, last = piece.rows[open_], np.flatnonzero(open_)
@@ -304,72 +300,128 @@ class Fold:
         return Event(row, int(self.verdict[row]), step, self.now >> STEP_BITS, threshold)
 
 
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """Moments at which contrasts might be called: one element of each array a contrast at a moment."""
+
+    row: Ints
+    piece: Ints  # number of the piece, and line of the contrast in it; −1 for what was read before
+    line: Ints
+    step: Ints
+    moment: Ints  # when it begins, and when the contrast's next one does
+    until: Ints
+    statistic: Floats
+    tie: Floats
+    enough: Bools  # shape (2, looks): whether the first model, and the second, is good enough
+
+    @classmethod
+    def carried(cls, fold: Fold, until: Ints) -> _Looks:
+        """Return the open contrasts as they were read before, until their next steps."""
+        rows, latest = np.flatnonzero(fold.verdict == OPEN), fold.latest
+        none = np.full(rows.size, -1)
+        enough = fold.levels.good_enough(latest)[:, rows]
+        step = fold.progress[rows] - 1
+        return cls(
+            rows, none, none, step, none, until[rows], latest.statistic[rows], latest.tie[rows], enough
+        )
+
+    @classmethod
+    def of_piece(cls, fold: Fold, number: int, piece: Piece) -> _Looks:
+        """Return the new steps of a piece."""
+        size, steps = piece.moment.shape
+        line, at = np.repeat(np.arange(size), steps), np.tile(np.arange(steps), size)
+        until = np.concatenate([piece.moment[:, 1:], np.full((size, 1), NEVER)], axis=1)
+        return cls(
+            row=piece.rows[line],
+            piece=np.full(line.size, number),
+            line=line,
+            step=piece.start + at,
+            moment=piece.moment.ravel(),
+            until=until.ravel(),
+            statistic=piece.course.statistic.ravel(),
+            tie=piece.course.tie.ravel(),
+            enough=fold.levels.good_enough(piece.course).reshape(2, -1),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Looks]) -> _Looks:
+        """Return the looks of all parts."""
+
+        def of(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts], axis=-1)
+
+        return cls(*map(of, _LOOK_NAMES))
+
+    def where(self, chosen: Bools) -> _Looks:
+        """Return the chosen looks."""
+        return _Looks(*(getattr(self, name)[..., chosen] for name in _LOOK_NAMES))
+
+
+_LOOK_NAMES = tuple(field.name for field in fields(_Looks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The first moment at which something is to be called, or NEVER, and which looks are ready by then."""
+
+    moment: int
+    ready: Bools
+    won: Bools
+    enough: Bools
+
+
 class _Candidates:
-    """The moments at which contrasts might be called, if every other one were called before."""
+    """The looks at which contrasts might be called, if every other one were called before."""
 
     def __init__(self, fold: Fold, pieces: Sequence[Piece]) -> None:
         self._pieces = pieces
-        open_ = fold.verdict == OPEN
-        first = np.full(open_.size, NEVER)
+        next_step = np.full(fold.verdict.size, NEVER)
         for piece in pieces:
-            first[piece.rows] = piece.moment[:, 0]
-        carried = np.flatnonzero(open_)
-        none = np.full(carried.size, -1)
-        latest = fold.latest
-        enough = fold.levels.good_enough(latest)[:, carried]
-        columns = [
-            (carried, none, none, fold.progress[carried] - 1, none, first[carried],
-             latest.statistic[carried], latest.tie[carried], *enough)
-        ]  # fmt: skip
-        for number, piece in enumerate(pieces):
-            size, steps = piece.moment.shape
-            until = np.concatenate([piece.moment[:, 1:], np.full((size, 1), NEVER)], axis=1)
-            line, at = np.repeat(np.arange(size), steps), np.tile(np.arange(steps), size)
-            enough = fold.levels.good_enough(piece.course).reshape(2, -1)
-            columns.append(
-                (piece.rows[line], np.full(line.size, number), line, piece.start + at, piece.moment.ravel(),
-                 until.ravel(), piece.course.statistic.ravel(), piece.course.tie.ravel(), *enough)
-            )  # fmt: skip
-        left, measured = int(open_.sum()), fold.ties_at(np.arange(open_.size), fold.tied + int(open_.sum()))
+            next_step[piece.rows] = piece.moment[:, 0]
+        parts = [_Looks.carried(fold, next_step)]
+        parts += [_Looks.of_piece(fold, number, piece) for number, piece in enumerate(pieces)]
+        left = int((fold.verdict == OPEN).sum())
+        winner = fold.levels.winner(fold.won + left)
+        tie = fold.ties_at(np.arange(fold.verdict.size), fold.tied + left)
         kept = []
-        for column in columns:
-            row, statistic, tie, enough = column[0], column[6], column[7], np.stack(column[8:])
-            may = (statistic >= fold.levels.winner(fold.won + left)) | (tie >= measured[row])
-            may |= (enough & (fold.enough_at[:, row] < 0)).any(axis=0)
-            kept.append(tuple(values[may] for values in column))
-        joined = (np.concatenate(values) for values in zip(*kept, strict=True))
-        self._row, self._piece, self._line, self._step, self._moment, self._until, *rest = joined
-        self._statistic, self._tie, *sides = rest
-        self._enough = np.stack(sides)
+        for part in parts:
+            may = (part.statistic >= winner) | (part.tie >= tie[part.row])
+            may |= _newly(part.enough, fold, part.row).any(axis=0)
+            kept.append(part.where(may))
+        self._looks = _Looks.joined(kept)
 
-    def _ready(self, fold: Fold) -> tuple[Bools, Bools, Bools]:
-        """Return which moments, not past, may be called now, which as winners, and who is good enough."""
-        live = fold.needed[self._row] & (self._until > fold.now)
-        won = live & (self._statistic >= fold.threshold)
-        tied = live & (self._tie >= fold.ties_at(self._row, fold.tied))
-        return won | tied, won, live & self._enough & (fold.enough_at[:, self._row] < 0)
+    def earliest(self, fold: Fold) -> _Found:
+        """Return when a contrast may first be called or a model is good enough, looks of the past aside."""
+        looks = self._looks
+        live = fold.needed[looks.row] & (looks.until > fold.now)
+        won = live & (looks.statistic >= fold.threshold)
+        tied = live & (looks.tie >= fold.ties_at(looks.row, fold.tied))
+        enough = live & _newly(looks.enough, fold, looks.row)
+        ready = won | tied
+        moments = looks.moment[ready | enough.any(axis=0)]
+        return _Found(int(np.maximum(moments, fold.now).min(initial=NEVER)), ready, won, enough)
 
-    def earliest(self, fold: Fold) -> int:
-        """Return the first moment at which a contrast may be called or a model is good enough, or NEVER."""
-        self._found = ready, _, enough = self._ready(fold)
-        either = ready | enough.any(axis=0)
-        return int(np.maximum(self._moment[either], fold.now).min(initial=NEVER))
-
-    def call(self, fold: Fold) -> list[Event]:
-        """Call the contrasts that may be called at the moment just found, in the order of their rows."""
-        ready, won, enough = self._found
-        present = (self._moment <= fold.now) & (self._until > fold.now)
-        ready = ready & present
-        for side, places in enumerate(enough & present):
-            fold.enough_at[side, self._row[places]] = self._step[places] + 1
+    def call(self, fold: Fold, found: _Found) -> list[Event]:
+        """Call the contrasts that were found ready for this moment, in the order of their rows."""
+        looks = self._looks
+        present = (looks.moment <= fold.now) & (looks.until > fold.now)
+        for side, places in enumerate(found.enough & present):
+            fold.enough_at[side, looks.row[places]] = looks.step[places] + 1
+        places = np.flatnonzero(found.ready & present)
         calls = []
-        for place in np.flatnonzero(ready)[np.argsort(self._row[ready], kind="stable")].tolist():
-            row, number = int(self._row[place]), int(self._piece[place])
+        for place in places[np.argsort(looks.row[places], kind="stable")].tolist():
+            row, number, step = int(looks.row[place]), int(looks.piece[place]), int(looks.step[place])
             if number >= 0:
-                at = np.array([self._line[place]]), np.array([self._step[place] - self._pieces[number].start])
-                fold.latest.put(np.array([row]), self._pieces[number].course, at)
-            calls.append(fold.decide(row, won=bool(won[place]), step=int(self._step[place]) + 1))
+                piece = self._pieces[number]
+                at = np.array([looks.line[place]]), np.array([step - piece.start])
+                fold.latest.put(np.array([row]), piece.course, at)
+            calls.append(fold.decide(row, won=bool(found.won[place]), step=step + 1))
         return calls
+
+
+def _newly(enough: Bools, fold: Fold, rows: Ints) -> Bools:
+    """Return which sides of `rows` are good enough that were not found so before."""
+    return enough & (fold.enough_at[:, rows] < 0)
 
 
 def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> tuple[Floats, Signs]:
