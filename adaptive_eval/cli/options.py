@@ -292,14 +292,11 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
 
 def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     """Return the session and the answers of recorded outcomes."""
-    import numpy as np
-
     from adaptive_eval.interop.recorded_files import copies_words, read_recorded, recorded_weights
     from adaptive_eval.simulate import RecordedAnswers
-    from adaptive_eval.store.run_files import RUN_FILE
     from adaptive_eval.trial import ScoreRange
 
-    recorded = read_recorded(options["recorded"], choices_of(options))
+    recorded = read_recorded(options["recorded"], choices_of(options), any_order=True)
     if recorded.copies:
         click.echo(f"note: {copies_words(recorded.copies)}", err=True)
     if recorded.lost:
@@ -314,8 +311,6 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     left_out = len(recorded.questions) - len(shared.questions)
     if left_out:
         click.echo(f"note: {left_out} questions are left out that not all models have answered", err=True)
-    if not all((path / RUN_FILE).exists() for path in options["recorded"]):
-        shared = shared.in_random_order(np.random.default_rng(0))  # a file may be sorted by its outcomes
     known = recorded_weights(options["recorded"])
     if isinstance(known, ScoreRange) and options["weights"] is not None:
         raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")

@@ -255,17 +255,15 @@ class Gatherer:
                     )
 
     def cells(self) -> Cells:
-        """Return where every trial belongs; questions are counted in the order of :meth:`gathered`.
+        """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
+        return self._cells("1", any_order=True)[0]
 
-        The trials of a question come in random order, unless they are those of runs: a file may be sorted.
-        """
-        return self._cells("1", in_order=self._in_order)[0]
-
-    def answers(self) -> tuple[Cells, Ints]:
+    def answers(self, *, any_order: bool) -> tuple[Cells, Ints]:
         """Return where every trial but copies belongs, and its category or score as a whole number, or −1."""
-        return self._cells(f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')")
+        return self._cells(f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')", any_order)
 
-    def _cells(self, chosen: str, *, in_order: bool = True) -> tuple[Cells, Ints]:
+    def _cells(self, chosen: str, any_order: bool) -> tuple[Cells, Ints]:
+        """Return chosen trials; of a cell in random order where `any_order`, as files may be sorted."""
         ordered = [number for task in self._tasks.values() for number in task.numbers]
         place = np.empty(len(ordered), dtype=np.int64)
         place[ordered] = np.arange(len(ordered))
@@ -274,8 +272,8 @@ class Gatherer:
             f"WHERE {chosen} ORDER BY model, question, series, number"
         )
         table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8, i8"))
-        if not in_order:
-            table = table[np.lexsort((np.random.default_rng(0).random(table.size), table["f2"], table["f1"]))]
+        if any_order and not self._in_order:  # runs are in the order of their trials
+            table = table[random_order(table["f1"], table["f2"])]
         rows, model, question, category = (table[name].astype(np.int64) for name in table.dtype.names or ())
         starts = np.flatnonzero(np.r_[True, (np.diff(model) != 0) | (np.diff(question) != 0)])
         lengths = np.diff(np.r_[starts, rows.size])
@@ -296,6 +294,11 @@ class Gatherer:
             result = {"category": category, "score": score, "missing": missing}
             found[row] = {**result, "prompt": prompt or "", "target": target or "", **json.loads(rest)}
         return found
+
+
+def random_order(model: Ints, question: Ints) -> Ints:
+    """Return places of trials sorted by model and question, those of a cell in random order."""
+    return np.lexsort((np.random.default_rng(0).random(model.size), question, model))
 
 
 MISSING_TRIAL = -1

@@ -12,7 +12,7 @@ import numpy as np
 
 from adaptive_eval.errors import DatasetError, OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, first_row
-from adaptive_eval.interop.gather import Gatherer
+from adaptive_eval.interop.gather import Gatherer, random_order
 from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
 from adaptive_eval.interop.run_tables import parts_of, run_log
@@ -99,8 +99,12 @@ def _require_different(logs: Sequence[Log]) -> None:
             raise OutcomesError(f"{log.path} is the same evaluation as {earlier}; give it once")
 
 
-def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> RecordedOutcomes:
+def read_recorded(
+    paths: Sequence[Path], choices: Choices | None = None, *, any_order: bool = False
+) -> RecordedOutcomes:
     r"""Read the outcomes of one or several files or runs as one table.
+
+    With `any_order` the trials of a model on a question are in random order, unless all are of runs.
 
     Examples
     --------
@@ -119,6 +123,9 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
         arrays = archive_outcomes(paths[0])
         if "R" in arrays:
             outcomes, models, questions = arrays["R"]
+            if any_order:
+                there = outcomes != NO_TRIAL
+                outcomes[there] = outcomes[there][random_order(*np.nonzero(there)[:2])]
             names = tuple((DEFAULT_TASK, name) for name in questions)
             return RecordedOutcomes(tuple(models), names, outcomes)
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
@@ -126,7 +133,7 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
         try:
             for log in open_logs(paths, choices, texts=False):
                 gatherer.add(log)
-            recorded = _tabulated(gatherer)
+            recorded = _tabulated(gatherer, any_order=any_order)
         finally:
             gatherer.close()
     choices.require_renamed(recorded.models)
@@ -140,9 +147,9 @@ def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
+def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
     """Return the answers of logs as a table, copies left out."""
-    gathered, (cells, categories) = gatherer.gathered(), gatherer.answers()
+    gathered, (cells, categories) = gatherer.gathered(), gatherer.answers(any_order=any_order)
     between = [score for scores in gathered.scores.values() for score in scores if score not in (0.0, 1.0)]
     if between:
         raise OutcomesError(

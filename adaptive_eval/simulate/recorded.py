@@ -168,11 +168,6 @@ class RecordedOutcomes:
         total = np.where(self.categories < 0, 0.0, unit_scores(weights)[self.categories]).sum(axis=2)
         return np.asarray(total / np.where(self.answered > 0, self.answered, np.nan))
 
-    def in_random_order(self, rng: np.random.Generator) -> RecordedOutcomes:
-        """Return the outcomes with the trials of each model on each question in random order."""
-        shuffled = _shuffled(self.categories, self.counts, rng)
-        return RecordedOutcomes(self.models, self.questions, shuffled, self.copies)
-
 
 @dataclass(frozen=True, eq=False)
 class RecordedAnswers:
