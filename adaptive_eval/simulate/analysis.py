@@ -156,38 +156,53 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
     >>> pair.test, round(pair.p_value, 4), pair.winner
     ('McNemar test', 0.0039, 'good')
     """
-    weights, goal = spec.tasks[0].weights, make_goal(spec)
-    once = int(recorded.counts.max()) == 1 and weights == (0.0, 1.0)
-    in_steps = isinstance(weights, ScoreRange)
-    worst, best = (0, STEPS) if in_steps else (int(np.argmin(weights)), int(np.argmax(weights)))
-    fills = np.array([[worst, best], [best, worst]])[:, :, None, None]
-    tested = []
+    goal, test = make_goal(spec), _FixedTests(recorded, spec.tasks[0].weights)
+    pairs = zip(goal.first[~goal.single], goal.second[~goal.single], strict=True)
+    tested = sorted((test.of(*pair) for pair in pairs), key=lambda pair: pair.p_value)
+    level = 1.0 - spec.stopping.confidence
+    for place, pair in enumerate(tested):
+        if pair.p_value > level / (len(tested) - place):
+            level = 0.0  # Holm: after the first pair that is not shown, none is
+        tested[place] = pair if level else replace(pair, winner=None)
+    return tested
 
-    def test(one: Ints, other: Ints) -> FixedTest:
-        if once:
+
+@dataclass(frozen=True, slots=True)
+class _FixedTests:
+    recorded: RecordedOutcomes
+    weights: tuple[float, ...] | ScoreRange
+
+    def of(self, first: int, second: int) -> FixedPair:
+        """Test a pair; the winner is the better model, however sure that is."""
+        outcomes = self.recorded.categories[[first, second]]
+        worst, best = 0, STEPS
+        if not isinstance(self.weights, ScoreRange):
+            worst, best = int(np.argmin(self.weights)), int(np.argmax(self.weights))
+        ends = []
+        for fill in ([[[worst]], [[best]]], [[[best]], [[worst]]]):
+            ends.append(self._test(*np.where(outcomes == LOST, fill, outcomes)))
+            if not (outcomes == LOST).any():
+                break
+        found = max(ends, key=_p_value)
+        one_way = len({np.sign(end.estimate) for end in ends}) == 1
+        p_value = _p_value(found) if one_way else 1.0
+        names = self.recorded.models[first], self.recorded.models[second]
+        winner = names[0] if found.estimate > 0 else names[1]
+        return FixedPair(*names, found.test, found.estimate, p_value, winner)
+
+    def _test(self, one: Ints, other: Ints) -> FixedTest:
+        weights = self.weights
+        if weights == (0.0, 1.0) and int(self.recorded.counts.max()) == 1:
             return mcnemar(one[:, :1], other[:, :1])
-        worth = weights
         if isinstance(weights, ScoreRange):  # few of its steps are there
             steps = np.unique(np.append([one, other], [NO_TRIAL, 0, STEPS]))
-            one, other = (np.searchsorted(steps, cells) - 1 for cells in (one, other))
-            worth = tuple(weights.score(step) for step in steps[1:].tolist())
-        return paired_difference(one, other, weights=worth, missing=NO_TRIAL)
+            one, other = np.searchsorted(steps, one) - 1, np.searchsorted(steps, other) - 1
+            weights = tuple(weights.score(step) for step in steps[1:].tolist())
+        return paired_difference(one, other, weights=weights, missing=NO_TRIAL)
 
-    for first, second in zip(goal.first[~goal.single], goal.second[~goal.single], strict=True):
-        pair = recorded.categories[[first, second]]
-        ends = [test(*np.where(pair == LOST, fill, pair)) for fill in fills[: 1 + (pair == LOST).any()]]
-        p, place = max((1.0 if one.p_value is None else one.p_value, place) for place, one in enumerate(ends))
-        one_way = len({np.sign(one.estimate) for one in ends}) == 1
-        names = recorded.models[first], recorded.models[second]
-        tested.append((p if one_way else 1.0, *names, ends[place]))
-    pairs, level = [], 1.0 - spec.stopping.confidence
-    for rank, (p, name, against, found) in enumerate(sorted(tested, key=lambda one: one[0])):
-        if p > level / (len(tested) - rank):
-            level = 0.0  # Holm: after the first pair that is not shown, none is
-        better = name if found.estimate > 0 else against
-        winner = better if level else None
-        pairs.append(FixedPair(name, against, found.test, found.estimate, p, winner))
-    return pairs
+
+def _p_value(test: FixedTest) -> float:
+    return 1.0 if test.p_value is None else test.p_value
 
 
 def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.int8], trials: Ints) -> Ints:
