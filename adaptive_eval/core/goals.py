@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
-from adaptive_eval.errors import SessionError, UsageError
+from adaptive_eval.errors import SessionError
 from scorio.sequential.parts import BETTER as BETTER
 from scorio.sequential.parts import OPEN as OPEN
 from scorio.sequential.parts import SINGLE as SINGLE
@@ -242,16 +242,6 @@ class _Contrasts:
 
     def _single(self, goal: GoalSpec, model: int) -> int:
         origin, unit = self.spec.scale
-        if goal.kind == "width" and goal.width > unit:
-            raise UsageError(
-                f"goal width: {goal.width:g} is wider than all scores together, which go from {origin:g} to "
-                f"{origin + unit:g}"
-            )
-        if goal.kind == "threshold" and not origin <= goal.value <= origin + unit:
-            raise UsageError(
-                f"goal threshold: {goal.value:g} lies outside the scores, which go from {origin:g} to "
-                f"{origin + unit:g}"
-            )
         if goal.kind == "width":
             return self._add(model, SINGLE, 0.0, goal.width / unit)
         return self._add(model, SINGLE, (goal.value - origin) / unit, np.nan)

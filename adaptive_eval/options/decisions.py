@@ -293,6 +293,8 @@ def conflicts(
     allocation: AllocationSpec = decisions.allocation
     for place, goal in decisions.goal.places():
         yield from _goal_conflicts(goal, place, models, references)
+        if scores is not None:
+            yield from _off_the_scale(goal, place, *scores)
     yield from _composed(decisions.goal)
     kinds = {goal.kind for goal in decisions.goal.parts}
     in_rounds = allocation.questions == "rounds"
@@ -367,6 +369,16 @@ def _goal_conflicts(goal: GoalSpec, place: Place, models: Sequence[str], referen
         elif frozenset(pair) in seen:
             yield here, twice("this pair appears twice")
         seen.append(frozenset(pair))
+
+
+def _off_the_scale(goal: GoalSpec, place: Place, low: float, high: float) -> Found:
+    """Yield a number that no score, or difference of scores, can reach."""
+    if goal.kind == "threshold" and not low <= goal.value <= high:
+        words = f"{goal.value:g} lies outside the scores, which go from {low:g} to {high:g}"
+        yield (*place, "value"), out_of_range(words)
+    if goal.kind == "width" and goal.width > high - low:
+        words = f"{goal.width:g} is wider than all scores together, which go from {low:g} to {high:g}"
+        yield (*place, "width"), out_of_range(words)
 
 
 def _unknown_model(name: str, names: Sequence[str]) -> str:
