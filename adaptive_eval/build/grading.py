@@ -16,6 +16,8 @@ from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.scoring.choice import ChoiceProbabilityScorer, ChoiceScorer
+from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, NumericScorer
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.scoring.scorer import Scorer
@@ -46,8 +48,13 @@ def scorer_endpoints(scorers: Mapping[str, Scorer]) -> dict[str, tuple[OpenAIEnd
     }
 
 
+QUICK = (ChoiceProbabilityScorer, ChoiceScorer, ContainsScorer, ExactScorer, NumericScorer)
+QUICK_TEXT = 4_000
+"""Scorers that hold up the event loop for a few milliseconds at most, for a text of so many characters."""
+
+
 class Grading:
-    """Scores the answers of a run: as many at once as a grading model is to be asked, others in threads.
+    """Scores the answers of a run: as many at once as a grading model is to be asked, slow ones in threads.
 
     To be left as an asynchronous context where a scorer asks another model: its connections are closed then.
     """
@@ -79,6 +86,8 @@ class Grading:
         task = self._tasks[request.task]
         question = task.asked(task.by_id[request.question], request.seed)
         if scorer is None:
+            if isinstance(scoring.scorer, QUICK) and len(completion.text) <= QUICK_TEXT:
+                return scoring.score(completion, question)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, scoring.score, completion, question)
         without = scoring.not_scored(completion)
