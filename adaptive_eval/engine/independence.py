@@ -203,8 +203,11 @@ def _novel(text: bytes, elsewhere: _Answer | None) -> int:
 
 def _common(first: bytes, second: bytes) -> int:
     """Return with how many bytes both begin."""
-    differ = (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
-    return next(differ, min(len(first), len(second)))
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
+    return low
 
 
 _CAUSES = (
