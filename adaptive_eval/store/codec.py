@@ -144,7 +144,7 @@ def whole(field: str, value: SupportsIndex) -> int:
     3
     """
     try:
-        number = operator.index(value)
+        number = int(operator.index(value))  # True would be read back as 1
     except TypeError:
         number = -1
     if not 0 <= number <= _LARGEST:

@@ -1,11 +1,11 @@
--- The run file, version 11. Whoever changes it raises the version: a file of another version is refused.
+-- The run file, version 12. Whoever changes it raises the version: a file of another version is refused.
 --
 -- Append-only but for `meta` (upserts), `tallies` and `snapshots` (thinned). Every id is given by the one writer and
 -- counts from 0 without gaps, so that id order is commit order and repeating a commit changes nothing.
 -- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed

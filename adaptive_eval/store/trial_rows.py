@@ -104,23 +104,11 @@ def sent_parts(sent: Mapping[str, Any]) -> tuple[str, int | None]:
 
 def checksum_of(request: TrialRequest, outcome: Sequence[Any], sent: Sequence[Any], texts: Texts) -> bytes:
     """Return the checksum of a trial: all that was asked, sent, answered and scored."""
-    asked = (
-        request.key.model,
-        request.key.index,
-        request.task,
-        request.question,
-        request.repeat,
-        request.seed,
-    )
-    # SQLite gives 1 as 1.0 in a REAL column, and -0.0 as 0.0.
-    whole_trial = [*map(_as_read, (*asked, *outcome, *sent)), *texts]
-    return blake2b(json.dumps(whole_trial).encode(), digest_size=8).digest()
-
-
-def _as_read(value: Any) -> Any:
-    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
-        return int(value)
-    return value
+    key = request.key
+    asked = (key.model, key.index, request.task, request.question, request.repeat, request.seed)
+    # in ASCII: which characters `repr` shows as they are depends on the version of Python
+    whole_trial = ascii([str(value) for value in (*asked, *outcome, *sent, *texts)])
+    return blake2b(whole_trial.encode(), digest_size=8).digest()
 
 
 class TrialDecoder:
