@@ -69,6 +69,9 @@ NO_ANSWER = "no_answer_"
 JUDGED = "judged_"
 """Begins the names of signals that say how steady a judge is: its second vote, the order of two answers."""
 
+AGAINST = "against"
+"""Name of the signal that holds the stored answer that a judge has compared an answer with."""
+
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

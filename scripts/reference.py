@@ -44,7 +44,7 @@ EXAMPLES: dict[str, Any] = {
     "thresholds": {"fast": 0.5}, "track": ["binary"], "limit": 200, "marker": "Answer:",
     "pattern": "answer is (\\w+)", "field": "answer", "schema": {"type": "object"},
     "cases": ["public_test_cases"], "python": "/usr/bin/python3", "function": "my_scorers:score", "endpoint": "http://gpu2:8000/v1",
-    "model": "baseline-model", "criteria": "Is the answer polite?",
+    "model": "baseline-model", "criteria": "Is the answer polite?", "against": "runs/may#old",
     "tasks[].scorer, kind verifier.prompt": "Question: {input}\nAnswer: {answer}", "is_correct": "numeric",
     "metric": "acc", "tasks[].scorer, kind lm-eval.filter": "strict-match", "weights": [0, 0.5, 1],
     "thresholds_from": "runs/pilot", "pilot": 2, "count": 3, "width": 0.05, "value": 0.8,

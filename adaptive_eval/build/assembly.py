@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -31,6 +32,7 @@ from adaptive_eval.build.grading import (
     StoredAnswers,
     model_graded,
     scorer_endpoints,
+    with_stored_answers,
 )
 from adaptive_eval.build.model_clients import (
     ModelEndpoint,
@@ -214,7 +216,11 @@ class Built:
         }
 
     def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
-        return {**task.scoring_identity(), "missing": list(self.config.on.missing)}
+        identity = {**task.scoring_identity(), "missing": list(self.config.on.missing)}
+        for one in self.tasks:
+            if one.name == task.name and one.against:
+                identity["against"] = sha256(json.dumps(one.against).encode()).hexdigest()
+        return identity
 
     def _plugins(self) -> Iterator[tuple[str, str]]:
         """Yield the rule and policy of installed packages that the run decides by, with their versions."""
@@ -370,7 +376,8 @@ def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyTyp
     elif any(IN_INSPECT in model.addresses for model in config.models):
         raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
     scorers = {task.name: _scorer_of(task) for task in config.tasks}
-    tasks = tuple(load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
+    loaded = (load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
+    tasks = tuple(with_stored_answers(task, scorers[task.name], config.base_dir) for task in loaded)
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)

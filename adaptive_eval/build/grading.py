@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +17,25 @@ from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer, ChoiceScorer
+from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, NumericScorer
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import Completion, Message, Score, Signal, TrialRequest, stored_body
+from adaptive_eval.trial import (
+    Completion,
+    Message,
+    Score,
+    Signal,
+    TrialRequest,
+    sent_messages,
+    shown_message,
+    stored_body,
+)
 
 
 def model_graded(scorers: Mapping[str, Scorer]) -> dict[str, ModelGradedScorer]:
@@ -84,7 +96,7 @@ class Grading:
         """Return the category of `completion` as an answer to the trial's question."""
         scoring, scorer = self._scoring[request.task], self._graded.get(request.task)
         task = self._tasks[request.task]
-        question = task.asked(task.by_id[request.question], request.seed)
+        question = task.asked(task.by_id[request.question], request.seed, request.repeat)
         if scorer is None:
             if isinstance(scoring.scorer, QUICK) and len(completion.text) <= QUICK_TEXT:
                 return scoring.score(completion, question)
@@ -100,6 +112,54 @@ class Grading:
         else:
             known = replace(known, signals=_without_bill(known.signals))
         return scoring.categorised(known, completion)
+
+
+def with_stored_answers(task: Task, scorer: Scorer | None, base: Path) -> Task:
+    """Return the task with the stored answers that its judge compares with; `base` is the config's folder.
+
+    Raises
+    ------
+    UsageError
+        If the run has not asked the model every question of the task.
+    """
+    if not isinstance(scorer, JudgeScorer) or scorer.against is None:
+        return replace(task, against={}) if task.against else task
+    place, _, model = scorer.against.rpartition("#")
+    texts: dict[str, list[str]] = {question.id: [] for question in task.questions}
+    others = []
+    with RunReader(base / Path(place).expanduser()) as reader:
+        cells = reader.cells()
+        if model not in cells.models:
+            raise UsageError(f"against: {place} has no model {model!r}; it has {', '.join(cells.models)}")
+        tasks = {name for name, _ in cells.questions}
+        there = task.name if task.name in tasks or len(tasks) > 1 else tasks.pop()
+        for record in reader.trials(model=model, task=there):
+            question, answer = task.by_id.get(record.request.question), record.completion
+            if question is None or answer is None:
+                continue
+            if answer.no_answer and (record.missing or not answer.finish_reason):
+                continue  # it did not count there, or a table of results holds no texts
+            prompt = "\n".join(map(shown_message, sent_messages(record.sent)))
+            if prompt and str(question.fields.get("input", "")) not in prompt:
+                others.append(question.id)
+            texts[question.id].append(scorer.shown(answer))
+    for problem, ids in (
+        ("asked other questions with the ids", list(dict.fromkeys(others))),
+        (f"has no answer of {model} to", [name for name, stored in texts.items() if not stored]),
+    ):
+        if ids:
+            more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+            raise UsageError(
+                f"against: {place} {problem} {', '.join(ids[:_NAMED])}{more} of task {task.name}. Compare "
+                "with a run of the same questions, or leave these out (limit, filter)"
+            )
+    for name, stored in texts.items():
+        random.Random(f"against:{name}").shuffle(stored)
+    return replace(task, against=texts)
+
+
+_NAMED = 10
+"""Questions that a message names."""
 
 
 class ScorersAllowance:

@@ -140,7 +140,8 @@ class GradingModelClient:
 
     def longest_prompt(self, questions: Sequence[Question]) -> int:
         """Return the most tokens of a prompt about an answer to one of `questions`."""
-        return max(prompt_bound(self._scorer.messages("", question)) for question in questions) + LONGEST
+        longest = max(prompt_bound(self._scorer.messages("", question)) for question in questions)
+        return longest + LONGEST * self._scorer.texts_each
 
     def room(self, prompt: int) -> int | None:
         """Return how many answers can still be graded with prompts of so many tokens; None: any number."""

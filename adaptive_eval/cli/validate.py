@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 @click.option(
     "--probe",
     is_flag=True,
-    help="Find out which parameters a server ignores: 7 requests of 32 tokens to each model.",
+    help="Find out which parameters a server ignores: 7 requests of 32 tokens to each model. Each judge or "
+    "verifier scores one answer.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: problems and warnings with their codes.")
 @click.option(
@@ -161,7 +162,9 @@ def _check(
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
-    from adaptive_eval.scoring.registry import check_sample
+    from adaptive_eval.scoring.model_graded import ModelGradedScorer
+    from adaptive_eval.scoring.registry import WRONG, check_sample
+    from adaptive_eval.trial import Completion
     from adaptive_eval.views.budgets import ceiling_words, unbounded_words
     from adaptive_eval.views.verdicts import questions_words
 
@@ -182,6 +185,10 @@ def _check(
     if (unbounded := unbounded_words(built.spec)) is not None:
         say(f"warning    {unbounded}")
         warnings.append(unbounded)
+    for task in built.tasks:
+        if task.against:
+            stored = sum(map(len, task.against.values()))
+            say(f"against    task {task.name}: {stored:,} stored answers")
     for reference in built.spec.references:
         trials = sum(int(counts.sum()) for counts in reference.counts.values())
         say(f"reference  {reference.name}: {trials:,} trials {reference.source}")
@@ -192,3 +199,9 @@ def _check(
 
         with ExitStack() as stack:
             asyncio.run(report_endpoints(built, built.start_mimic(stack), say, spend=probe))
+    for task in built.tasks if probe else ():
+        scorer = built.scorers[task.name]
+        if isinstance(scorer, ModelGradedScorer):
+            question = task.asked(task.questions[0], 0)
+            words = scorer.score(Completion(WRONG, "stop"), question).reason
+            say(f"probe      {scorer.kind} of {task.name}: {WRONG!r} to question {question.id}: {words}")

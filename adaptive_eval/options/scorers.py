@@ -306,6 +306,12 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
         default="reference",
         description="Is the answer right, given the reference; or which of both is better, either order.",
     )
+    against: str | None = Field(
+        default=None,
+        pattern="^.+#.+$",
+        description="RUN#MODEL: compare with the stored answers of a model of the run in the directory RUN, "
+        "in place of the target. A score is 1, 0.5 or 0.",
+    )
     criteria: str = Field(default="", description="What counts as right or better, in words.")
     votes: Literal[1, 3, 5, 7, 9] = Field(
         default=1, description="Judgements of each answer; the majority decides."
@@ -319,8 +325,18 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     )
     max_tokens: int = Field(default=512, ge=16, description="Longest judgement, in tokens.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _head_to_head(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("against") is None:
+            return data
+        kept = {} if "right_from" in data else {"range": (0.0, 1.0)}
+        return {"compare": "pairwise", **kept, **data}
+
     @model_validator(mode="after")
     def _of_shares(self) -> Self:
+        if self.against is not None and self.compare != "pairwise":
+            raise ValueError("against compares two answers: leave compare out, or write compare: pairwise")
         if self.compare == "pairwise" and self.range not in (None, (0.0, 1.0)):
             raise ValueError("range: with compare: pairwise a score is a share of wins, so write [0, 1]")
         return self

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError
 
 from adaptive_eval.build.assembly import Built, make_importable
+from adaptive_eval.build.grading import with_stored_answers
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubric_of,
@@ -49,14 +50,14 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import Missing, Score, Signal, TrialKey, TrialOutcome, Usage
+from adaptive_eval.trial import AGAINST, Missing, Score, Signal, TrialKey, TrialOutcome, Usage
 
 _BATCH = 256
 
 _HERE = frozenset({"judge", "verifier", "inspect", "lm-eval"})
 """Scorers that are not spread: their limits are of one process, or they are of another library."""
 
-_OF_ONE_SCORER = frozenset({"is_correct", "score", "judgements", "order_decided"})
+_OF_ONE_SCORER = frozenset({"is_correct", "score", "judgements", "order_decided", AGAINST})
 """Signals by which one scorer says what it found: they are not those of another one that has none."""
 
 _Score: TypeAlias = Callable[
@@ -108,8 +109,12 @@ def rescore(
     for scorer in (one for place, one in enumerate(scorers) if one not in scorers[:place]):
         try:
             made = _scorer(built, chosen, scorer)
+            known = {}
+            for one in built.tasks if made is not None else ():
+                if one.name in chosen:
+                    known[one.name] = with_stored_answers(one, made, built.config.base_dir)
             with _spreading(scorer, made, workers) as score:
-                answers = _Answers.read(built, reader, chosen, scorer, score, progress)
+                answers = _Answers.read(built, reader, chosen, known, scorer, score, progress)
         except ScorerUnavailable as error:
             raise EndpointsUnusable(f"{error}; nothing was stored") from None
         results += [answers.ranked(spec) for spec in specs if spec.scorer == scorer]
@@ -167,11 +172,11 @@ class _Answers:
         built: Built,
         reader: RunReader,
         tasks: Sequence[str],
+        known: Mapping[str, Task],
         scorer: Any,
         score: _Score,
         progress: Callable[[int, int], None] | None,
     ) -> _Answers:
-        known = {one.name: one for one in built.tasks if scorer is not None and one.name in tasks}
         answers, trials = cls(built, reader.meta(), tasks, scorer, [], [], []), reader.trials()
         total = reader.count()
         batches = iter(lambda: list(islice(trials, _BATCH)), [])
@@ -258,7 +263,8 @@ def _to_score(records: Sequence[TrialRecord], tasks: Mapping[str, Task]) -> Answ
         if _is_due(record, tasks):
             assert record.completion is not None
             task, request = tasks[record.request.task], record.request
-            answers.append((record.completion, task.asked(task.by_id[request.question], request.seed)))
+            question = task.asked(task.by_id[request.question], request.seed, request.repeat)
+            answers.append((record.completion, question))
     return answers
 
 

@@ -110,6 +110,11 @@ class ModelGradedScorer(ModelGradedScorerConfig, ABC):
     def requests_each(self) -> int:
         """Most requests that one answer takes."""
 
+    @property
+    def texts_each(self) -> int:
+        """Most answers in a prompt."""
+        return 1
+
     @abstractmethod
     async def grade(self, completion: Completion, question: Question) -> Score:
         """Have one answer graded; ScorerUnavailable where the model cannot be asked now."""

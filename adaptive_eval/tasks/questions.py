@@ -85,7 +85,8 @@ class QuestionReader:
         if isinstance(self.section.tools, str):
             names[TOOLS_GIVEN] = self.section.tools
         for name, column in DEFAULT_FIELDS.items():
-            is_needed = name == "target" or (name == "input" and CONVERSATION not in self.section.fields)
+            is_needed = name == "input" and CONVERSATION not in self.section.fields
+            is_needed |= name == "target" and getattr(self.section.scorer, "against", None) is None
             if is_needed or column in present:
                 names.setdefault(name, column)
         complete = True
@@ -148,7 +149,7 @@ class QuestionReader:
             words = f"the id must be printable and at most {_LONGEST_ID} characters long"
             self.problems.append((row.line, words))
             return None
-        if values["target"] in labels:
+        if values.setdefault("target", "") in labels:
             values["target"] = LETTERS[labels.index(values["target"])]
         return Question(self.section.name, identity, values["target"], values, choices)
 

@@ -81,6 +81,8 @@ class Task:
     shuffles_options: bool = False  # whether every trial shows the options in its own order
     tools: tuple[Mapping[str, Any], ...] = ()  # offered with every question that brings none of its own
     image_tokens: int = IMAGE_TOKENS  # most tokens of an image
+    # stored answers to each question, in random order, that take the target's place
+    against: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
     # SHA-256 over ids, options, targets and prompts as asked, system message included, in order. It changes
     # when, and only when, what is asked or what is right changes.
     content_hash: str = field(init=False)
@@ -104,9 +106,14 @@ class Task:
             before = (*before, *system, *self.examples)
         return Conversation((*before, *asked), fields, self.image_tokens)
 
-    def asked(self, question: Question, seed: int) -> Question:
-        """Return `question` as the trial with this seed asks it, its options shuffled if so configured."""
-        return shuffled(question, seed) if self.shuffles_options else question
+    def asked(self, question: Question, seed: int, repeat: int = 0) -> Question:
+        """Return `question` as the trial with this seed asks it, its options shuffled if so configured.
+
+        Where stored answers take the target's place, all models get the same one at the same `repeat`.
+        """
+        question = shuffled(question, seed) if self.shuffles_options else question
+        stored = self.against.get(question.id)
+        return replace(question, target=stored[repeat % len(stored)]) if stored else question
 
     def _hash(self) -> str:
         digest = hashlib.sha256()

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
-from adaptive_eval.trial import Completion, Score, sent_messages, shown_call, shown_message
+from adaptive_eval.trial import AGAINST, Completion, Score, sent_messages, shown_call, shown_message
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.views.inert import Block, as_text, block, excerpt, inert
 from adaptive_eval.views.sentences import said
@@ -35,6 +35,7 @@ class TrialShown:
     signals: tuple[tuple[str, str], ...]  # base signals as text
     messages: tuple[tuple[str, Block], ...]  # role and content of each message of the prompt
     reasoning: Block
+    against: Block  # the stored answer that a judge has compared it with
     answer: Block
     settings: Block  # the rest of the request as JSON
 
@@ -43,7 +44,8 @@ def shown_trial(record: TrialRecord, most: int = ALONE) -> TrialShown:
     """Return a trial as a template shows it, at most `most` characters of any text."""
     kind, outcome = _outcome(record)
     score, answer = record.score or Score(None), record.completion
-    signals = islice(score.signals.items(), _MOST_SIGNALS)
+    signals = dict(score.signals)
+    against = as_text(signals.pop(AGAINST, ""))
     messages = _messages(record.sent)[:_MOST_MESSAGES]
     rest = {key: value for key, value in record.sent.items() if key not in ("messages", "input", "prompt")}
     return TrialShown(
@@ -52,9 +54,10 @@ def shown_trial(record: TrialRecord, most: int = ALONE) -> TrialShown:
         outcome=outcome,
         extracted=block(score.extracted or "", 300),
         reason=block(score.reason, 1_000),
-        signals=tuple(starmap(_signal, signals)),
+        signals=tuple(starmap(_signal, islice(signals.items(), _MOST_SIGNALS))),
         messages=tuple((role, block(text, most)) for role, text in messages),
         reasoning=block("" if answer is None else answer.reasoning, most),
+        against=block(against, most),
         answer=block(_said(answer), most),
         settings=block(as_text(rest), SETTINGS),
     )
@@ -204,6 +207,8 @@ def _parts(record: TrialRecord, answer: Completion) -> Iterator[tuple[str, str]]
         asked = [f"{message.get('role')}: {shown_message(message)}" for message in call["messages"]]
         replies = [call["text"], *map(shown_call, call.get("tool_calls", ()))]
         yield f"call {number}", "\n".join([*asked, *filter(None, replies)])
+    if record.score is not None and AGAINST in record.score.signals:
+        yield AGAINST, str(record.score.signals[AGAINST])
     if answer.reasoning:
         yield "reasoning", answer.reasoning
     if answer.text or not answer.tool_calls:

@@ -369,10 +369,12 @@ class client:  # of a function that has one
 def make_earlier_run(data: Mapping[str, Any], folder: Path) -> None:
     """Import a table as the earlier run that a config names, with the questions of its tasks."""
     named = [one for one in (*data.get("references", ()), data.get("prior")) if one]
+    for place, model in re.findall(r'"against": "(.+?)#(.+?)"', json.dumps(data)):
+        named.append({"run": place, "models": [model]})
     for place in {one.get("run") or one["from"] for one in named}:
         models = {name for one in named for name in one.get("models", ())} | {data["models"][0]["name"]}
         rows = [
-            {"model": model, "task": "t", "question": f"q{n}", "trial": k, "correct": (n + k) % 2}
+            {"model": model, "question": f"q{n}", "trial": k, "correct": (n + k) % 2, "text": f"{n}.{k}"}
             for model in models for n in range(20) for k in (0, 1)
         ]  # fmt: skip
         write_rows(folder / "table.jsonl", rows)

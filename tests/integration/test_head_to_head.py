@@ -1,0 +1,134 @@
+"""A judge that compares answers with the stored ones of a model, in both orders, through whole runs."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from mimic_runs import ARITHMETIC, command, mimic_config, run_config, write_config
+from scripted_chat import scripted_chat
+
+from adaptive_eval.store.reader import RunReader
+
+ROWS = [json.loads(line) for line in ARITHMETIC.read_text("utf-8").splitlines()]
+TARGETS = {row["question"]: str(row["answer"]) for row in ROWS}
+
+
+def boxes(text):
+    return re.findall(r"\\boxed\{(.*?)\}", text)
+
+
+def target_in(text):
+    return next(target for question, target in TARGETS.items() if question in text)
+
+
+def prefers_right_then_first(body):
+    """Return which of two answers is better; of two right or two wrong ones the first."""
+    prompt = body["messages"][-1]["content"]
+    first, second = (box == target_in(prompt) for box in boxes(prompt))
+    return json.dumps({"reason": "so it is", "verdict": "second" if second > first else "first"})
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with scripted_chat() as make:
+        yield make(prefers_right_then_first)
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory):
+    """Return a run with two answers or more of each model to every question."""
+    folder = tmp_path_factory.mktemp("old")
+    out, result = run_config(folder, mimic_config(goal="budget", budget={"trials": 200}))
+    assert result.exit_code in (0, 3), result
+    return out
+
+
+def head_to_head(judge, old, model="novice", **sections):
+    against = {"against": f"{old}#{model}", "second_votes": 0}
+    scorer = {"kind": "judge", "endpoint": judge.url, "model": "wise", **against}
+    return mimic_config({"scorer": scorer}, **{"goal": "budget", "budget": {"trials": 160}, **sections})
+
+
+def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answers(tmp_path, judge, old):
+    with RunReader(old) as reader:
+        texts = {record.completion.text for record in reader.trials(model="novice")}
+    config = head_to_head(judge, old, seed=4)
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code in (0, 3), result
+    met, scores = {}, set()
+    with RunReader(out) as reader:
+        records = list(reader.trials())
+    for record in records:
+        signals, target = record.score.signals, target_in(record.sent["messages"][-1]["content"])
+        ours, theirs = (boxes(text)[-1:] == [target] for text in (record.completion.text, signals["against"]))
+        assert signals["score"] == (1 + ours - theirs) / 2
+        assert signals["order_decided"] == (ours == theirs)
+        met.setdefault((record.request.question, record.request.repeat), set()).add(signals["against"])
+        scores.add(signals["score"])
+    assert scores == {0.0, 0.5, 1.0}
+    assert not any(record.missing for record in records)
+    assert all(len(one) == 1 for one in met.values())
+    assert {text for one in met.values() for text in one} <= texts
+    assert len({text for one in met.values() for text in one}) > len(ROWS)  # repeats meet further answers
+    report = json.loads((out / "report.json").read_text())
+    assert report["models"][0]["score"] > 0.5 > report["models"][1]["score"] - 0.2
+    assert "order of the two answers decided" in (out / "report.md").read_text()
+
+    shown = command("samples", out, "--limit", "1", "--full").output
+    assert re.search(r"^  against +\S", shown, re.MULTILINE)
+    both = (records[0].completion.text, records[0].score.signals["against"])
+    assert all(line in shown for text in both for line in text.splitlines())
+    again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json")
+    assert json.loads(again.output)[1]["models"][0]["score"] == pytest.approx(0.9, abs=0.1)  # of the targets
+
+
+def test_stored_answers_are_rescored_against_others(judge, old):
+    scorer = head_to_head(judge, old)["tasks"][0]["scorer"]
+    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", "--json")
+    assert found.exit_code == 0, found
+    sage, novice = json.loads(found.output)[1]["models"]
+    assert (sage["model"], novice["score"]) == ("sage", pytest.approx(0.5, abs=0.1))  # against itself
+
+
+@pytest.mark.parametrize(
+    ("changes", "model", "said"),
+    [
+        ({}, "nobody", ("has no model 'nobody'", "sage, novice")),
+        ({"limit": 40}, "novice", ("has no answer of novice to", "arithmetic-", "of task arithmetic")),
+        ({"dataset": "others.jsonl"}, "novice", ("asked other questions with the ids arithmetic-01",)),
+    ],
+)
+def test_stored_answers_that_are_not_there_are_refused_by_name(tmp_path, judge, old, changes, model, said):
+    few, result = run_config(tmp_path, mimic_config({"limit": 30}, goal="budget", budget={"trials": 70}))
+    assert result.exit_code in (0, 3), result
+    (tmp_path / "others.jsonl").write_text(
+        "".join(json.dumps({**row, "question": "2 + 2?"}) + "\n" for row in ROWS[:1])
+    )
+    config = head_to_head(judge, few if "limit" in changes else old, model)
+    config["tasks"][0].update(changes)
+    found = command("validate", write_config(tmp_path, config), "--offline")
+    assert found.exit_code == 2, found
+    assert all(words in found.stderr for words in said), found.stderr
+
+
+def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
+    config = head_to_head(judge, old)
+    del config["tasks"][0]["fields"]["target"]  # nothing is compared with a target
+    path = write_config(tmp_path, config)
+    before = len(judge.asked)
+    found = command("validate", path)
+    assert (found.exit_code, len(judge.asked)) == (0, before)
+    assert "100 stored answers" in found.output
+    found = command("validate", path, "--probe")
+    assert len(judge.asked) == before + 2
+    assert "judge of arithmetic" in found.output
+
+
+def test_a_run_whose_stored_answers_have_changed_is_not_continued(tmp_path, judge, old):
+    out, result = run_config(tmp_path, head_to_head(judge, old))
+    assert result.exit_code in (0, 3), result
+    more = command("run", out, "-o", f"tasks[arithmetic].scorer.against={old}#sage", "--display", "none")
+    assert more.exit_code == 2
+    assert "against" in more.stderr
