@@ -56,7 +56,12 @@ class Previous:
     def to_json(self) -> str:
         """Return everything as JSON text."""
         references = [
-            {"name": one.name, "source": one.source, "counts": _as_lists(one.counts), "lost": one.lost}
+            {
+                "name": one.name,
+                "source": one.source,
+                "counts": _as_lists(one.counts),
+                "lost": _as_lists(one.lost),
+            }
             for one in self.references
         ]
         prior = None
@@ -70,7 +75,7 @@ class Previous:
         """Rebuild what :meth:`to_json` returned."""
         data = json.loads(text)
         references = [
-            ReferenceSpec(one["name"], _as_tables(one["counts"]), one["source"], one.get("lost", 0))
+            ReferenceSpec(one["name"], _as_tables(one["counts"]), one["source"], _as_tables(one["lost"]))
             for one in data["references"]
         ]
         prior = data["prior"]
@@ -136,7 +141,7 @@ def _references(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wa
 
 
 def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> ReferenceSpec:
-    tables = {}
+    tables, lost = {}, {}
     for one in wanted:
         counts = trials.counts(name, one)
         if counts is None:
@@ -144,8 +149,7 @@ def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> R
                 f"{trials.shown} has no trial of model {name!r} on task {one.task.name!r}; "
                 f"its models are {', '.join(trials.models)}"
             )
-        tables[one.task.name] = counts
-    lost = sum(trials.lost.get((name, one.task.name), 0) for one in wanted)
+        tables[one.task.name], lost[one.task.name] = counts, trials.lost[name, one.task.name]
     return ReferenceSpec(name, tables, f"from {trials.shown}", lost)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import ScoreRange
+from adaptive_eval.trial import COPY_REASON, ScoreRange, TrialKey
 
 _FOUND_IN_A_RUN = ("thresholds", "thresholds_from", "pilot")
 """Settings of a rubric that say where its thresholds come from; their values are compared instead."""
@@ -52,7 +52,7 @@ class PreviousTrials:
 
     shown: str
     tables: Mapping[tuple[str, str], Trials]  # by model and task: categories, (M, N), NO_TRIAL after the last
-    lost: Mapping[tuple[str, str], int] = field(default_factory=dict)  # trials without an answer that counts
+    lost: Mapping[tuple[str, str], NDArray[np.int64]]  # trials without an answer of each question, (M,)
 
     @property
     def models(self) -> list[str]:
@@ -87,6 +87,7 @@ def trials_of_run(
     """
     with RunReader(directory) as reader:
         meta, columns = reader.meta(), reader.outcomes()
+        copies = {one.request.key for one in reader.trials(missing=True) if one.missing == COPY_REASON}
     if IMPORTED in meta:
         recorded = read_recorded([directory], _choices(wanted, shown))
         return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
@@ -99,7 +100,7 @@ def trials_of_run(
     for one in shared:
         _require_same_questions(one, identity[one.task.name], shown)
         _require_same_scoring(one, scoring.get(one.task.name), stored_thresholds(meta), shown)
-    return PreviousTrials(shown, *_tables(columns, shared))
+    return PreviousTrials(shown, *_tables(columns, shared, copies))
 
 
 def _require_tasks(
@@ -152,9 +153,9 @@ def _judging(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tables(
-    columns: OutcomeColumns, wanted: Sequence[Wanted]
-) -> tuple[dict[tuple[str, str], Trials], dict[tuple[str, str], int]]:
-    """Return the answers by model and task, and how many trials have none."""
+    columns: OutcomeColumns, wanted: Sequence[Wanted], copies: Collection[TrialKey]
+) -> tuple[dict[tuple[str, str], Trials], dict[tuple[str, str], NDArray[np.int64]]]:
+    """Return the answers by model and task, and how many trials of each question have none."""
     places = {
         (one.task.name, question.id): (task, place)
         for task, one in enumerate(wanted)
@@ -167,12 +168,16 @@ def _tables(
         rows = rows[np.argsort(columns.step[rows], kind="stable")]
         # What follows a gap may be there because it was fast: it would bias the mean.
         rows = rows[columns.step[rows] == np.arange(rows.size)]
+        copied = [key.index for key in copies if key.model == model]
+        rows = rows[~np.isin(columns.step[rows], copied)]
         for task, one in enumerate(wanted):
+            size = len(one.task.questions)
             mine = rows[where[columns.question[rows], 0] == task]
-            lost[model, one.task.name] = int((columns.category[mine] < 0).sum())
+            gone = mine[columns.category[mine] < 0]
+            lost[model, one.task.name] = np.bincount(where[columns.question[gone], 1], minlength=size)
             mine = mine[columns.category[mine] >= 0]
             if mine.size:
-                question, size = where[columns.question[mine], 1], len(one.task.questions)
+                question = where[columns.question[mine], 1]
                 tables[model, one.task.name] = _table(question, columns.category[mine], size)
     return tables, lost
 
@@ -236,7 +241,7 @@ def _of_recorded(
             table = recorded.categories[row, columns]
             if (table >= 0).any():
                 tables[model, one.task.name] = table
-                lost[model, one.task.name] = int((table == LOST).sum())
+                lost[model, one.task.name] = (table == LOST).sum(axis=1)
     return PreviousTrials(shown, tables, lost)
 
 

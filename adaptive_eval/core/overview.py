@@ -17,7 +17,7 @@ from adaptive_eval.core.budget import Account, Budget
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
-from adaptive_eval.core.references import reference_warnings
+from adaptive_eval.core.references import lost_of, reference_warnings
 from adaptive_eval.core.results import (
     Decision,
     ModelResult,
@@ -417,7 +417,8 @@ def partial_evidence(spec: SessionSpec, comparison: Comparison, states: ModelSta
 def lost_evidence(spec: SessionSpec, comparison: Comparison) -> dict[str, Any]:
     """Return how many pairs stay open because answers are lost, and how many of each model are."""
     board = comparison.answers
-    lost = {name: board.missing(model) for model, name in enumerate(spec.names)}
+    lost = {model.name: board.missing(row) for row, model in enumerate(spec.models)}
+    lost |= {reference.name: lost_of(reference) for reference in spec.references}
     return {
         "open": int(comparison.fold.needed.sum()),
         "lost": {name: number for name, number in lost.items() if number},

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.spec import SessionSpec, TaskSpec
+from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, SessionError
 from scorio.sequential.parts import (
     Cells,
@@ -67,7 +67,12 @@ def load_references(spec: SessionSpec, cells: Sequence[Cells]) -> None:
     """Give the cells the trials of the references."""
     for row, reference in enumerate(spec.references, start=len(spec.models)):
         for task, moments in zip(spec.tasks, cells, strict=True):
-            moments.load(row, reference.counts[task.name])
+            moments.load(row, reference.counts[task.name], reference.lost.get(task.name))
+
+
+def lost_of(reference: ReferenceSpec) -> int:
+    """Return how many trials of a reference have no answer."""
+    return sum(int(table.sum()) for table in reference.lost.values())
 
 
 def reference_warnings(spec: SessionSpec) -> list[Coded]:
@@ -77,11 +82,10 @@ def reference_warnings(spec: SessionSpec) -> list[Coded]:
         questions = sum(len(task.questions) for task in spec.tasks)
         tables = [reference.counts[task.name] for task in spec.tasks]
         answered = sum(int(np.count_nonzero(table.sum(axis=1))) for table in tables)
-        if reference.lost:
+        if lost := lost_of(reference):
             warnings.append(
-                f"reference {reference.name} has {reference.lost:,} trials without an answer that counts: "
-                "verdicts with it take its other answers as they are, so they hold only if what was lost "
-                "does not depend on the answer"
+                f"reference {reference.name} has {lost:,} trials without an answer: each counts as anything "
+                "from 0 to 1, so pairs with it that these could turn stay open"
             )
         if answered < questions:
             warnings.append(

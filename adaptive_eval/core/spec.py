@@ -7,7 +7,7 @@ file. :mod:`adaptive_eval.build.assembly` makes a :class:`SessionSpec` from a co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -137,14 +137,14 @@ class ReferenceSpec:
         Per task the trials of each question in each category; a question may have none.
     source : str
         Where its trials come from, in a few words.
-    lost : int
-        Its trials without an answer that counts, which `counts` leaves out.
+    lost : mapping of str to ndarray of int, shape (M,)
+        Per task the trials of each question that have no answer; a task may be left out.
     """
 
     name: str
     counts: Mapping[str, NDArray[np.int64]]
     source: str = ""
-    lost: int = 0
+    lost: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -419,7 +419,7 @@ class Cells:
 
     # ------------------------------------------------------------------ models that are not asked
 
-    def load(self, model: int, counts: Ints) -> None:
+    def load(self, model: int, counts: Ints, lost: Ints | None = None) -> None:
         """Take in all trials of a reference at once.
 
         Parameters
@@ -428,9 +428,24 @@ class Cells:
             The model; it must not have absorbed any trial.
         counts : ndarray, shape (M, C + 1) or (M, 3)
             Its category counts of every question; a question without trials was not asked.
+        lost : ndarray, shape (M,), optional
+            Its trials of every question that have no answer.
         """
         self.counts[model] = counts
         self._refit(np.array([model]), slice(None))
+        if lost is not None:
+            self._lost[model] = lost
+            share, score = self.lost_share(model), self.noise(model)[0]
+            self._sums[7:, model] = share.sum(), (share * score).sum()
+
+    def lost_share(self, model: int) -> Floats:
+        """Return the share of a model's trials of each question without an answer; 0 where none has one."""
+        n, lost = self.counts[model].sum(axis=1), self._lost[model]
+        return np.where(n > 0, lost / np.maximum(n + lost, 1), 0.0)
+
+    def only_lost(self, model: int) -> NDArray[np.bool_]:
+        """Return the questions of which all trials of a model have no answer."""
+        return np.asarray((self.counts[model].sum(axis=1) == 0) & (self._lost[model] > 0))
 
     def noise(self, model: int) -> tuple[Floats, Floats, Floats]:
         """Return mean score ȳ, v/n and u of each question for one model, each 0 where it has no trial."""

@@ -147,7 +147,9 @@ class ReferenceReader:
         contrasts = self.live.size
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self._count = np.zeros(contrasts, dtype=np.int64)
-        self._sums = np.zeros((6, contrasts))  # Σd, Σd², Σdy, Σy, Σv/n and Σu of the reference
+        # Σd, Σd², Σdy; of the reference Σy, Σv/n, Σu, how far lost answers could lower and raise Σy, and the
+        # questions of which it has lost all
+        self._sums = np.zeros((9, contrasts))
         self._firsts = FirstDifferences(contrasts, cells.binary, guard)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
@@ -193,7 +195,8 @@ class ReferenceReader:
         live = self.cells.path_of_some(models, start, stop, both)
         y = np.where(both, results.score[rows], 0.0)
         gap = np.where(both, begun.estimate(models) - y, 0.0)
-        fixed = [gap**2, gap * y, y, results.noise[rows] * both, results.avg_noise[rows] * both]
+        fixed = [gap**2, gap * y, y, *(part[rows] * both for part in results.of_common)]
+        fixed.append(begun.known(models) & results.gone[rows])
         sums = np.stack(
             [live.total - y.sum(axis=1)[:, None], *(part.sum(axis=1)[:, None] * steps for part in fixed)]
         )
@@ -204,7 +207,7 @@ class ReferenceReader:
         else:
             block = self._block(contrasts, live, sums, count, self._clusters.of(gap, both))
         asked = np.full(steps.size, self.cells.sequence.questions)
-        return self._with_lost(block, contrasts, live, asked, np.zeros((contrasts.size, 1)))
+        return self._with_lost(block, contrasts, live, asked, sums[6:], np.zeros((contrasts.size, 1)))
 
     def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which all live models are asked the same question."""
@@ -223,8 +226,8 @@ class ReferenceReader:
                 new * new - old * old,
                 y * (new - old),
                 y * gained,
-                results.noise[rows, question] * gained,
-                results.avg_noise[rows, question] * gained,
+                *(part[rows, question] * gained for part in results.of_common),
+                results.gone[rows, question] & answered & live.fresh,
             ]
         )
         sums = np.stack([running(s, d) for s, d in zip(self._sums[:, contrasts], change, strict=True)])
@@ -238,23 +241,29 @@ class ReferenceReader:
             spread = self._clusters.add(contrasts, question, new - old, gained)
             block = self._block(contrasts, live, sums, count, spread)
         asked = self.cells.sequence.asked_by(start, stop)
-        return self._with_lost(block, contrasts, live, asked, first)
+        return self._with_lost(block, contrasts, live, asked, sums[6:], first)
 
     def _with_lost(
-        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, asked: Ints, first: Floats
+        self,
+        block: ContrastBlock,
+        contrasts: Ints,
+        live: PathBlock,
+        asked: Ints,
+        stored: Floats,
+        first: Floats,
     ) -> ContrastBlock:
         """Return the block with what lost answers could change, and with its variance at the margin.
 
-        `first` are the differences of new questions.
+        `stored` are the last three sums, `first` the differences of new questions.
         """
-        unanswered = asked - live.seen
-        most = np.maximum(live.lost_score, live.lost - live.lost_score) + unanswered
-        block = replace(block, slack=most / np.maximum(block.questions, 1))
+        fall, rise, gone = stored
+        most = np.maximum(live.lost_score + rise, live.lost - live.lost_score + fall)
+        block = replace(block, slack=(most + asked - live.seen + gone) / np.maximum(block.questions, 1))
         if self.equivalence is None:
             return block
         step = self._firsts.add(contrasts, first)
-        stored = live.mean - block.difference
-        spread = live.mean * (1.0 - live.mean) + np.maximum(stored * (1.0 - stored), 0.0)
+        other = live.mean - block.difference
+        spread = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
         return block.for_ties(self.equivalence, self.target, live.trials, spread, step)
 
     def _block(
@@ -288,7 +297,7 @@ class ReferenceReader:
     def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""
         rows, c = self._row[contrasts, None], np.maximum(block.questions, 1)
-        extra = self._results.asked[rows] - block.questions
+        extra = np.where(self._results.whole[rows], self._results.asked[rows] - block.questions, 0.0)
         beyond = (self._results.total[rows] - sums[3]) / np.maximum(extra, 1)
         overlap = Overlap(
             questions=block.questions.astype(np.float64),
@@ -308,8 +317,9 @@ class _Results:
     """Scores of the references: per question, shape (references, M), and in all, shape (references,)."""
 
     score: Floats
-    noise: Floats
-    avg_noise: Floats
+    of_common: tuple[Floats, ...]  # v/n, u, and how far lost answers could lower and raise the score
+    gone: NDArray[np.bool_]  # whether all its trials have lost their answers
+    whole: NDArray[np.bool_]  # whether no answer is lost
     known: NDArray[np.bool_]
     asked: Floats
     total: Floats
@@ -325,10 +335,13 @@ class _Results:
         latest = cells.latest()
         asked, total = latest.seen[references, 0], latest.total[references, 0]
         centred = np.maximum(latest.square[references, 0] - total**2 / np.maximum(asked, 1.0), 0.0)
+        share = np.stack([cells.lost_share(model) for model in references.tolist()])
+        gone = np.stack([cells.only_lost(model) for model in references.tolist()])
         return cls(
             score,
-            noise,
-            avg_noise,
+            (noise, avg_noise, share * score, share * (1.0 - score)),
+            gone,
+            np.logical_not((share + gone).any(axis=1)),
             cells.counts[references].sum(axis=2) > 0,
             asked,
             total,

@@ -63,6 +63,25 @@ class TestWithExtraQuestions:
 
 
 class TestReader:
+    @pytest.mark.parametrize("own", [None, 5])
+    def test_the_slack_is_what_lost_answers_of_both_could_make_of_it(self, own):
+        rng = np.random.default_rng(5)
+        sequence = TrialSequence(rng.permutation(M), own=own)
+        cells, outcomes = board(rng, sequence=sequence, missing=0.0 if own else 0.1, steps=2 * M)
+        lost = rng.integers(0, 3, M)
+        cells.counts[1, :7], lost[:7] = 0, 2
+        cells.load(1, cells.counts[1].copy(), lost)
+        slack = read(cells, outcomes).slack[0, -1]
+        n, right = cells.counts[1].sum(axis=1), cells.counts[1, :, 1]
+        common = n > 0
+        rise = ((right + lost) / np.maximum(n + lost, 1) - right / np.maximum(n, 1))[common].sum()
+        fall = (right / np.maximum(n, 1) - right / np.maximum(n + lost, 1))[common].sum()
+        live = cells.latest()
+        own_fall, own_lost = float(live.lost_score[0, 0]), float(live.lost[0, 0])
+        unseen = M - float(live.seen[0, 0])
+        expected = max(own_fall + rise, own_lost - own_fall + fall) + unseen + 7
+        assert slack == pytest.approx(expected / common.sum())
+
     def test_matches_a_plain_recomputation_at_every_step_of_the_first_pass(self):
         rng = np.random.default_rng(3)
         cells, outcomes = board(rng, steps=M)

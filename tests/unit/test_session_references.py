@@ -89,6 +89,13 @@ class TestBoard:
             session.results().warnings
         )
 
+    def test_lost_answers_of_a_reference_end_a_run_that_they_leave_open(self):
+        lost = {"t": np.full(60, 8)}
+        reference = ReferenceSpec("old", {"t": table(0.6, 60, 12)}, lost=lost)
+        spec = replace(make_spec(1, 60, equivalence=0.05), references=(reference,))
+        stopped = drive(Session(spec), coin([0.6])).stopped
+        assert (stopped.reason, stopped.evidence["lost"]) == ("lost", {"old": 480})
+
     def test_forecasts_an_open_contrast_with_a_reference(self):
         session = drive(Session(against(make_spec(2, 200), old=0.5)), coin([0.55, 0.2]), most=160)
         forecast = session.results().forecast
