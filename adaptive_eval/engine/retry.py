@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
@@ -58,7 +58,7 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, TransientEndpointError)
 
 
-async def with_retries(
+def with_retries(
     attempt: Callable[[], Awaitable[T]],
     policy: RetryPolicy,
     *,
@@ -66,11 +66,10 @@ async def with_retries(
     jitter: Callable[[], float],
     unwanted: Callable[[], bool],
     worth: Callable[[BaseException], bool] = is_transient,
-) -> T:
+) -> Coroutine[Any, Any, T]:
     """Make attempts until one succeeds or fails for good, or no further one is wanted.
 
-    A failure is `worth` another attempt, or ends them. Tenacity, which costs as much as a tenth of a trial,
-    is asked only after a first failure.
+    A failure is `worth` another attempt, or ends them. `attempt` is a function with ``async``.
 
     Examples
     --------
@@ -84,12 +83,6 @@ async def with_retries(
     Traceback (most recent call last):
     adaptive_eval.errors.TransientEndpointError: busy
     """
-    failed: list[Exception] = []
-
-    async def again() -> T:
-        if failed:
-            raise failed.pop()
-        return await attempt()
 
     def wait(state: RetryCallState) -> float:
         error = None if state.outcome is None else state.outcome.exception()
@@ -98,9 +91,5 @@ async def with_retries(
     def stop(state: RetryCallState) -> bool:
         return unwanted() or not policy.allows(state.attempt_number, state.idle_for + state.upcoming_sleep)
 
-    try:
-        return await attempt()
-    except Exception as error:  # noqa: BLE001 - `worth` decides
-        failed.append(error)
     retry = retry_if_exception(worth)
-    return await AsyncRetrying(retry=retry, wait=wait, stop=stop, sleep=sleep, reraise=True)(again)
+    return AsyncRetrying(retry=retry, wait=wait, stop=stop, sleep=sleep, reraise=True)(attempt)
