@@ -122,6 +122,11 @@ _SWE_BENCH = {"verified": 500, "lite": 300, "test": 2294, "multimodal": 517}
 """Instances of the splits of SWE-bench."""
 
 
+def _both_statuses(row: Values) -> Values:
+    """Return the verdict of EvalPlus, whose `plus_status` is of the extra tests alone."""
+    return {"correct": row["plus_status"] if row["base_status"] == "pass" else row["base_status"]}
+
+
 def _resolved(data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
     """Yield a result an instance of a file that names the resolved ones only."""
     split, solved = path.resolve().parents[2], set(data["resolved"])
@@ -405,8 +410,9 @@ FORMATS: tuple[Format, ...] = (
     # eval_results.json: an object of lists
     Format(
         "EvalPlus results",
-        {"question": "task_id", "correct": "plus_status", "text": "solution"},
+        {"question": "task_id", "text": "solution"},
         keys=("task_id", "base_status", "plus_status"),
+        convert=_both_statuses,
         files=(("*eval_results.json", b'"eval"'),),
     ),
     # results/MODEL/ANNOTATOR/annotations.json: 1 prefers the baseline's answer, 2 the model's

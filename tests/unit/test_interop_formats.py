@@ -161,6 +161,9 @@ def test_a_scorer_scores_the_answers_of_any_table_and_refuses_one_without(tmp_pa
         trials(path, scorer="numeric")
 
 
+BOTH_STATUSES = (("pass", "pass"), ("pass", "timeout"), ("fail", "pass"))
+
+
 @pytest.mark.parametrize(
     ("data", "verdicts"),
     [
@@ -173,11 +176,13 @@ def test_a_scorer_scores_the_answers_of_any_table_and_refuses_one_without(tmp_pa
             {
                 "date": "2026",
                 "eval": {
-                    name: [{"task_id": name, "base_status": "pass", "plus_status": status}]
-                    for name, status in (("HumanEval/0", "pass"), ("HumanEval/1", "timeout"))
+                    f"HumanEval/{n}": [
+                        {"task_id": f"HumanEval/{n}", "base_status": base, "plus_status": plus}
+                    ]
+                    for n, (base, plus) in enumerate(BOTH_STATUSES)
                 },
             },
-            [("HumanEval/0", 1), ("HumanEval/1", 0)],
+            [("HumanEval/0", 1), ("HumanEval/1", 0), ("HumanEval/2", 0)],
         ),
         ({"submitted_ids": ["a-1", "b-2"], "resolved_ids": ["b-2"]}, [("a-1", 0), ("b-2", 1)]),
         (
