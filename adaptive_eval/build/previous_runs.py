@@ -7,6 +7,7 @@ changed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -154,13 +155,13 @@ def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> R
 
 
 def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
-    """Return the models of a series, those of the run that was started last first."""
+    """Return the models of a series, those of the run before this one first."""
     from adaptive_eval.build.previous_trials import trials_of_run
 
     seen = {model.name for model in config.models}
     found: list[ReferenceSpec] = []
     left_out = f"no run matches {section.run}"
-    for directory in _latest_first(section.run or "", config.base_dir):
+    for directory in _latest_first(section.run or "", config.base_dir, config.name):
         try:
             trials = trials_of_run(directory, str(directory), wanted, all_tasks=True)
             found += [_reference(name, trials, wanted) for name in trials.models if name not in seen]
@@ -179,8 +180,15 @@ def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted
     return found
 
 
-def _latest_first(pattern: str, base: Path) -> list[Path]:
-    """Return the directories of runs that match a pattern, below the config's folder or the current one."""
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
+
+
+def _latest_first(pattern: str, base: Path, own: str) -> list[Path]:
+    """Return the directories of runs that match a pattern, below the config's folder or the current one.
+
+    Those that differ from the name `own` by lower numbers come first, the next lower one before all; then
+    the others, the one that was started last first.
+    """
     place = Path(pattern).expanduser() / RUN_FILE
     found = (glob(str(folder / place)) for folder in (base, Path.cwd()))  # noqa: PTH207 - may be absolute
     files = {Path(file).resolve() for file in chain.from_iterable(found)}
@@ -188,7 +196,19 @@ def _latest_first(pattern: str, base: Path) -> list[Path]:
     for directory in sorted(file.parent for file in files):
         with suppress(AdaptiveEvalError), RunReader(directory) as reader:
             started[directory] = float(reader.meta().get("started_at", 0.0))
-    return sorted(started, key=lambda one: -started[one])
+    words, steps = _words_and_numbers(own)
+
+    def nearness(directory: Path) -> tuple[Sequence[float], float]:
+        theirs, their_steps = _words_and_numbers(directory.name)
+        is_lower = theirs == words and their_steps < steps
+        return their_steps if is_lower else (), started[directory]
+
+    return sorted(started, key=nearness, reverse=True)
+
+
+def _words_and_numbers(name: str) -> tuple[Sequence[str], tuple[float, ...]]:
+    parts = _NUMBER.split(name)
+    return parts[::2], tuple(map(float, parts[1::2]))
 
 
 def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) -> PriorSpec:

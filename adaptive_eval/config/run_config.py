@@ -154,9 +154,9 @@ class ReferenceConfig(Section):
     models: tuple[Label, ...] = Field(default=(), description="Names of its models to compare with.")
     series: Literal["previous", "earlier"] | None = Field(
         default=None,
-        description="In place of models, if run is a pattern such as runs/step-*: the models of its latest "
-        "run (previous) or of all its runs (earlier), without models of this config and without runs that "
-        "asked or scored otherwise.",
+        description="In place of models, if run is a pattern such as runs/step-*: the models of the run "
+        "before (previous) or of all its runs (earlier), without models of this config and without runs "
+        "that asked or scored otherwise.",
     )
 
 

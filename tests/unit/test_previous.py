@@ -119,6 +119,16 @@ class TestReferences:
             found[series, own] = [one.name for one in run.spec.references]
         assert found == {("previous", "new"): ["a"], ("earlier", "new"): ["a", "b"], ("previous", "a"): ["b"]}
 
+    def test_a_series_of_steps_is_ordered_by_step_and_not_by_start(self, folder):
+        for number in (2000, 10000, 900, 3000, 1000):  # steps 9 hundred to 10 thousand, in order of start
+            stored_run(folder, f"step-{number}", {f"m{number}": 0.5})
+        stored_run(folder, "other", {"o": 0.5})
+        found = {}
+        for own in ("step-3500", "step-3000", "step-1000", "new"):
+            run = built(folder, "x", name=own, references=[{"run": "*", "series": "previous"}])
+            (found[own],) = (one.name for one in run.spec.references)
+        assert found == {"step-3500": "m3000", "step-3000": "m2000", "step-1000": "m900", "new": "o"}
+
     def test_the_first_of_a_series_has_no_reference_when_it_continues_either(self, folder):
         series = {"references": [{"run": "r*", "series": "earlier"}], "goal": "width=0.1 and ranking"}
         first = built(folder, "new", **series)
