@@ -424,16 +424,19 @@ def _rubrics(config: RunConfig, task: TaskConfig, here: Place) -> Found:
 
 
 def _numbers(task: TaskConfig, rubric: RubricConfig, scores: tuple[float, float], path: Place) -> Found:
-    """Check a rubric whose scores are numbers."""
+    """Check a rubric whose scores are numbers: by a range of its own, or by the scorer's."""
+    here = (*path, "range")
+    if rubric is task.rubric and scores == getattr(task.scorer, "range", None):
+        here = (*path[:-1], "scorer", "range")
     if not isinstance(task.scorer, GradedScorerConfig):
         kind = task.scorer.kind
-        yield (*path, "range"), f"the scorer {kind} gives no numbers; leave range out, or use another scorer"
+        yield here, f"the scorer {kind} gives no numbers; leave range out, or use another scorer"
     elif scores != task.scorer.range and (rubric is task.rubric or task.scorer.range):
-        yield (*path, "range"), "write it as the range of the scorer"
+        yield here, "write it as the range of the scorer"
     if task.answers is not None:
-        yield (*path, "range"), "answers that are scored together are right or wrong; leave one of both out"
+        yield here, "answers that are scored together are right or wrong; leave range or answers out"
     if rubric.weights is not None or rubric.schema_name != BINARY:
-        yield (*path, "range"), "scores that are numbers have no categories; leave schema and weights out"
+        yield here, "scores that are numbers have no categories; leave range out, or the rubric"
 
 
 def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Place, *, steers: bool) -> Found:

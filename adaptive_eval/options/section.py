@@ -52,13 +52,19 @@ def parse_count(value: Any) -> int:
     return int(exact)
 
 
+def _two(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{shown(value)} is not a range; write the lowest and the highest score: [1, 10]")
+    return value
+
+
 def _ascending(value: tuple[float, float]) -> tuple[float, float]:
     if not value[0] < value[1]:
         raise ValueError("write the lowest score, then the highest")
     return value
 
 
-Range = Annotated[tuple[float, float], AfterValidator(_ascending)]
+Range = Annotated[tuple[float, float], BeforeValidator(_two), AfterValidator(_ascending)]
 """Lowest and highest score, where scores are numbers."""
 
 

@@ -158,6 +158,9 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
     return rows
 
 
+_OF_RANKINGS = "model rank rank_low rank_high score low high missing"
+
+
 def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any]]:
     """Return the rankings as JSON-able data."""
     base = rankings[0][1]
@@ -166,9 +169,7 @@ def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any
             "name": name,
             "trials": results.trials,
             "kendall_tau_b": agreement(base, results),
-            "models": [
-                picked(line, "model rank rank_low rank_high score low high") for line in _by_rank(results)
-            ],
+            "models": [picked(line, _OF_RANKINGS) for line in _by_rank(results)],
         }
         for name, results in rankings
     ]

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import load_config
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.errors import ConfigError, OutcomesError, UsageError
 from adaptive_eval.options.scorers import CallableScorerConfig, ChoiceProbabilityScorerConfig
@@ -200,6 +201,41 @@ def test_numbers_say_not_what_is_right(finished):
 def test_what_makes_no_range_is_refused(read, text, words):
     with pytest.raises(UsageError, match=re.escape(words)):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("task", "place"),
+    [
+        ({"rubric": "format-aware"}, "tasks[0].scorer.range"),
+        ({"answers": {"k": 2, "by": "any"}}, "tasks[0].scorer.range"),
+        ({"rubric": {"range": [0, 5]}}, "tasks[0].rubric.range"),
+        ({"scorer": {"kind": "python", "function": "m:f", "range": [1]}}, "tasks[0].scorer.range"),
+    ],
+)
+def test_a_mistake_about_a_range_is_told_where_the_user_wrote_it(tmp_path, task, place):
+    (tmp_path / "rows.jsonl").touch()
+    scorer = {"kind": "python", "function": "m:f", "range": [1, 10]}
+    data = {
+        "name": "x",
+        "models": [{"name": name, "endpoints": ["http://a/v1"]} for name in "ab"],
+        "tasks": [{"name": "t", "dataset": "rows.jsonl", "scorer": scorer, **task}],
+        "budget": {"trials": 9},
+    }
+    with pytest.raises(ConfigError) as caught:
+        config_from_data(data, base_dir=tmp_path)
+    assert [problem.path for problem in caught.value.problems] == [place]
+
+
+def test_scores_that_a_narrower_range_loses_are_told_in_the_report(finished):
+    directory, _ = finished
+    narrow = "{kind: python, function: answers:stars, range: [1, 7]}"
+    said = run("rescore", directory, "--scorer", narrow, "--name", "narrow")
+    ranking = json.loads(run("rescore", directory, "--scorer", narrow, "--dry-run", "--json"))[1]
+    lost = sum(line["missing"] for line in ranking["models"])
+    run("report", directory)
+    for words in (said, (directory / "report.md").read_text(encoding="utf-8")):
+        assert re.search(r"narrow: \d+ answers .*count(ed)? as missing", words)
+    assert lost > 0
 
 
 def test_a_least_chance_makes_chances_right_or_wrong():
