@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-SIZES = ((30, 80), (1000, 16), (14000, 4))
+SIZES = ((30, 80), (200, 300), (1000, 16), (14000, 4))
 LARGE = ("mg_pass_at_k_ci", "auc_at_k_ci", "pass_at_k_ci", "maj_at_k_ci", "mg_pass_at_k", "auc_at_k")
 LARGE_SIZE = (1, 1_000_000, 100_000)
 """Questions, trials and k with which these are called once."""

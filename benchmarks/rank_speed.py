@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 
-SIZES = ((30, 80), (1000, 16), (14000, 4))
+SIZES = ((30, 80), (200, 300), (1000, 16), (14000, 4))
 MODELS = 20
 
 # Arguments after the tensor; k is the smaller of 8 and the trials.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive, whole
@@ -117,9 +118,9 @@ def rasch_2pl(
     r"""Rank models by the abilities of the two-parameter logistic model (2PL) [1]_.
 
     As :func:`rasch` with :math:`\sigma(a_m (\theta_l - b_m))`: questions differ in how sharply they tell
-    models apart. The likelihood has several maxima; the one next to the Rasch solution is returned. With few
-    models the discriminations are hardly known: prefer :func:`rasch` or :func:`avg`. Cost: O(LM) an
-    iteration.
+    models apart. The likelihood has several maxima; the one next to the Rasch solution is returned, and
+    models with equal answers to equally answered questions tie. With few models the discriminations are
+    hardly known: prefer :func:`rasch` or :func:`avg`. Cost: O(LM) an iteration.
 
     Parameters
     ----------
@@ -127,8 +128,8 @@ def rasch_2pl(
         As in :func:`bayes`.
     reg_discrimination : float
         Weight of the penalty :math:`\sum_m \log^2 a_m`, above 0; it fixes the scale of the abilities.
-    max_iter
-        As in :func:`bradley_terry`.
+    max_iter : int
+        Most Newton steps; where they do not settle, at most as many of L-BFGS follow them.
     return_item_params
         As in :func:`rasch`.
 
@@ -174,7 +175,7 @@ def rasch_2pl_map(
     reg_discrimination : float
         Weight of the penalty of the log-discriminations, above 0.
     max_iter
-        As in :func:`bradley_terry`.
+        As in :func:`rasch_2pl`.
     return_item_params
         As in :func:`rasch`.
 
@@ -245,21 +246,22 @@ def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Mat
 
 
 def _tied_by_symmetry(theta: Matrix, right: Matrix, made: Matrix) -> Matrix:
-    """Return `theta` with its mean for models that can be swapped without changing the set of questions.
+    """Return `theta` with its mean for models that have equal answers to equally answered questions.
 
-    Of such models 2PL may have a best fit and its mirror image, and rounding would choose one of the two.
+    From the start, where such models are equal, every step of an exact fit keeps them equal: rounding alone
+    takes it to one of several best fits that are mirror images.
     """
     cells = right * (made.max() + 1.0) + made
-    questions, answers = cells[:, np.lexsort(cells)], np.sort(cells, axis=1)
-    tied, left = theta.copy(), list(range(len(theta)))
-    while left:
-        first, group = left[0], [left[0]]
-        for other in left[1:]:
-            if np.array_equal(answers[first], answers[other]):
-                swapped = cells.copy()
-                swapped[[first, other]] = cells[[other, first]]
-                if np.array_equal(swapped[:, np.lexsort(swapped)], questions):
-                    group.append(other)
-        tied[group] = theta[group].mean()
-        left = [model for model in left if model not in group]
-    return tied
+    models, kinds = np.zeros(len(theta), dtype=np.intp), 0
+    while models.max() + 1 > kinds:
+        kinds = models.max() + 1
+        questions = _kinds(cells.T, models)
+        models = _kinds(cells, questions)
+    means = np.bincount(models, theta) / np.bincount(models)
+    return np.asarray(means[models])
+
+
+def _kinds(cells: Matrix, others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the kind of each row: equal for rows that have the same cells with columns of equal kinds."""
+    seen = np.sort(cells * (others.max() + 1.0) + others, axis=1)
+    return np.unique(seen, axis=0, return_inverse=True)[1].reshape(-1)

@@ -213,3 +213,5 @@ def test_models_that_can_be_swapped_tie_in_2pl(seed):
     three = np.stack([R[0], R[0], 1 - R[0]])
     ranks = rank.rasch_2pl_map(three, max_iter=5000)
     assert ranks[0] == ranks[1]
+    turned = [np.roll([1, 0, 0, 1, 1], by) for by in range(5)]  # no two alone can be swapped
+    assert set(rank.rasch_2pl_map(np.hstack([turned, np.eye(5, dtype=int)[seed % 5 - np.arange(5)]]))) == {1}
