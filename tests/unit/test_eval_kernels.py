@@ -101,3 +101,12 @@ def test_many_questions_are_weighed_by_how_often_their_counts_come_up(
     assert [part[1] for part in fast] == [float(part) for part in kernel(counts[1], w)]
     monkeypatch.setattr(_categories, "_MANY", 1 << 30)
     np.testing.assert_allclose(fast, kernel(counts, w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(2, 300, 4), (2, 300, 400), (3, 5, 400), (1, 1, 1)])
+@pytest.mark.parametrize("size", [1, 3, 4, 6])
+def test_trials_are_counted_whatever_the_shape(shape: tuple[int, ...], size: int) -> None:
+    R = np.random.default_rng(4).integers(-1, size, shape).astype(np.int16)
+    R[0, 0] = size - 1  # as many of one category as there can be
+    expected = np.stack([np.count_nonzero(np.equal(R, kind), axis=-1) for kind in range(size)], axis=-1)
+    assert np.array_equal(_categories.category_counts(R, size), expected)

@@ -17,9 +17,7 @@ Moments: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 _COMPARED_CATEGORIES = 4
 _LEAST_QUESTIONS = 1 << 9
-_MOST_BYTE = 255
-"""Up to so many categories, from so many questions and up to so many trials, comparing by category is faster
-than a histogram."""
+"""Up to so many categories, from so many questions on, comparing by category is faster than a histogram."""
 _MANY = 4096
 """From so many questions on, counting equal questions is faster than sums over all."""
 
@@ -39,17 +37,18 @@ def category_counts(R: NDArray[np.integer], size: int) -> IntArray:
     ndarray of int64, shape (..., M, size)
     """
     rows = R.reshape(math.prod(R.shape[:-1]), R.shape[-1])
-    if size > _COMPARED_CATEGORIES or len(rows) < _LEAST_QUESTIONS or R.shape[-1] > _MOST_BYTE:
+    if size > _COMPARED_CATEGORIES or len(rows) < _LEAST_QUESTIONS:
         # The first bin of each row takes the missing trials.
         cells = rows.astype(np.int64)
         cells += 1 + (size + 1) * np.arange(len(rows))[:, None]
         bins = np.bincount(cells.ravel(), minlength=len(rows) * (size + 1))
         return bins.reshape(*R.shape[:-1], size + 1)[..., 1:]
-    # Bytes added along the first axis: one vector operation adds many questions at once.
+    # Short integers added along the first axis: one vector operation adds many questions at once.
+    kind = np.min_scalar_type(R.shape[-1])
     trials = np.ascontiguousarray(rows.astype(np.int8).T)
     counts = np.empty((size, len(rows)), dtype=np.int64)
     for k in range(size):
-        counts[k] = (trials == k).view(np.uint8).sum(axis=0, dtype=np.uint8)
+        counts[k] = (trials == k).view(np.uint8).sum(axis=0, dtype=kind)
     return counts.T.reshape(*R.shape[:-1], size)
 
 
