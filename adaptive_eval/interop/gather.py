@@ -22,6 +22,9 @@ from scorio.sequential.parts import RunSequence
 
 WORTH = "worth of the categories"
 
+FEWEST_AGAIN = 10
+"""Rows of a table that repeat others, from which on it is no chance that none differs."""
+
 MOST_NAMED = 5
 """Questions that a note names."""
 
@@ -227,6 +230,7 @@ class Gatherer:
 
     def gathered(self) -> Gathered:
         """Return what all logs hold together."""
+        self._require_single_rows()
         tasks = {name: task for name, task in self._tasks.items() if task.questions}
         questions = {name: tuple(task.questions) for name, task in tasks.items()}
         categories = {name: task.categories for name, task in tasks.items()}
@@ -234,6 +238,23 @@ class Gatherer:
         weights = {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said}
         notes = (*self._audit.warnings(), *self._notes(tasks))
         return Gathered(tuple(self._models), questions, categories, scores, weights, notes, self._copies)
+
+    def _require_single_rows(self) -> None:
+        """Refuse a table whose trials have no numbers and never differ: its rows are there twice."""
+        if not any(series == 0 and count > 1 for (_, _, series), count in self._next.items()):
+            return
+        query = (
+            "SELECT sum(trials) - count(*), max(spread) FROM (SELECT count(*) AS trials, "
+            "max(coalesce(category, score)) - min(coalesce(category, score)) AS spread FROM trials "
+            "WHERE series = 0 AND coalesce(category, score) IS NOT NULL GROUP BY model, question)"
+        )
+        again, spread = self._db.execute(query).fetchone()
+        if again and again >= FEWEST_AGAIN and spread == 0:
+            raise OutcomesError(
+                f"{again:,} rows are further trials of a model on a question, and none differs from the "
+                "first: a row that is there twice is no evidence. Give each once; of models that never vary, "
+                "number the trials in a column (--map repeat=COLUMN)"
+            )
 
     def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:
         """Yield which questions a model was not asked, and how unequal the counts are."""

@@ -91,7 +91,11 @@ def test_equal_scores_of_a_table_without_texts_count_and_are_told_of(tmp_path: P
     rows = [
         f"{model},q{n},{int(n < right)}" for model, right in (("good", 44), ("bad", 40)) for n in range(80)
     ]
-    (tmp_path / "table.csv").write_text("model,question,category\n" + "\n".join(rows * 4) + "\n")
+    table = tmp_path / "table.csv"
+    table.write_text("model,question,category\n" + "\n".join(rows * 4) + "\n")
+    assert in_process("analyze", "table.csv", "--write", "run", cwd=tmp_path).code == 2  # rows there 4 times?
+    numbered = [f"{row},{trial}" for trial in range(4) for row in rows]
+    table.write_text("model,question,category,trial\n" + "\n".join(numbered) + "\n")
     done = in_process("analyze", "table.csv", "--write", "run", "--json", cwd=tmp_path)
     found = json.loads(done.out)
     assert (found["trials"], found["copies"]) == (640, 0)

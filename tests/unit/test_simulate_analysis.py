@@ -10,7 +10,7 @@ from session_scripts import make_spec
 from simulation_scripts import recorded_coins
 
 from adaptive_eval.cli.main import cli
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.simulate.analysis import analyze
 from adaptive_eval.store.reader import RunReader
 from scorio import eval as metrics
@@ -142,6 +142,17 @@ class TestWhatIsNoEvidence:
         else:
             write_table(path, outcomes)
         assert self.verdicts(path) == (0, 0, ["open"])
+
+    def test_rows_that_are_there_many_times(self, tmp_path):
+        rng = np.random.default_rng(2)
+        rows = [f"m{model},q{question},{rng.integers(2)}" for model in range(2) for question in range(60)]
+        path = tmp_path / "twenty_times.csv"
+        path.write_text("\n".join(["model,question,score", *rows * 20]), encoding="utf-8")
+        refused = CliRunner().invoke(cli, ["analyze", str(path)], standalone_mode=False)
+        assert isinstance(refused.exception, OutcomesError)
+        numbered = [f"{row},{number // len(rows)}" for number, row in enumerate(rows * 20)]
+        path.write_text("\n".join(["model,question,score,trial", *numbered]), encoding="utf-8")
+        assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
 
     def test_wrong_answers_that_are_lost(self, tmp_path):
         rng = np.random.default_rng(1)
