@@ -352,7 +352,7 @@ class _Looks:
 
         return cls(*map(of, _LOOK_NAMES))
 
-    def where(self, chosen: Bools) -> _Looks:
+    def where(self, chosen: Bools | Ints) -> _Looks:
         """Return the chosen looks."""
         return _Looks(*(getattr(self, name)[..., chosen] for name in _LOOK_NAMES))
 
@@ -365,13 +365,21 @@ class _Found:
     """The first moment at which something is to be called, or NEVER, and which looks are ready by then."""
 
     moment: int
+    places: Ints  # of the looks
     ready: Bools
     won: Bools
     enough: Bools
 
 
+_AT_ONCE = 8192
+"""Future looks that are examined together."""
+
+
 class _Candidates:
-    """The looks at which contrasts might be called, if every other one were called before."""
+    """The looks at which contrasts might be called, if every other one were called before.
+
+    Most looks are far ahead or past: those in front, which are examined for every call, are neither.
+    """
 
     def __init__(self, fold: Fold, pieces: Sequence[Piece]) -> None:
         self._pieces = pieces
@@ -388,34 +396,54 @@ class _Candidates:
             may = (part.statistic >= winner) | (part.tie >= tie[part.row])
             may |= _newly(part.enough, fold, part.row).any(axis=0)
             kept.append(part.where(may))
-        self._looks = _Looks.joined(kept)
+        looks = _Looks.joined(kept)
+        self._looks = looks.where(np.argsort(looks.moment, kind="stable"))
+        self._front = np.empty(0, dtype=np.int64)
+        self._next = 0
 
     def earliest(self, fold: Fold) -> _Found:
         """Return when a contrast may first be called or a model is good enough, looks of the past aside."""
+        looks, first = self._looks, self._next
+        self._next = max(first, int(np.searchsorted(looks.moment, fold.now, side="right")))
+        front = np.concatenate([self._front, np.arange(first, self._next)])
+        self._front = front[(looks.until[front] > fold.now) & (fold.verdict[looks.row[front]] == OPEN)]
+        found = self._ready(fold, self._front)
+        while found.moment == NEVER and self._next < looks.moment.size:
+            last = looks.moment[min(self._next + _AT_ONCE, looks.moment.size) - 1]
+            further = np.arange(self._next, np.searchsorted(looks.moment, last, side="right"))
+            self._next += further.size
+            self._front = np.concatenate([self._front, further])
+            found = self._ready(fold, further)
+        return found
+
+    def _ready(self, fold: Fold, places: Ints) -> _Found:
+        """Return which of these looks, none of them past, are ready, and the first moment of one."""
         looks = self._looks
-        live = fold.needed[looks.row] & (looks.until > fold.now)
-        won = live & (looks.statistic >= fold.threshold)
-        tied = live & (looks.tie >= fold.ties_at(looks.row, fold.tied))
-        enough = live & _newly(looks.enough, fold, looks.row)
-        ready = won | tied
-        moments = looks.moment[ready | enough.any(axis=0)]
-        return _Found(int(np.maximum(moments, fold.now).min(initial=NEVER)), ready, won, enough)
+        row = looks.row[places]
+        won = looks.statistic[places] >= fold.threshold
+        ready = won | (looks.tie[places] >= fold.ties_at(row, fold.tied))
+        enough = _newly(looks.enough[:, places], fold, row)
+        some = np.flatnonzero((ready | enough.any(axis=0)) & fold.needed[row])
+        moment = np.maximum(looks.moment[places[some]], fold.now).min(initial=NEVER)
+        return _Found(int(moment), places[some], ready[some], won[some], enough[:, some])
 
     def call(self, fold: Fold, found: _Found) -> list[Event]:
         """Call the contrasts that were found ready for this moment, in the order of their rows."""
         looks = self._looks
-        present = (looks.moment <= fold.now) & (looks.until > fold.now)
-        for side, places in enumerate(found.enough & present):
+        present = looks.moment[found.places] <= fold.now
+        for side, those in enumerate(found.enough & present):
+            places = found.places[those]
             fold.enough_at[side, looks.row[places]] = looks.step[places] + 1
-        places = np.flatnonzero(found.ready & present)
+        order = np.argsort(looks.row[found.places], kind="stable")
         calls = []
-        for place in places[np.argsort(looks.row[places], kind="stable")].tolist():
+        for which in order[(found.ready & present)[order]].tolist():
+            place = found.places[which]
             row, number, step = int(looks.row[place]), int(looks.piece[place]), int(looks.step[place])
             if number >= 0:
                 piece = self._pieces[number]
                 at = np.array([looks.line[place]]), np.array([step - piece.start])
                 fold.latest.put(np.array([row]), piece.course, at)
-            calls.append(fold.decide(row, won=bool(found.won[place]), step=step + 1))
+            calls.append(fold.decide(row, won=bool(found.won[which]), step=step + 1))
         return calls
 
 
