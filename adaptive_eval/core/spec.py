@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -167,7 +168,7 @@ class PriorSpec:
     transfer: Mapping[str, Mapping[str, NDArray[np.int64]]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionSpec:
     """Everything a session needs.
 
@@ -235,7 +236,7 @@ class SessionSpec:
             return load_rule(stopping.rule, alpha, margin)
         return parts.Exact(alpha, margin) if stopping.rule == "exact" else parts.Anytime(alpha, margin)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the models, then of the references."""
         models = [model.name for model in self.models]
