@@ -17,9 +17,6 @@ from adaptive_eval.options.decisions import POLICY_GROUP
 FIRST_TRIALS = 10
 """Trials of every model before a policy draws from the posterior."""
 
-FAR = 2.0
-"""A need of so many times the trials of the furthest model says no more which model comes next."""
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -42,8 +39,6 @@ class AllocationView:
         Models of the open contrasts (`second` is -1 for a contrast with a number).
     most : list of float
         Steps up to which each model is asked; infinite where no need for it is foreseen to end.
-    scale : list of float
-        Of how many trials each model has its share: the least share comes next.
     scores : callable
         Returns each model's mean unit score and its variance, two arrays of shape (L,); most policies do
         without.
@@ -60,7 +55,6 @@ class AllocationView:
     first: Ints
     second: Ints
     most: list[float]
-    scale: list[float]
     scores: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
     cost: Callable[[], list[float]]
     seed: tuple[int, ...]
@@ -89,28 +83,24 @@ class Policy(Protocol):
 
 
 class RoundRobin:
-    """The active model that has had the least share of the trials that it is forecast to need.
+    """The active model that has the fewest trials: easy pairs end first, which lowers others' thresholds.
 
-    While nothing is foreseen, that is the one with the fewest trials. A model issues step t only if a partner
-    in an open pair has issued it too, or if t lies within its own window of trials in flight beyond its
-    furthest partner: pairs are read at equal progress, so a lead would be spent for nothing.
+    A model issues step t only if a partner in an open pair has issued it too, or if t lies within its own
+    window of trials in flight beyond its furthest partner: pairs are read at equal progress, so a lead would
+    be spent for nothing.
     """
 
-    def models(self, view: AllocationView) -> tuple[Bools, list[float], list[float]]:
-        """Return the models that take part, up to which step, and of how many trials each has its share."""
-        return view.active, view.most, view.scale
+    def models(self, view: AllocationView) -> tuple[Bools, list[float]]:
+        """Return the models that take part, and up to which step."""
+        return view.active, view.most
 
     def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
         """See :class:`Policy`."""
         issued, fewest = list(view.issued), min(view.issued)
         partners: dict[int, list[int]] = {}
         left = dict(free)
-        active, most, scale = self.models(view)
-        queue = [
-            (issued[model] / scale[model], model)
-            for model, slots in free.items()
-            if slots > 0 and active[model]
-        ]
+        active, most = self.models(view)
+        queue = [(issued[model], model) for model, slots in free.items() if slots > 0 and active[model]]
         heapify(queue)
         while queue:
             _, model = heappop(queue)
@@ -126,17 +116,17 @@ class RoundRobin:
             issued[model] += 1
             left[model] -= 1
             if left[model] > 0:
-                heappush(queue, (issued[model] / scale[model], model))
+                heappush(queue, (issued[model], model))
 
 
 class Uniform(RoundRobin):
     """Every model, needed or not, as in a run of fixed length. The baseline for savings."""
 
-    def models(self, view: AllocationView) -> tuple[Bools, list[float], list[float]]:
+    def models(self, view: AllocationView) -> tuple[Bools, list[float]]:
         """Return the models that take part, each as long as any other."""
         needed, models = view.active.any(), len(view.most)
         most = max((view.most[model] for model in np.flatnonzero(view.active)), default=0.0)
-        return view.askable if needed else view.active, [most] * models, [1.0] * models
+        return view.askable if needed else view.active, [most] * models
 
 
 class TopTwo:

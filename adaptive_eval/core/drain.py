@@ -13,7 +13,6 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.allocate import FAR
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.goals import Goal
 from scorio.sequential.parts import (
@@ -37,7 +36,10 @@ _NONE = np.zeros(0, dtype=np.int64)
 LOOKS = 16
 """Predictions while as many trials are issued and completed as are in flight."""
 SMALL_FLIGHT = 1 / 16
-"""Trials in flight for each that is complete, below which those that are complete say enough."""
+"""Trials in flight for each that is complete, below which those that are complete say enough; also the part
+of its trials that a contrast is asked while it waits for other calls."""
+FAR = 2.0
+"""A need of so many times the trials of the furthest model is taken for endless."""
 DECIDERS = ("anytime",)
 """Rules whose evidence can be predicted."""
 
@@ -63,7 +65,7 @@ class Drain:
     def needs(self, issued: Sequence[int]) -> Floats | None:
         """Return up to which step each contrast is forecast to need its models; None if nothing is awaited.
 
-        It is infinite where nothing is foreseen, where it is far, or where all that was issued is complete.
+        It is infinite where nothing is foreseen, or where it is far.
         """
         board = self._comparison.answers
         if not self._predicts or issued == board.complete:
@@ -75,20 +77,21 @@ class Drain:
             self._due = trials + board.answered + later
             self._look(issued, flight)
         needs = np.full(self._comparison.fold.verdict.size, np.inf)
-        models = self._first, self._second
-        awaited = _of_both(issued, *models) > _of_both(board.complete, *models)
-        needs[self._rows[awaited]] = self._until[awaited]
+        reach = _of_both(issued, self._first, self._second)
+        complete = reach == _of_both(board.complete, self._first, self._second)
+        # A contrast that is complete may be foreseen to end by winners elsewhere, which may never come.
+        further = np.where(complete, (1.0 + SMALL_FLIGHT) * reach + 1.0, 0.0)
+        needs[self._rows] = np.maximum(self._until, further)
         return needs
 
     def _look(self, issued: Sequence[int], flight: int) -> None:
-        """Find the contrasts that are decided when all that is issued is complete."""
+        """Find up to which step each contrast will probably need its models."""
         comparison, goal = self._comparison, self._comparison.contrasts
         complete = max(sum(comparison.answers.complete[: self._models]), 1)
         rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
         first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
         reach = _of_both(issued, first, second)
-        awaited = reach > _of_both(comparison.answers.complete, first, second)
-        rows, reach, first, second = (each[awaited] for each in (rows, reach, first, second))
+        awaited = reach > comparison.fold.progress[rows]
         single = goal.single[rows]
         growth = (reach / np.maximum(comparison.fold.progress[rows], 1))[:, None]
         ready = comparison.latest.questions[rows] >= MIN_QUESTIONS
@@ -104,7 +107,7 @@ class Drain:
             where=ready[:, None] & (variance > 0.0),
         )
         variance = variance / growth
-        pairs = np.flatnonzero(~single)
+        pairs = np.flatnonzero(~single & awaited)
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
             of_pairs = first[pairs], second[pairs], reach[pairs]
             mean, spread, questions = self._foresight.read(

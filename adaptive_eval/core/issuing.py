@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heapreplace
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.allocate import FAR, AllocationView, RoundRobin, make_policy
+from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
 from adaptive_eval.core.drain import SLOW_START, Drain, reach_of
@@ -34,7 +34,6 @@ class _OpenContrasts:
     second: NDArray[np.int64]
     active: NDArray[np.bool_]
     most: list[float]  # steps up to which each model is asked
-    scale: list[float]  # of how many trials each model has its share
 
     @classmethod
     def of(
@@ -43,7 +42,6 @@ class _OpenContrasts:
         wanted: NDArray[np.bool_],
         needs: NDArray[np.float64] | None = None,
         beyond: float = 1.0,
-        furthest: int = 0,
     ) -> _OpenContrasts:
         """Return those that are `wanted`, with the steps up to which they need their models."""
         goal = comparison.contrasts
@@ -57,8 +55,7 @@ class _OpenContrasts:
             for side in (first, second):
                 np.maximum.at(until, side, needs[wanted])
             until = until[: active.size]
-        scale = np.clip(until, 1.0, FAR * furthest + 1.0).tolist()
-        return cls(comparison.version, first, second, active, (beyond * until).tolist(), scale)
+        return cls(comparison.version, first, second, active, (beyond * until).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class _Turns:
 
     wanted: _OpenContrasts
     dropped: tuple[int, int]
-    queue: list[tuple[float, int, int]]  # a heap of share of its trials, model, and trials issued
+    queue: list[tuple[int, int]]  # a heap of the trials issued of each model, and the model
 
 
 class Issuer:
@@ -146,9 +143,7 @@ class Issuer:
             models = np.flatnonzero(wanted.active & self._asked).tolist()
             if any(model in states.stopped or model in states.spent for model in models):
                 return None  # the others may have to wait for its partners
-            queue = [
-                (states.issued[model] / wanted.scale[model], model, states.issued[model]) for model in models
-            ]
+            queue = [(states.issued[model], model) for model in models]
             heapify(queue)
             self._turns = _Turns(wanted, dropped, queue)
         return self._turns
@@ -176,11 +171,11 @@ class Issuer:
         return min(room, default=FINISHED)
 
     def _issue_in_turn(self, turns: _Turns, trials: int) -> list[TrialRequest]:
-        """Issue so many trials, each of the model that has had the least share of what it needs."""
+        """Issue so many trials, each of the model that has the fewest."""
         requests: list[TrialRequest] = []
         queue, at, asked = turns.queue, -1, (0, 0, 0)
         while queue and len(requests) < trials:
-            _, model, index = queue[0]
+            index, model = queue[0]
             if index >= turns.wanted.most[model]:
                 heappop(queue)
                 continue
@@ -189,7 +184,7 @@ class Issuer:
             request = self._issue(model, index, asked)
             if not isinstance(request, TrialRequest):
                 break
-            heapreplace(queue, ((index + 1) / turns.wanted.scale[model], model, index + 1))
+            heapreplace(queue, (index + 1, model))
             requests.append(request)
         return requests
 
@@ -365,7 +360,6 @@ class Issuer:
             first=wanted.first,
             second=wanted.second,
             most=wanted.most,
-            scale=wanted.scale,
             scores=self._scores,
             cost=self.budget.mean_costs,
             seed=(self.spec.seed, self.budget.issued),
@@ -379,8 +373,7 @@ class Issuer:
             left = comparison.fold.needed
             if needs is not None:
                 left = left & (self._beyond * needs > reach_of(goal, issued))
-            furthest = max(self.states.issued)
-            self._open = _OpenContrasts.of(comparison, left, needs, self._beyond, furthest)
+            self._open = _OpenContrasts.of(comparison, left, needs, self._beyond)
             self._needs = needs
         return self._open
 

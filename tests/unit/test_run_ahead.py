@@ -114,3 +114,16 @@ def test_many_in_flight_decide_the_same_in_little_more_trials():
     np.testing.assert_array_equal(many.decided_at, alone.decided_at)
     assert many.trials.sum() <= 1.25 * alone.trials.sum() + 3 * 64
     assert many.time.sum() <= alone.time.sum() / 5
+
+
+def test_many_slots_ask_little_of_a_pair_that_waits_for_other_calls():
+    """Five models, 300 in flight against one, lognormal latencies (sigma 1.5), 2 runs, seed 5."""
+    spec = replace(
+        BOARD,
+        models=tuple(ModelSpec(f"m{number}") for number in range(5)),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(100))),),
+        stopping=StoppingSpec(equivalence=0.08, max_passes=40),
+    )
+    coins = BiasedCoins((0.3, 0.45, 0.5, 0.6, 0.75))
+    alone, many = (simulate(spec, coins, 2, 5, slots, SLOW, workers=1) for slots in (1, 300))
+    assert many.trials.sum() <= 1.27 * alone.trials.sum()

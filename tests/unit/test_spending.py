@@ -112,7 +112,6 @@ def test_of_two_models_the_cheaper_one_is_asked_more():
             second=np.array([1]),
             scores=lambda: (np.array([0.5, 0.5]), np.array([0.01, 0.01])),
             most=[np.inf, np.inf],
-            scale=[1.0, 1.0],
             cost=lambda: [1.0, 16.0],
             seed=(1, number),
         )
