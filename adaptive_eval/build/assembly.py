@@ -181,6 +181,13 @@ class Built:
                 from adaptive_eval.scoring.sandbox import sandbox_notice
 
                 notices.append(f"task {task}: {sandbox_notice(scorer.python)}")
+        if not self.drives_inspect:  # of a sample of Inspect only the text is known
+            notices += [
+                f"task {one.name}: {one.repeated:,} of {len(one.questions):,} questions ask the same as an "
+                "earlier one, and each counts as a question of its own: leave out what is there twice"
+                for one in self.tasks
+                if one.repeated
+            ]
         notices += repeat_notices(self.spec)
         if self.config.references and not self.spec.references:
             notices.append("there is no earlier run to compare with, so this one is the first of its series")

@@ -86,11 +86,14 @@ class Task:
     # SHA-256 over ids, options, targets and prompts as asked, system message included, in order. It changes
     # when, and only when, what is asked or what is right changes.
     content_hash: str = field(init=False)
+    repeated: int = field(init=False, compare=False)  # questions that ask the same as an earlier one
     by_id: Mapping[str, Question] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_id", {question.id: question for question in self.questions})
-        object.__setattr__(self, "content_hash", self._hash())
+        content_hash, repeated = self._hash()
+        object.__setattr__(self, "content_hash", content_hash)
+        object.__setattr__(self, "repeated", repeated)
 
     def render(self, question: Question) -> Conversation:
         """Return the messages that ask `question`, with the tools that are offered."""
@@ -115,15 +118,17 @@ class Task:
         stored = self.against.get(question.id)
         return replace(question, target=stored[repeat % len(stored)]) if stored else question
 
-    def _hash(self) -> str:
-        digest = hashlib.sha256()
+    def _hash(self) -> tuple[str, int]:
+        digest, seen = hashlib.sha256(), set()
         for question in self.questions:
             asked = self.render(question)
             prompt = [message.whole or [message.role, message.content] for message in asked]
             content = json.dumps([question.id, prompt, question.choices, question.target])
             digest.update(content.encode() + b"\n")
-            if asked.fields:
-                digest.update(json.dumps(asked.fields).encode() + b"\n")
+            fields = json.dumps(asked.fields) if asked.fields else ""
+            if fields:
+                digest.update(fields.encode() + b"\n")
+            seen.add((content[len(json.dumps(question.id)) :], fields))
         if self.shuffles_options:
             digest.update(b"options shuffled")
-        return digest.hexdigest()
+        return digest.hexdigest(), len(self.questions) - len(seen)

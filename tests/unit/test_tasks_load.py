@@ -7,6 +7,8 @@ import json
 import pytest
 from task_files import load_task
 
+from adaptive_eval.build.assembly import build
+from adaptive_eval.config import load_config
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.trial import Message
@@ -123,6 +125,20 @@ def test_the_hash_is_over_what_is_asked_and_what_is_right(tmp_path):
         load_task("t", write(tmp_path, "id.jsonl", [{**ROWS[0], "id": "z"}, *ROWS[1:]])),
     ]
     assert len({base, *(task.content_hash for task in changed)}) == 7
+
+
+def test_questions_that_ask_the_same_are_counted_and_a_person_is_told(tmp_path):
+    twice = [*ROWS, {**ROWS[0], "id": "again"}, {**ROWS[1], "id": "other target", "target": "7"}]
+    write(tmp_path, "q.jsonl", twice)
+    assert load_task("t", tmp_path / "q.jsonl").repeated == 1
+    config = {
+        "name": "x",
+        "models": [{"name": "a", "endpoints": ["http://127.0.0.1:1/v1"]}],
+        "goal": "budget",
+    }
+    config |= {"budget": {"trials": 9}, "tasks": [{"name": "t", "dataset": "q.jsonl", "scorer": "exact"}]}
+    (tmp_path / "x.yaml").write_text(json.dumps(config), encoding="utf-8")
+    assert any("1 of 5 questions" in words for words in build(load_config(tmp_path / "x.yaml")).notices)
 
 
 def test_every_bad_row_is_reported_at_once(tmp_path):
