@@ -107,6 +107,11 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
+    if recorded is None and any(task.numbers for task in built.spec.tasks):
+        sources.append(
+            "spread of scores: unknown, so each is taken to be the lowest or highest of its range; scores "
+            "between them take fewer trials"
+        )
     sources += repeat_notices(built.spec)
     if built.spec.by_cost:
         sources.append("costs of single questions: unknown before the run, so planned as with spend: trials")

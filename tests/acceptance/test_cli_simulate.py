@@ -115,6 +115,14 @@ class TestPlan:
         )
         assert "warning    neither a budget nor stopping.equivalence" in loose.out
 
+    @pytest.mark.parametrize("scorer", ["{kind: f1, range: [0, 1]}", "numeric"])
+    def test_a_plan_says_what_it_takes_numbers_for(self, tmp_path: Path, scorer: str) -> None:
+        config = two_models(tmp_path)
+        config.write_text(config.read_text("utf-8").replace("scorer: numeric", f"scorer: {scorer}"), "utf-8")
+        done = in_process("plan", config, *FEW, cwd=tmp_path)
+        assert done.code == 0, done
+        assert ("spread of scores: unknown" in done.out) is (scorer != "numeric")
+
     def test_in_a_pipe_its_progress_is_lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("adaptive_eval.cli.simulating._Lines.every", 0.0)
         done = in_process("plan", short_config(tmp_path), *QUICK, "--json", cwd=tmp_path)
