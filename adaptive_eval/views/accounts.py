@@ -189,6 +189,43 @@ def suspect(questions: Sequence[QuestionAccount]) -> list[tuple[QuestionAccount,
     return [(one, why) for _, one, why in found]
 
 
+SEVERAL = (2, 4, 8, 16)
+"""Numbers k of answers for which pass@k and pass^k are shown."""
+
+
+def several_answers(
+    questions: Sequence[QuestionAccount], models: Sequence[ModelResult]
+) -> list[tuple[str, int, list[tuple[float, float] | None]]]:
+    """Return, by model, its fewest answers to a question, and pass@k and pass^k for each k of `SEVERAL`.
+
+    None where a question that it was asked has fewer than k answers; no model without any.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> asked = [QuestionAccount("t", "q", 2, 0.5, 0.0, ((2, 1),))]
+    >>> several_answers(asked, [SimpleNamespace(model="m")])
+    [('m', 2, [(1.0, 0.0), None, None, None])]
+    """
+    from scorio.eval import pass_at_k, pass_hat_k
+
+    rows = []
+    cells = zip(*(one.by_model for one in questions), strict=True)
+    for line, of_model in zip(models, cells, strict=False):
+        counts = np.array([cell for cell in of_model if cell[0]])
+        fewest = int(counts[:, 0].min()) if len(counts) else 0
+        found: list[tuple[float, float] | None] = []
+        for k in SEVERAL:
+            if k > fewest:
+                found.append(None)
+                continue
+            table = np.column_stack([counts[:, 0] - counts[:, 1], counts[:, 1]])
+            found.append((pass_at_k(None, k, counts=table), pass_hat_k(None, k, counts=table)))
+        if found[0] is not None:
+            rows.append((line.model, fewest, found))
+    return rows
+
+
 def most_apart(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
     """Return the questions on which models differ most."""
     return sorted(questions, key=lambda one: -one.spread)[:_QUESTIONS]

@@ -18,7 +18,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from adaptive_eval.core.results import PairForecast
-from adaptive_eval.views.accounts import hardest, most_apart, suspect
+from adaptive_eval.views.accounts import SEVERAL, hardest, most_apart, several_answers, suspect
 from adaptive_eval.views.details import CONFIG, settings
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, inert, md, md_with_code
@@ -173,6 +173,8 @@ def _context(summary: Summary) -> dict[str, Any]:
         "hard": hardest(questions),
         "apart": most_apart(questions),
         "suspects": suspect(questions),
+        "answers_drawn": SEVERAL,
+        "several": [] if details.together else several_answers(questions, results.models),
         "rankings": ranking_rows(details.rankings) if details.rankings else [],
         "paper_markdown": paper_markdown(summary),
         "paper_latex": paper_latex(summary),

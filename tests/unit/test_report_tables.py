@@ -6,14 +6,18 @@ import csv
 import io
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import run_examples as runs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaptive_eval.views.accounts import QuestionAccount, several_answers
 from adaptive_eval.views.files import models_csv, pairs_csv, questions_csv
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
+from scorio.eval import pass_at_k, pass_hat_k
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +88,18 @@ def test_text_runs_no_command_in_latex(text):
     )
     assert not set("\\$&#%_^~|<>\n\x1b") & set(printed)
     assert re.sub(r"\{[][]\}", "", printed).count("{") == 0
+
+
+def test_pass_at_k_is_given_where_every_question_that_was_asked_has_k_answers():
+    rng = np.random.default_rng(5)
+    answers = rng.integers(0, 2, (12, 5))
+    asked = [
+        QuestionAccount("t", f"q{n}", 5, 0.5, 0.0, ((5, int(row.sum())), (1 + n, 1), (0, 0)))
+        for n, row in enumerate(answers)
+    ]
+    models = [SimpleNamespace(model=name) for name in ("all", "few", "none")]
+    ((name, fewest, found),) = several_answers(asked, models)
+    assert (name, fewest) == ("all", 5)
+    expected = [(pass_at_k(answers, k), pass_hat_k(answers, k)) for k in (2, 4)]
+    assert [one for one in found if one] == [pytest.approx(one) for one in expected]
+    assert found[2:] == [None, None]
