@@ -72,10 +72,16 @@ async def report_endpoints(
     async with Finder(built.config) as finder:
         models = {**models, **await _found(built, finder, say)}
         try:
-            await _report(models, {**endpoints, **models}, finder.discoveries, say, spend=spend)
+            deaf = await _report(models, {**endpoints, **models}, finder.discoveries, say, spend=spend)
         finally:
             for endpoint in chain.from_iterable(endpoints.values()):
                 await endpoint.aclose()
+    readers = [task.name for task in built.config.tasks if task.scorer.kind == "choice_probability"]
+    if deaf and readers:
+        raise EndpointsUnusable(
+            f"{', '.join(deaf)}: the server gives no log-probabilities, which the scorer choice_probability "
+            f"of {', '.join(readers)} reads; use a server that gives them, such as vLLM, or the scorer choice"
+        )
 
 
 async def _found(
@@ -104,8 +110,12 @@ async def _report(
     say: Callable[[str], None],
     *,
     spend: bool,
-) -> None:
-    """Probe all `endpoints`; with `spend` also how those of `models` treat the parameters of a request."""
+) -> list[str]:
+    """Probe all `endpoints`; with `spend` also how those of `models` treat the parameters of a request.
+
+    Return the models whose servers are seen to give no log-probabilities.
+    """
+    deaf = []
     probed = await probe_all(endpoints)
     for one in probed:
         if isinstance(one.result, Probe):
@@ -123,6 +133,9 @@ async def _report(
                 continue
             for line in await _examined(one.endpoint) if isinstance(one.endpoint, OpenAIEndpoint) else ():
                 say(f"probe      {one.model}: {line}")
+                if line.startswith(("logprobs ignored", "logprobs refused")):
+                    deaf.append(one.model)
+    return list(dict.fromkeys(deaf))
 
 
 def _offer(endpoint: ModelEndpoint, probe: Probe) -> str:

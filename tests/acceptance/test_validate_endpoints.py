@@ -78,6 +78,31 @@ def test_what_servers_ignore_is_said_on_request_with_its_cost(config: Path) -> N
     ]
 
 
+def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(tmp_path: Path) -> None:
+    (tmp_path / "sums.jsonl").write_text('{"input": "1 + 1", "target": "A", "choices": ["2", "3"]}\n')
+    sampling = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
+    task = {"name": "sums", "dataset": "sums.jsonl", "prompt": "{input}\n{choices}"}
+    models = (ModelSpec(name="good", mean=0.5), ModelSpec(name="deaf", mean=0.5, ignores=("logprobs",)))
+    with WholeMimic(MimicSpec(models=models)) as server:
+        data = {
+            "name": "letters",
+            "models": [
+                {"name": name, "endpoints": [server.base_url], "sampling": sampling}
+                for name in ("good", "deaf")
+            ],
+            "tasks": [{**task, "scorer": "choice_probability"}],
+        }
+        (tmp_path / "letters.yaml").write_text(json.dumps(data))
+        assert in_process("validate", "letters.yaml", cwd=tmp_path).code == 0
+        done = in_process("validate", "letters.yaml", "--probe", cwd=tmp_path)
+        data["tasks"][0]["scorer"] = "choice"
+        (tmp_path / "letters.yaml").write_text(json.dumps(data))
+        again = in_process("validate", "letters.yaml", "--probe", cwd=tmp_path)
+    assert (done.code, again.code) == (4, 0), (done.said, again.said)
+    assert "deaf: the server gives no log-probabilities" in done.err
+    assert "good: the server" not in done.err
+
+
 def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
     config: Path, mimic: WholeMimic
 ) -> None:
