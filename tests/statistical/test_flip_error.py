@@ -5,6 +5,8 @@ Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probabil
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from many_pairs import PairSetting, most
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.trial import TrialOutcome, TrialRequest
+from adaptive_eval.trial import ScoreRange, TrialOutcome, TrialRequest
 
 
 class Flipping(PairSetting):
@@ -44,6 +46,35 @@ def test_equal_models_whose_answers_flip_are_not_called_different(margin: float 
         session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(64)])
     verdicts = [pair.verdict for pair in session.results().pairs]
     assert verdicts.count("better") + verdicts.count("worse") <= most(60, 0.05)
+
+
+@pytest.mark.parametrize("gap", [0.0, 2.0])
+def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(gap: float) -> None:
+    """Scores of `choice_probability`: the log-odds of a letter shift with every request, by .01, .1 or .5.
+
+    Models whose odds differ by `gap` are told apart all the same.
+    """
+    pairs, questions = 60, 30
+    rng = np.random.default_rng(11)
+    setting = PairSetting(questions, 3, 0.7, pairs=pairs, greedy=True)
+    unit = ScoreRange((0.0, 1.0))
+    spec = setting.spec()
+    session = Session(replace(spec, tasks=(replace(spec.tasks[0], weights=unit),)))
+    odds = np.repeat(rng.normal(1.0, 2.0, (pairs, questions)), 2, axis=0)
+    odds[1::2] -= gap
+    shift = np.repeat(np.resize((0.01, 0.1, 0.5), pairs), 2)
+    place = {model.name: number for number, model in enumerate(session.spec.models)}
+
+    def answer(request: TrialRequest) -> int:
+        model = place[request.key.model]
+        shifted = odds[model, int(request.question[1:])] + shift[model] * rng.standard_normal()
+        return unit.category(float(1.0 / (1.0 + np.exp(-shifted)))) or 0
+
+    while session.stopped is None:
+        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(240)])
+    verdicts = [pair.verdict for pair in session.results().pairs]
+    assert verdicts.count("worse") + (not gap) * verdicts.count("better") <= most(pairs, 0.05)
+    assert not gap or verdicts.count("better") > pairs / 2
 
 
 @pytest.mark.parametrize(("questions", "gap", "passes"), [(1000, 20, 1.2), (100, 10, 2.0)])
