@@ -30,6 +30,7 @@ import argparse
 import asyncio
 import cProfile
 import json
+import os
 import pstats
 import resource
 import statistics
@@ -242,10 +243,13 @@ def whole_command(url: str, in_flight: int, trials: int) -> dict[str, float]:
         Path(directory, "cows.jsonl").write_text("\n".join(map(json.dumps, rows)))
         Path(directory, "config.yaml").write_text(text)
         program = Path(sys.executable).with_name("adaptive-eval")
+        # as installed: compiled once, not at every start
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run(
             [program, "run", "config.yaml", "--display", "none"],
             cwd=directory,
+            env=kept,
             capture_output=True,
             text=True,
         )
