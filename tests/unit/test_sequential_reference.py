@@ -117,6 +117,46 @@ class TestReader:
             last = getattr(expected, name)[0, -1]
             assert getattr(found, name)[0, -1] == pytest.approx(last, rel=1e-9)
 
+    @pytest.mark.parametrize("passes", [(4, 2), (2, 6)])
+    def test_it_does_not_matter_which_of_the_two_is_the_reference(self, passes):
+        rng = np.random.default_rng(12)
+        sequence, p = TrialSequence(rng.permutation(M)), rng.beta(2, 2, (2, M))
+        told = [
+            (rng.random((1, n * M)) < p[row, sequence.question(0, n * M)]).astype(np.int64)
+            for row, n in enumerate(passes)
+        ]
+        counts = []
+        for outcomes in told:
+            cells = Cells(sequence, unit_scores([0, 1]), 1)
+            cells.absorb(np.arange(1), outcomes)
+            counts.append(cells.counts[0].copy())
+        one, other = (
+            read(*(board(rng, reference=counts[1 - row], sequence=sequence)[0], told[row])) for row in (0, 1)
+        )
+        assert one.difference[0, -1] == pytest.approx(-other.difference[0, -1], rel=1e-9)
+        for name in FIELDS[1:]:
+            assert getattr(one, name)[0, -1] == pytest.approx(getattr(other, name)[0, -1], rel=1e-9)
+
+    def test_further_questions_say_nothing_of_a_reference_that_has_lost_answers(self):
+        rng = np.random.default_rng(13)
+        cells, outcomes = board(rng, steps=M // 2)
+        reference, asked = cells.counts[1].copy(), cells.sequence.question(0, M // 2)
+        seen = np.unique(asked)
+        live = np.bincount(asked, outcomes[0])[seen] / np.bincount(asked)[seen]
+        expected = (live - reference[seen, 1] / reference[seen].sum(axis=1)).mean()
+        assert read(cells, outcomes).difference[0, -1] != pytest.approx(expected, abs=1e-6)
+        cells = Cells(cells.sequence, unit_scores([0, 1]), 2)
+        cells.load(1, reference, np.eye(M, dtype=np.int64)[0])
+        assert read(cells, outcomes).difference[0, -1] == pytest.approx(expected)
+
+    def test_the_variance_does_not_jump_where_rounds_of_its_own_questions_begin(self):
+        rng = np.random.default_rng(14)
+        sequence, counts = TrialSequence(rng.permutation(M), own=5), counts_of(rng, rng.beta(2, 2, M), 4)
+        counts[::2] = 0  # questions that the reference lacks
+        path = read(*board(rng, reference=counts, sequence=sequence, steps=sequence.shared + 1))
+        before, after = path.variance[0, -2:]
+        assert 0.7 < after / before < 1.4
+
     @pytest.mark.parametrize("wrong", [False, True])
     def test_at_the_level_of_a_family_no_evidence_exceeds_the_chance_of_what_was_seen(self, wrong):
         """A model whose chance is 5 % on every question, as the reference's, is never right by bad luck."""
