@@ -224,6 +224,10 @@ class Built:
 
     def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
         identity = {**task.scoring_identity(), "missing": list(self.config.on.missing)}
+        module = str(getattr(task.scorer, "function", None) or "").partition(":")[0]
+        file = self.config.base_dir / f"{module.replace('.', '/')}.py"
+        if module and file.is_file():
+            identity["scorer_file"] = sha256(file.read_bytes()).hexdigest()
         for one in self.tasks:
             if one.name == task.name and one.against:
                 identity["against"] = sha256(json.dumps(one.against).encode()).hexdigest()

@@ -120,6 +120,6 @@ def require_same_scoring(directory: Path, stored: Mapping[str, Any] | None, now:
         listed = "\n".join(f"  {line}" for line in differences)
         raise RunMismatch(
             f"{directory}: its answers were scored in another way than the config now says:\n{listed}\n"
-            f"To rank the stored answers by it: adaptive-eval rescore {directory}. To continue, undo the "
-            "change, or start a new run with run --new."
+            f"To rank the stored answers by it: adaptive-eval rescore {directory} --scorer …. To continue, "
+            "undo the change, or start a new run with run --new."
         )

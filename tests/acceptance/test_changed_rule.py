@@ -82,3 +82,17 @@ def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     assert decisions(tmp_path, "pair") == before
     assert json.loads(report(tmp_path / "runs/changed")["meta"]["changes"]) == []
     assert not decisions(tmp_path, "withdrawn")
+
+
+def test_a_scorer_whose_file_has_changed_scores_no_further_answers(tmp_path: Path) -> None:
+    file = tmp_path / "marks.py"
+    file.write_text("def right(answer, question):\n    return question['target'] in answer\n", "utf-8")
+    data = config()
+    data["tasks"][0]["scorer"] = {"kind": "python", "function": "marks:right"}
+    data["budget"] = {"trials": 30}
+    assert in_process("run", write_config(tmp_path, data), cwd=tmp_path).code == 3
+    more = ("run", "runs/changed", "-o", "budget.trials=40")
+    assert in_process(*more, cwd=tmp_path).code == 3
+    file.write_text(file.read_text("utf-8").replace(" in ", " not in "), "utf-8")
+    assert in_process(*more[:-1], "budget.trials=50", cwd=tmp_path).code == 2
+    assert sum(one["trials"] for one in report(tmp_path / "runs/changed")["models"]) == 40
