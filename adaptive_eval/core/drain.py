@@ -78,7 +78,7 @@ class Drain:
             self._look(issued, flight)
         needs = np.full(self._comparison.fold.verdict.size, np.inf)
         reach = _of_both(issued, self._first, self._second)
-        complete = reach == _of_both(board.complete, self._first, self._second)
+        complete = reach <= _of_both(board.complete, self._first, self._second)
         # A contrast that is complete may be foreseen to end by winners elsewhere, which may never come.
         further = np.where(complete, (1.0 + SMALL_FLIGHT) * reach + 1.0, 0.0)
         needs[self._rows] = np.maximum(self._until, further)
