@@ -195,6 +195,7 @@ def command(**options: Any) -> None:
             report,
             {gap: BiasedCoins(means, **shape) for gap, means in assumed.gaps.items()},
             options["batch_hours"],
+            assumed.pace,
         )
     if options["as_json"]:
         print_json({"assumptions": assumed.sources, **asdict(planned)})
@@ -202,7 +203,7 @@ def command(**options: Any) -> None:
         from adaptive_eval.cli.plan_tables import show_plan, show_ways
 
         show_plan(spec, assumed, planned, options["replicates"])
-        show_ways(planned, options["batch_hours"])
+        show_ways(planned, options["batch_hours"], assumed.pace)
 
 
 def _require_verdicts(spec: SessionSpec) -> None:

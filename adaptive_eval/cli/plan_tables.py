@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -12,7 +12,7 @@ from adaptive_eval.cli.simulating import per_cent, print_table
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.assumptions import sole_kind
-from adaptive_eval.simulate.plan_forecast import Plan, PlanRow, Spread
+from adaptive_eval.simulate.plan_forecast import Pace, Plan, PlanRow, Spread, Way
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
 from adaptive_eval.views.verdicts import questions_words
@@ -82,25 +82,28 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
         )
 
 
-def show_ways(planned: Plan, hours: float) -> None:
-    """Show time and cost of batches where their price is known."""
-    if all(way.usd is None for way in planned.ways):
-        return
-    print_table(
-        ("<asked", "rounds", "trials", "USD", "time"),
-        [
-            (
-                way.way,
-                _cell(way.rounds, "{:,.0f}".format),
-                f"{way.trials.median:,.0f}",
-                _cell(way.usd, "{:,.2f}".format),
-                _cell(way.hours, _duration),
-            )
-            for way in planned.ways
-        ],
-        title="Live and in batches, by round-robin (medians). Assumed: half the price, "
-        f"{_duration(hours)} a batch, and 500 requests in it where the config does not say",
-    )
+def show_ways(planned: Plan, hours: float, pace: Pace | None) -> None:
+    """Show time and cost of batches where their price is known, and what sparing time takes where it may."""
+    if any(way.usd is not None for way in planned.ways):
+        _print_ways(
+            planned.ways,
+            "Live and in batches, by round-robin (medians). Assumed: half the price, "
+            f"{_duration(hours)} a batch, and 500 requests in it where the config does not say",
+        )
+    if pace is not None:
+        _print_ways(
+            planned.spending,
+            f"On servers of your own: {pace.in_flight} in flight, medians of at most {pace.replicates} runs. "
+            f"Assumed: lognormal times of answers, sigma {pace.latency.sigma:g}",
+        )
+
+
+def _print_ways(ways: Sequence[Way], title: str) -> None:
+    lines = []
+    for way in ways:
+        trials, rounds = f"{way.trials.median:,.0f}", _cell(way.rounds, "{:,.0f}".format)
+        lines.append((way.way, rounds, trials, _cell(way.usd, "{:,.2f}".format), _cell(way.hours, _duration)))
+    print_table(("<asked", "rounds", "trials", "USD", "time"), lines, title=title)
 
 
 def _show_room(planned: Plan) -> None:

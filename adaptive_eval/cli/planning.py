@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from ipaddress import ip_address
 from math import exp
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -20,7 +22,8 @@ from adaptive_eval.mimic.mimic_spec import ModelOptions
 from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import means_for, sole_kind
-from adaptive_eval.simulate.plan_forecast import Workload
+from adaptive_eval.simulate.drivers import Latency
+from adaptive_eval.simulate.plan_forecast import Pace, Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
@@ -48,6 +51,7 @@ class Assumptions:
     workload: tuple[Workload, ...]
     sources: tuple[str, ...]
     gaps: Mapping[float, tuple[float, ...]]  # means by what they are apart
+    pace: Pace | None  # where all servers are the user's own, and the time of an answer is known
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,12 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
             }.get(kind, "neighbours are taken to be {} apart around 0.5")
             taken = who.format(f"{2.0 * margin:g}") + ", and other gaps are compared first"
         sources.append(f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN")
-    workload = []
+    workload, seconds = [], []
     for model, spec in zip(config.models, built.spec.models, strict=True):
         usage = given.or_else(_measured(columns, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
         usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
         workload.append(_workload(model, spec, usage, measured_bytes))
+        seconds.append(usage.latency)
     sources += _about_tokens(built, given, columns, coins)
     if recorded is None and any(task.numbers for task in built.spec.tasks):
         sources.append(
@@ -121,7 +126,34 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         spread = next((coin.spread for coin in coins.values()), 8.0)
     if correlation is None:
         correlation = mimic.correlation if mimic is not None and coins else 0.0
-    return Assumptions(means, recorded, spread, correlation, tuple(workload), tuple(sources), gaps)
+    pace = _pace(built, seconds)
+    return Assumptions(means, recorded, spread, correlation, tuple(workload), tuple(sources), gaps, pace)
+
+
+def _pace(built: Built, seconds: Sequence[float | None]) -> Pace | None:
+    """Return how fast answers come where sparing time is an offer: all servers are the user's own."""
+    config, known = built.config, [mean for mean in seconds if mean]
+    own = all(map(_own, config.models))
+    if not own or len(known) < len(seconds) or config.allocation.models != "round-robin":
+        return None
+    median = exp(-0.5 * Latency.sigma**2)
+    latency = Latency(tuple(mean * median for mean in known))
+    return Pace(sum(model.in_flight for model in config.models), latency)
+
+
+def _own(model: ModelConfig) -> bool:
+    """Return whether asking the model costs nothing but time: a price of 0, or servers of this network."""
+    price = model.price
+    free = price is not None and not price.cost(1, 1)
+    hosts = [urlsplit(address).hostname for address in model.addresses]
+    return free or model.uses_mimic or all(host is not None and _is_near(host) for host in hosts)
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host  # localhost, or a machine of this network
 
 
 def _unit_margin(built: Built) -> float:

@@ -14,7 +14,9 @@ from adaptive_eval.core.goals import OPEN, make_goal
 from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.decisions import Spend
 from adaptive_eval.simulate.coins import Answers, BiasedCoins
+from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.many_runs import (
     Workers,
     simulate,
@@ -32,6 +34,8 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 BATCH_HOURS = 1.0
 """Assumed time of a batch. Providers promise 24 hours, and Anthropic says that most take less than one."""
+SPENDING: tuple[Spend, ...] = ("trials", "time")
+"""Ways to spend that are compared where servers are the user's own."""
 _BATCH_PRICE = 0.5
 """Price of a batch as a share of the live one, as OpenAI and Anthropic have it."""
 
@@ -108,13 +112,22 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The config's margin under policy round-robin, asked live or in batches."""
+    """The config's margin under policy round-robin, asked live, in batches, or with one way to spend."""
 
     way: str
     rounds: Spread | None  # batches of a model, one after the other
     trials: Spread  # with those that a whole last batch asks for beyond the verdict
     usd: Spread | None
     hours: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast answers come in a run that may go ahead to spare time."""
+
+    in_flight: int  # trials, of all models together
+    latency: Latency
+    replicates: int = 20  # at most: each takes as long as some 25 that have one trial in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,7 @@ class Plan:
     # the config's margin under policy round-robin, where neighbouring models are so far apart
     gaps: tuple[tuple[float, PlanRow], ...] = ()
     ways: tuple[Way, ...] = ()  # live and in batches, where every model can be asked in batches
+    spending: tuple[Way, ...] = ()  # by `spend: trials` and `time`, where a pace is given
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the ways to run it as columns of plain Python values, one row a way."""
@@ -154,6 +168,7 @@ def plan(
     report: Report | None = None,
     gaps: Mapping[float, Answers] = MappingProxyType({}),
     batch_hours: float = BATCH_HOURS,
+    pace: Pace | None = None,
 ) -> Plan:
     """Simulate a run in several ways, under its own limits, and tabulate what each would take."""
     if len(workload) != len(spec.models):
@@ -179,7 +194,8 @@ def plan(
     if equal is not None:
         worst = work.own_margin(equal, margins[0], "all equal")
     apart = tuple((gap, work.own_margin(one, margins[0], f"gap {gap:g}")) for gap, one in gaps.items())
-    return Plan(tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst, apart, ways)
+    spending = () if pace is None else work.spending(answers, margins[0], pace)
+    return Plan(tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst, apart, ways, spending)
 
 
 @dataclass(frozen=True)
@@ -297,6 +313,22 @@ class _Work:
             Way("live", None, live.trials, paid[0], live.hours),
             Way("in batches", Spread.of(most), total, half, Spread.of(batch_hours * most)),
         )
+
+    def spending(self, answers: Answers, margin: float | None, pace: Pace) -> tuple[Way, ...]:
+        """Simulate runs that ask only what decides, and runs that spare time instead, answer by answer."""
+        stopping = replace(self.spec.stopping, equivalence=margin)
+        replicates = min(self.replicates, pace.replicates)
+        found = []
+        for spend in SPENDING:
+            spec = replace(self.spec, stopping=stopping, spend=spend)
+            result = simulate(
+                spec, answers, replicates, self.seed, pace.in_flight, pace.latency, self.workers,
+                self._progress(f"spend: {spend}"),
+            )  # fmt: skip
+            usd = self.row("round-robin", margin, result).usd
+            hours = Spread.of(result.time / 3600.0)
+            found.append(Way(f"spend: {spend}", None, Spread.of(result.total), usd, hours))
+        return tuple(found)
 
     def _known(self, name: str) -> list[float] | None:
         """Return a quantity of all models, or None if it is unknown for one."""

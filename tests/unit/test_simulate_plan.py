@@ -20,7 +20,8 @@ from adaptive_eval.simulate import (
     simulate,
 )
 from adaptive_eval.simulate.assumptions import assumed_answers
-from adaptive_eval.simulate.plan_forecast import Workload, cost_of, cut_at, plan, steps_within
+from adaptive_eval.simulate.drivers import Latency
+from adaptive_eval.simulate.plan_forecast import Pace, Workload, cost_of, cut_at, plan, steps_within
 
 TRIALS = st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=5)
 COSTS = st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3)
@@ -186,6 +187,14 @@ class TestPlan:
         assert row.trials.median < batches.trials.median < row.trials.median + 3 * 50
         assert batches.trials.low % 50 == 0.0
         assert batches.usd.median == pytest.approx(0.001 * batches.trials.median)
+
+    def test_sparing_time_takes_more_trials_and_less_time(self):
+        pace = Pace(96, Latency(2.0, 1.0), replicates=6)
+        spec, coins = bounded_spec(4, 50, max_passes=30), BiasedCoins((0.85, 0.6, 0.5, 0.3))
+        trials, time = plan(spec, coins, (Workload(),) * 4, (0.12,), 60, 1, workers=1, pace=pace).spending
+        assert (trials.way, time.way) == ("spend: trials", "spend: time")
+        assert trials.trials.median < time.trials.median
+        assert time.hours.median < trials.hours.median
 
     @pytest.mark.parametrize(
         "budget",
