@@ -155,6 +155,11 @@ class Built:
         for task in self.tasks:
             identity["tasks"][task.name]["dataset"] = task.content_hash
         identity["samples_per_request"] = self.samples_per_prompt
+        identity["code"] = {}
+        for model in self.config.models:
+            identity["code"] |= self._code(model.function)
+        for solver in [task.solver for task in self.config.tasks if task.solver is not None]:
+            identity["code"] |= self._code(solver.function)
         if self.spec.tasks_in_rounds:
             identity[ROUNDS] = list(self.spec.tasks_in_rounds)
             if self.spec.by_cost:
@@ -224,14 +229,18 @@ class Built:
 
     def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
         identity = {**task.scoring_identity(), "missing": list(self.config.on.missing)}
-        module = str(getattr(task.scorer, "function", None) or "").partition(":")[0]
-        file = self.config.base_dir / f"{module.replace('.', '/')}.py"
-        if module and file.is_file():
-            identity["scorer_file"] = sha256(file.read_bytes()).hexdigest()
+        identity |= self._code(getattr(task.scorer, "function", None))
         for one in self.tasks:
             if one.name == task.name and one.against:
                 identity["against"] = sha256(json.dumps(one.against).encode()).hexdigest()
         return identity
+
+    def _code(self, function: str | None) -> dict[str, str]:
+        """Return the checksum of the file beside the config, by name, that a user's function is in."""
+        module = (function or "").removeprefix(PYTHON).rpartition(":")[0]
+        name = module if module.endswith(".py") else f"{module.replace('.', '/')}.py"
+        file = self.config.base_dir / name
+        return {name: sha256(file.read_bytes()).hexdigest()} if module and file.is_file() else {}
 
     def _plugins(self) -> Iterator[tuple[str, str]]:
         """Yield the rule and policy of installed packages that the run decides by, with their versions."""

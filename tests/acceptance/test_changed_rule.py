@@ -84,15 +84,22 @@ def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     assert not decisions(tmp_path, "withdrawn")
 
 
-def test_a_scorer_whose_file_has_changed_scores_no_further_answers(tmp_path: Path) -> None:
-    file = tmp_path / "marks.py"
-    file.write_text("def right(answer, question):\n    return question['target'] in answer\n", "utf-8")
-    data = config()
-    data["tasks"][0]["scorer"] = {"kind": "python", "function": "marks:right"}
+@pytest.mark.parametrize("role", ["scorer", "solver", "model"])
+def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path: Path, role: str) -> None:
+    file, data = tmp_path / "mine.py", config()
+    if role == "scorer":
+        file.write_text("def right(answer, question):\n    return question['target'] in answer\n", "utf-8")
+        data["tasks"][0]["scorer"] = {"kind": "python", "function": "mine:right"}
+    elif role == "solver":
+        file.write_text("async def solve(model, messages):\n    return await model(messages)\n", "utf-8")
+        data["tasks"][0]["solver"] = {"function": "python:mine.py:solve"}
+    else:
+        file.write_text("def answer(prompt):\n    return str(len(prompt) in (9, 11))\n", "utf-8")
+        data["models"][0]["endpoints"] = ["python:mine:answer"]
     data["budget"] = {"trials": 30}
     assert in_process("run", write_config(tmp_path, data), cwd=tmp_path).code == 3
     more = ("run", "runs/changed", "-o", "budget.trials=40")
     assert in_process(*more, cwd=tmp_path).code == 3
-    file.write_text(file.read_text("utf-8").replace(" in ", " not in "), "utf-8")
+    file.write_text(file.read_text("utf-8").replace("return ", "return not "), "utf-8")
     assert in_process(*more[:-1], "budget.trials=50", cwd=tmp_path).code == 2
     assert sum(one["trials"] for one in report(tmp_path / "runs/changed")["models"]) == 40
