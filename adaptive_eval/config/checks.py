@@ -334,6 +334,8 @@ def _scorer(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     elif scorer.endpoint == MIMIC:
         words = "biased coins cannot judge; write the base URL of a model's server"
         yield (*path, "endpoint"), words
+    if scorer.kind == "judge" and scorer.against is not None and task.shuffle_options:
+        yield (*path, "against"), "the stored answers saw other orders of options; leave shuffle_options out"
     if scorer.budget is not None and scorer.budget.usd is not None and scorer.price is None:
         words = "can only be held when the price is known; add price next to budget"
         yield (*path, "budget", "usd"), unheld(words)
