@@ -17,7 +17,7 @@ from adaptive_eval.errors import Coded
 from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, ORDER_DECIDED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import NO_ANSWER
+from adaptive_eval.trial import AGAINST, NO_ANSWER
 
 ENOUGH, FEWEST = 20, 5
 """Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
@@ -49,6 +49,8 @@ class _Task:
     categories: Counter[int] = field(default_factory=Counter)
     votes: int = 0  # a judge's votes in both orders, and those that the order decided
     by_order: int = 0
+    order_share: float = 0.0  # of them from which it is told, and how they count
+    order_counts: str = "for neither answer"
 
     @property
     def unread(self) -> bool:
@@ -99,9 +101,9 @@ _OF_TASKS: tuple[_Sign, ...] = (
     ),
     (
         "warning/judge-order",
-        lambda task: task.by_order > 0,
+        lambda task: task.by_order > task.order_share * max(task.votes, ENOUGH),
         "task {name}: the order of the two answers decided {it.by_order:,} of {it.votes:,} votes of the "
-        "judge; they count for neither answer",
+        "judge; they count {it.order_counts}",
     ),
     (
         "warning/nothing-found",
@@ -195,6 +197,8 @@ ranks it
         task.cut += cut
         task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
         task.by_order += int(score.signals.get(ORDER_DECIDED) or 0)
+        if AGAINST in score.signals:  # two sampled answers are often as good
+            task.order_share, task.order_counts = MOST, "as ties"
         if score.category is not None:
             task.categories[score.category] += 1
             task.not_found += score.reason.startswith(NOT_FOUND)

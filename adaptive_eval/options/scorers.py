@@ -310,7 +310,7 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
         default=None,
         pattern="^.+#.+$",
         description="RUN#MODEL: compare with the stored answers of a model of the run in the directory RUN, "
-        "in place of the target. A score is 1, 0.5 or 0.",
+        "in place of the target. A vote counts 1, 0.5 or 0.",
     )
     criteria: str = Field(default="", description="What counts as right or better, in words.")
     votes: Literal[1, 3, 5, 7, 9] = Field(

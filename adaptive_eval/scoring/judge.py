@@ -99,6 +99,8 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
             signals[AGAINST] = question.target
         if not text:
             lowest = graded(self, (self.range or (0.0, 1.0))[0], None, NOT_FOUND)
+            if self.against is not None and not question.target:
+                lowest = graded(self, 0.5, None, "both answers are empty")
             return replace(lowest, signals={**lowest.signals, **signals})
         bill = Bill()
         ways = {"pairwise": self._pairwise, "reference": self._number if self.range else self._graded}
@@ -156,7 +158,8 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         counts = Counter(votes)
         told = sum(counts[verdict] for verdict in worth)
         own: dict[str, Signal] = {"judgements": 2 * self.votes, ORDER_DECIDED: counts[ORDER_DECIDED]}
-        own[JUDGED + ("by_order" if votes[0] == ORDER_DECIDED else "in_either_order")] = True
+        by_order = "by_order" if self.against is None else "tied_by_order"
+        own[JUDGED + (by_order if votes[0] == ORDER_DECIDED else "in_either_order")] = True
         own |= await self._noise(votes, partial(self._vote, text, question), text, bill)
         if not told:
             raise CannotScore(_BY_ORDER, own)

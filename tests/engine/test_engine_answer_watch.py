@@ -20,6 +20,8 @@ NOTHING = Score(0, None, reason="no answer found")
 FAILED = Score(None, None, reason="the scorer failed: KeyError: 'x' (own.py, line 2)")
 COPIED = Score(None, None, {COPY: True}, "a copy")
 BY_ORDER = Score(None, None, {"judgements": 2, "order_decided": 1}, "the judge m decided by the order")
+TIED = Score(1, None, {"judgements": 2, "order_decided": 1, "against": "x"}, "judged")
+LOST = Score(0, None, {"judgements": 2, "order_decided": 0, "against": "x"}, "judged")
 VOTED = Score(1, None, {"judgements": 2, "order_decided": 0, "score": 1.0}, "judged")
 
 
@@ -58,6 +60,8 @@ def watched(*answers: tuple[int, Score, str], may_be_cut=()) -> AnswerWatch:
         ([(9, RIGHT, "stop"), (11, WRONG, "length")], ["warning/cut-off"], "length"),
         ([(20, WRONG, "length")], ["warning/cut-off"], "length"),
         ([(1, VOTED, "stop"), (1, BY_ORDER, "stop")], ["warning/scorer-failed", "warning/judge-order"], None),
+        ([(10, TIED, "stop"), (10, LOST, "stop")], [], None),  # stored answers are often as good
+        ([(11, TIED, "stop"), (9, LOST, "stop")], ["warning/judge-order"], None),
     ],
 )
 def test_what_is_wrong_with_answers_is_said_and_ends_the_run_where_it_is_most(answers, codes, cause):

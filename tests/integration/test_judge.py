@@ -78,6 +78,14 @@ def test_with_a_range_the_judge_gives_a_number_of_it_and_votes_are_averaged(judg
     assert "from 1 (worst) to 10 (best)" in server.asked[0]["messages"][0]["content"]
 
 
+@pytest.mark.parametrize(("theirs", "worth"), [("", 0.5), ("It is Paris.", 0.0)])
+def test_an_empty_answer_loses_to_a_stored_one_unless_that_is_empty_too(judge, theirs, worth):
+    server = judge(lambda body: verdict("first"))
+    scorer = build_scorer("judge", {"endpoint": server.url, "model": "wise", "against": "runs/may#old"})
+    found = scorer.score(Completion("", "stop"), Question("t", "q", theirs, {"input": "Capital of France?"}))
+    assert (found.signals["score"], len(server.asked)) == (worth, 0)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [({}, ("correct", "wrong", "correct")), ({"compare": "pairwise"}, ("first", "second", "tie", "first"))],

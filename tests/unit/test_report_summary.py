@@ -111,6 +111,10 @@ def test_a_report_says_how_steady_its_judge_is():
     said = " ".join(promises(run, judged=counts).limits)
     assert "changed its verdict on 3 of 60 (5.0 %, 95 % interval 1.0 to 13.9 %)" in said
     assert "decided 1 of 10 (10.0 %" in said
+    assert "votes count for neither" in said
+    said = " ".join(promises(run, judged={"tied_by_order": 1, "in_either_order": 9}).limits)
+    assert "decided 1 of 10 (10.0 %" in said
+    assert "votes count as ties" in said
     assert "judge" not in " ".join(promises(run).limits)
 
 
