@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from adaptive_eval.core.results import ModelResult, Results
+from adaptive_eval.core.results import ModelResult, Results, TaskResult
 from adaptive_eval.store.cells import OutcomeCells, mean_and_spread
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import NO_ANSWER
@@ -111,12 +111,11 @@ def question_accounts(
             continue
         here = cells.model == index[line.model]
         trials[i], correct[i] = _counted(reader, cells, here, line)
-        found = _mean(trials[i], correct[i])
-        if (
-            cells.category_max[here].max(initial=0) > 1
-            or found is None
-            or abs(found - line.score) > _AGREEMENT
-        ):
+        asked = np.flatnonzero(trials[i])
+        if not asked.size or cells.category_max[here].max(initial=0) > 1:
+            return None
+        weights = _weights([cells.questions[q][0] for q in asked.tolist()], results.tasks)
+        if abs(weights @ (correct[i, asked] / trials[i, asked]) - line.score) > _AGREEMENT:
             return None
     mean, spread = mean_and_spread(trials, correct)
     columns = trials.T.astype(int).tolist(), correct.T.astype(int).tolist()
@@ -157,9 +156,11 @@ def _counted(
     return trials, correct
 
 
-def _mean(trials: npt.NDArray[np.float64], correct: npt.NDArray[np.float64]) -> float | None:
-    asked = trials > 0
-    return float((correct[asked] / trials[asked]).mean()) if asked.any() else None
+def _weights(of: Sequence[str], tasks: Sequence[TaskResult]) -> npt.NDArray[np.float64]:
+    """Return the weights in a score of questions `of` these tasks, with sum 1."""
+    share, size = {task.task: task.weight for task in tasks}, Counter(of)
+    weights = np.array([share.get(task, 1.0) / size[task] for task in of])
+    return np.asarray(weights / weights.sum())
 
 
 def _quantiles(latency: npt.NDArray[np.float64] | None) -> tuple[float | None, float | None]:
@@ -194,33 +195,36 @@ SEVERAL = (2, 4, 8, 16)
 
 
 def several_answers(
-    questions: Sequence[QuestionAccount], models: Sequence[ModelResult]
+    questions: Sequence[QuestionAccount], results: Results
 ) -> list[tuple[str, int, list[tuple[float, float] | None]]]:
     """Return, by model, its fewest answers to a question, and pass@k and pass^k for each k of `SEVERAL`.
 
-    None where a question that it was asked has fewer than k answers; no model without any.
+    Questions weigh as in the score. None where a question that was asked has fewer than k answers; no model
+    without any.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> asked = [QuestionAccount("t", "q", 2, 0.5, 0.0, ((2, 1),))]
-    >>> several_answers(asked, [SimpleNamespace(model="m")])
+    >>> several_answers(asked, SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=()))
     [('m', 2, [(1.0, 0.0), None, None, None])]
     """
     from scorio.eval import pass_at_k, pass_hat_k
 
     rows = []
     cells = zip(*(one.by_model for one in questions), strict=True)
-    for line, of_model in zip(models, cells, strict=False):
-        counts = np.array([cell for cell in of_model if cell[0]])
-        fewest = int(counts[:, 0].min()) if len(counts) else 0
+    for line, of_model in zip(results.models, cells, strict=False):
+        asked = [(one.task, *cell) for one, cell in zip(questions, of_model, strict=True) if cell[0]]
+        counts = np.array([(trials - right, right) for _, trials, right in asked])
+        weights = _weights([task for task, _, _ in asked], results.tasks)
+        fewest = int(counts.sum(axis=1).min()) if asked else 0
         found: list[tuple[float, float] | None] = []
         for k in SEVERAL:
             if k > fewest:
                 found.append(None)
                 continue
-            table = np.column_stack([counts[:, 0] - counts[:, 1], counts[:, 1]])
-            found.append((pass_at_k(None, k, counts=table), pass_hat_k(None, k, counts=table)))
+            one = pass_at_k(None, k, counts=counts, question_weights=weights)
+            found.append((one, pass_hat_k(None, k, counts=counts, question_weights=weights)))
         if found[0] is not None:
             rows.append((line.model, fewest, found))
     return rows

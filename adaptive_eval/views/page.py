@@ -174,7 +174,7 @@ def _context(summary: Summary) -> dict[str, Any]:
         "apart": most_apart(questions),
         "suspects": suspect(questions),
         "answers_drawn": SEVERAL,
-        "several": [] if details.together else several_answers(questions, results.models),
+        "several": [] if details.together else several_answers(questions, results),
         "rankings": ranking_rows(details.rankings) if details.rankings else [],
         "paper_markdown": paper_markdown(summary),
         "paper_latex": paper_latex(summary),

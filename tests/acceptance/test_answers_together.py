@@ -95,3 +95,25 @@ def test_what_does_not_go_with_several_answers_is_refused(tmp_path: Path, task: 
     assert done.code == 2
     assert "config/conflict" in done.out + done.err
     assert "tasks[0].answers" in done.out + done.err
+
+
+def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def answer(prompt):\n    return prompt[0]\n", "utf-8")
+    tasks = []
+    for name, target, size in (("long", "r", 30), ("short", "w", 6)):
+        rows = "".join(f'{{"input": "r{number}", "target": "{target}"}}\n' for number in range(size))
+        (tmp_path / f"{name}.jsonl").write_text(rows, "utf-8")
+        tasks.append({"name": name, "dataset": f"{name}.jsonl", "scorer": "exact"})
+    data = {
+        "name": "run",
+        "models": [{"name": "mine", "endpoints": ["python:mine:answer"]}],
+        "tasks": tasks,
+        "goal": "budget",
+        "allocation": {"questions": "schedule"},
+        "budget": {"trials": 72},
+    }
+    done = in_process("run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 3, done.said
+    (model,), text = report(tmp_path / "run")["models"], (tmp_path / "run" / "report.md").read_text("utf-8")
+    assert model["score"] == 0.5
+    assert text.count("| mine | 2 | 0.500 | 0.500 |") == 1
