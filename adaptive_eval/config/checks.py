@@ -9,7 +9,7 @@ from typing import Any
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.mimic.mimic_spec import like_problems
-from adaptive_eval.options.decisions import conflicts, range_of
+from adaptive_eval.options.decisions import conflicts
 from adaptive_eval.options.limit_options import BudgetSpec, RateLimit
 from adaptive_eval.options.mistakes import (
     Found,
@@ -65,7 +65,7 @@ def _decisions(config: RunConfig) -> Found:
     models = [model.name for model in config.models]
     references = [name for one in config.references for name in one.models]
     weights = [task.rubric.category_weights for task in config.tasks]
-    yield from conflicts(config, models, references, len(weights), range_of(weights))
+    yield from conflicts(config, models, references, weights)
     kinds = {goal.kind for goal in config.goal.parts}
     comparing = ", ".join(sorted(kinds & {"ranking", "top-k", "baseline", "pairs"}))
     if comparing and len(models) == 1 and not config.references:

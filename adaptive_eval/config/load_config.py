@@ -24,7 +24,7 @@ from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.secret_checks import find_secrets
 from adaptive_eval.config.short_forms import written_out
 from adaptive_eval.errors import ConfigError, Problem
-from adaptive_eval.options.decisions import Decisions, conflicts, range_of
+from adaptive_eval.options.decisions import Decisions, conflicts
 from adaptive_eval.options.mistakes import (
     CONFLICT,
     Found,
@@ -205,7 +205,7 @@ def decisions_from_data(
     except ValidationError as error:
         collected.add(plain_problems(error, Decisions), meant=misspelt_keys(error, Decisions))
     else:
-        collected.add(conflicts(decisions, models, (), len(weights), range_of(weights)))
+        collected.add(conflicts(decisions, models, (), weights))
     problems = collected.in_file_order(unreadable)
     if problems:
         raise ConfigError(problems, source)

@@ -127,11 +127,8 @@ def _tasks(spec: SessionSpec) -> Iterator[str]:
 
 def _decisions(spec: SessionSpec) -> Iterator[str]:
     references = [one.name for one in spec.references]
-    scores = None  # weights that rank nothing are refused where scores are made of them
-    if all(np.ptp(task.weights) > 0.0 for task in spec.tasks):
-        scores = (spec.scale[0], sum(spec.scale))
     models = [model.name for model in spec.models]
-    for place, words in conflicts(spec, models, references, len(spec.tasks), scores):
+    for place, words in conflicts(spec, models, references, [task.weights for task in spec.tasks]):
         yield f"{dotted(place)}: {words}"
 
 

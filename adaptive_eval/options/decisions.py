@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from statistics import NormalDist
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -263,18 +263,11 @@ class Decisions(Section):
     spend: Spend = "trials"
 
 
-def range_of(weights: Iterable[tuple[float, ...]]) -> tuple[float, float]:
-    """Return the least and the greatest score of tasks with these weights: 0 and 1 if they differ in it."""
-    ranges = {(min(of_task), max(of_task)) for of_task in weights}
-    return ranges.pop() if len(ranges) == 1 else (0.0, 1.0)
-
-
 def conflicts(
     decisions: Any,
     models: Sequence[str],
     references: Sequence[str],
-    tasks: int,
-    scores: tuple[float, float] | None,
+    weights: Sequence[tuple[float, ...]],
 ) -> Found:
     """Yield what does not go together in the goal, stopping and allocation of `decisions`.
 
@@ -284,17 +277,20 @@ def conflicts(
         What has a goal, stopping and allocation.
     models, references : sequence of str
         Names of the models to ask, and of finished ones.
-    tasks : int
-        Number of tasks.
-    scores : tuple of float, optional
-        The least and the greatest score; None if that is not known.
+    weights : sequence of tuple of float
+        What each category counts for, by task.
     """
     stopping: StoppingSpec = decisions.stopping
     allocation: AllocationSpec = decisions.allocation
+    ranges = {(min(of_task), max(of_task)) for of_task in weights}
+    low, high = next(iter(ranges)) if len(ranges) == 1 else (0.0, 1.0)
+    why = "" if len(ranges) == 1 else ", because tasks with different ranges are put on 0 to 1"
+    scale = f"go from {low:g} to {high:g}{why}"
+    ranks = all(least < most for least, most in ranges)  # weights that rank nothing are refused elsewhere
     for place, goal in decisions.goal.places():
         yield from _goal_conflicts(goal, place, models, references)
-        if scores is not None:
-            yield from _off_the_scale(goal, place, *scores)
+        if ranks:
+            yield from _off_the_scale(goal, place, low, high, scale)
     yield from _composed(decisions.goal)
     kinds = {goal.kind for goal in decisions.goal.parts}
     in_rounds = allocation.questions == "rounds"
@@ -305,7 +301,7 @@ def conflicts(
     if stopping.rule == "exact" and kinds & {"width", "threshold"}:
         words = "exact compares models in pairs, and the goal asks about each by itself; use anytime"
         yield ("stopping", "rule"), words
-    if stopping.rule == "exact" and tasks > 1:
+    if stopping.rule == "exact" and len(weights) > 1:
         yield ("stopping", "rule"), "exact is for one task and there are several; use anytime"
     if stopping.rule in ("exact", "zscore") and in_rounds:
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
@@ -321,9 +317,8 @@ def conflicts(
         reason = "top-two buys the best order for a fixed budget, and takes up to fourteen times the trials"
         yield ("allocation", "models"), f"{reason} to decide pairs; use round-robin, or the goal budget"
     margin = stopping.equivalence
-    if margin is not None and scores is not None and margin >= scores[1] - scores[0]:
-        low, high = scores
-        words = f"{margin:g} must be less than {high - low:g}: scores go from {low:g} to {high:g}"
+    if margin is not None and ranks and margin >= high - low:
+        words = f"{margin:g} must be less than {high - low:g}: scores {scale}"
         yield ("stopping", "equivalence"), out_of_range(words)
 
 
@@ -371,13 +366,13 @@ def _goal_conflicts(goal: GoalSpec, place: Place, models: Sequence[str], referen
         seen.append(frozenset(pair))
 
 
-def _off_the_scale(goal: GoalSpec, place: Place, low: float, high: float) -> Found:
+def _off_the_scale(goal: GoalSpec, place: Place, low: float, high: float, scale: str) -> Found:
     """Yield a number that no score, or difference of scores, can reach."""
     if goal.kind == "threshold" and not low <= goal.value <= high:
-        words = f"{goal.value:g} lies outside the scores, which go from {low:g} to {high:g}"
+        words = f"{goal.value:g} lies outside the scores, which {scale}"
         yield (*place, "value"), out_of_range(words)
     if goal.kind == "width" and goal.width > high - low:
-        words = f"{goal.width:g} is wider than all scores together, which go from {low:g} to {high:g}"
+        words = f"{goal.width:g} is wider than all scores together, which {scale}"
         yield (*place, "width"), out_of_range(words)
 
 

@@ -81,3 +81,11 @@ def test_deep_nesting_is_refused_before_it_is_parsed(text, monkeypatch):
 def test_a_text_too_long_for_a_config_is_refused_before_it_is_parsed():
     (problem,) = read_document("a: 1\n" * 100_000).problems
     assert "500,000 characters" in problem.message
+
+
+def test_a_refused_score_says_why_the_scale_is_not_the_rubrics():
+    stars = {"kind": "python", "function": "s:f", "range": [1, 10]}
+    for scorers, why in (((stars, "exact"), True), (("exact", "exact"), False)):
+        tasks = [{"name": f"t{n}", "dataset": "d", "scorer": scorer} for n, scorer in enumerate(scorers)]
+        (problem,) = problems_of(with_changes({"goal": "threshold=5", "tasks": tasks}, MINIMAL))
+        assert ("tasks with different ranges" in problem.message) == why
