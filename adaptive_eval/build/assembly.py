@@ -141,7 +141,7 @@ class Built:
     @cached_property
     def previous(self) -> Previous:
         """The models and priors from previous runs."""
-        return previous_of(self.config, self.tasks, self.rubrics, self.continued)
+        return previous_of(self.config, self.tasks, self.rubrics, self.judging, self.continued)
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -155,11 +155,13 @@ class Built:
         for task in self.tasks:
             identity["tasks"][task.name]["dataset"] = task.content_hash
         identity["samples_per_request"] = self.samples_per_prompt
-        identity["code"] = {}
+        code: dict[str, str] = {}
         for model in self.config.models:
-            identity["code"] |= self._code(model.function)
+            code |= self._code(model.function)
         for solver in [task.solver for task in self.config.tasks if task.solver is not None]:
-            identity["code"] |= self._code(solver.function)
+            code |= self._code(solver.function)
+        if code:
+            identity["code"] = code
         if self.spec.tasks_in_rounds:
             identity[ROUNDS] = list(self.spec.tasks_in_rounds)
             if self.spec.by_cost:
@@ -218,7 +220,7 @@ class Built:
             "base_dir": str(config.base_dir.resolve()),
             "config_hash": config.hash(),
             "identity": json.dumps(self.identity),
-            "scoring": json.dumps({task.name: self._scoring_identity(task) for task in config.tasks}),
+            "scoring": json.dumps(self.judging),
             "thresholds": dump_thresholds(self.rubrics),
             CHANGES: dump_changes(self.changes),
             **self.previous.meta(),
@@ -227,13 +229,17 @@ class Built:
             "versions": json.dumps(versions),
         }
 
-    def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
-        identity = {**task.scoring_identity(), "missing": list(self.config.on.missing)}
-        identity |= self._code(getattr(task.scorer, "function", None))
-        for one in self.tasks:
-            if one.name == task.name and one.against:
-                identity["against"] = sha256(json.dumps(one.against).encode()).hexdigest()
-        return identity
+    @property
+    def judging(self) -> dict[str, dict[str, Any]]:
+        """What decides the category of an answer, by task, as JSON-able data."""
+        found = {}
+        for task in self.tasks:
+            config = self.config.task(task.name)
+            found[task.name] = {**config.scoring_identity(), "missing": list(self.config.on.missing)}
+            found[task.name] |= self._code(getattr(config.scorer, "function", None))
+            if task.against:
+                found[task.name]["against"] = sha256(json.dumps(task.against).encode()).hexdigest()
+        return found
 
     def _code(self, function: str | None) -> dict[str, str]:
         """Return the checksum of the file beside the config, by name, that a user's function is in."""
@@ -448,7 +454,7 @@ def continue_run(built: Built, directory: Path) -> RunWriter:
                 f"{directory}: the config now asks for other trials than those stored there:\n{listed}\n"
                 "Undo the change, or keep the old run and start a new one with run --new."
             )
-        require_same_scoring(directory, scored, json.loads(built.meta()["scoring"]))
+        require_same_scoring(directory, scored, json.loads(json.dumps(built.judging)), built.config.tasks)
         for key, value in built.meta().items():
             if key not in ("started_at", "thresholds"):  # thresholds stay as they were frozen
                 writer.set_meta(key, value)

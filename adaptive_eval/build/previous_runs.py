@@ -104,6 +104,7 @@ def previous_of(
     config: RunConfig,
     tasks: Sequence[Task],
     rubrics: Mapping[str, Rubric],
+    scoring: Mapping[str, Mapping[str, Any]],
     meta: Mapping[str, str] | None = None,
 ) -> Previous:
     """Return the models and priors that a run takes from previous runs."""
@@ -119,7 +120,11 @@ def previous_of(
         return Previous(settings, (), None)
     from adaptive_eval.build.previous_trials import Wanted
 
-    wanted = [Wanted(task, config.task(task.name), rubrics[task.name]) for task in tasks]
+    names = [task.name for task in tasks]
+    wanted = [
+        Wanted(task, config.task(name), rubrics[name], scoring[name])
+        for name, task in zip(names, tasks, strict=True)
+    ]
     references = []
     for one in config.references:
         references += (_series if one.series else _references)(one, config, wanted)

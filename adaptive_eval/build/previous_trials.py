@@ -39,6 +39,7 @@ class Wanted:
     task: Task
     config: TaskConfig
     rubric: Rubric
+    scoring: Mapping[str, Any]  # what decides an answer's category
 
     @property
     def shares(self) -> NDArray[Any]:
@@ -128,9 +129,8 @@ def _require_same_scoring(
     """Refuse categories that another scorer or rubric has made; a file that does not say is believed."""
     name = one.task.name
     if stored is not None:
-        found = difference(
-            {"tasks": {name: _judging(stored)}}, {"tasks": {name: _judging(one.config.scoring_identity())}}
-        )
+        before, now = _judging(stored, one.scoring), _judging(one.scoring, stored)
+        found = difference({"tasks": {name: before}}, {"tasks": {name: now}})
         if found:
             listed = "\n".join(f"  {line}" for line in found)
             raise OutcomesError(f"{shown} scored its answers otherwise than this run does:\n{listed}")
@@ -147,9 +147,11 @@ def _require_same_scoring(
         )
 
 
-def _judging(identity: Mapping[str, Any]) -> dict[str, Any]:
+def _judging(identity: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what makes categories; of files and stored answers, what `other` says something of as well."""
     rubric = {key: value for key, value in identity["rubric"].items() if key not in _FOUND_IN_A_RUN}
-    return {"scorer": identity["scorer"], "rubric": rubric}
+    said = {key: identity[key] for key in identity if key in other and key != "missing"}
+    return {**said, "scorer": identity["scorer"], "rubric": rubric, "answers": identity.get("answers")}
 
 
 def _tables(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from adaptive_eval.config import RunConfig
@@ -113,13 +114,34 @@ def with_stored_thresholds(rubrics: Mapping[str, Rubric], meta: Mapping[str, str
     return frozen
 
 
-def require_same_scoring(directory: Path, stored: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+def require_same_scoring(
+    directory: Path, stored: Mapping[str, Any] | None, now: Mapping[str, Any], tasks: Sequence[TaskConfig]
+) -> None:
     """Refuse to continue a run under another scorer or rubric: its categories would not be comparable."""
     differences = [] if stored is None else difference({"tasks": stored}, {"tasks": now})
-    if differences:
+    if stored is not None and differences:
         listed = "\n".join(f"  {line}" for line in differences)
+        options = _to_rescore(stored, now, tasks)
+        command = f"adaptive-eval rescore {quote(str(directory))}{options}"
         raise RunMismatch(
             f"{directory}: its answers were scored in another way than the config now says:\n{listed}\n"
-            f"To rank the stored answers by it: adaptive-eval rescore {directory} --scorer …. To continue, "
-            "undo the change, or start a new run with run --new."
+            + (f"To rank the stored answers by it: {command}. " if options else "")
+            + "To continue, undo the change, or start a new run with run --new."
         )
+
+
+def _to_rescore(stored: Mapping[str, Any], now: Mapping[str, Any], tasks: Sequence[TaskConfig]) -> str:
+    """Return the options that score stored answers as the tasks say; empty where no options do."""
+    parts = {(task, key) for task in now for key in {**stored.get(task, {}), **now[task]}}
+    changed = {key for task, key in parts if stored.get(task, {}).get(key) != now[task].get(key)}
+    found = ""
+    for name in ("scorer", "rubric"):
+        written = [
+            getattr(task, name).model_dump(mode="json", by_alias=True, exclude_unset=True) for task in tasks
+        ]
+        of_it = {key for key in changed if key == name or (name == "scorer" and key.endswith(".py"))}
+        changed -= of_it
+        if of_it and (any(one != written[0] or {"pilot", "thresholds_from"} & {*one} for one in written)):
+            return ""
+        found += f" --{name} {quote(json.dumps(written[0]))}" if of_it else ""
+    return "" if changed else found

@@ -340,6 +340,7 @@ def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
 
 
 _MISSING = object()
+_OF_FILES = (".py", ": against")  # what a checksum is stored of
 _SINGULAR = {"models": "model", "tasks": "task"}
 
 
@@ -385,9 +386,12 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
     elif before is _MISSING or now is _MISSING:
         what = "is new" if before is _MISSING else "is gone"
         value = now if before is _MISSING else before
-        yield f"{place} {what}" if isinstance(value, Mapping) else f"{place} {what}: {_repr(value)}"
+        is_plain = not isinstance(value, Mapping) and not place.endswith(_OF_FILES)
+        yield f"{place.removeprefix('code.')} {what}" + (f": {_repr(value)}" if is_plain else "")
     elif before != now:
-        yield f"{place} was {_repr(before)} and is now {_repr(now)}"
+        is_plain = not place.endswith(_OF_FILES)
+        what = f"was {_repr(before)} and is now {_repr(now)}" if is_plain else "has changed"
+        yield f"{place.removeprefix('code.')} {what}"
 
 
 def _inside(place: str, key: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -101,5 +103,36 @@ def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path: Path, ro
     more = ("run", "runs/changed", "-o", "budget.trials=40")
     assert in_process(*more, cwd=tmp_path).code == 3
     file.write_text(file.read_text("utf-8").replace("return ", "return not "), "utf-8")
-    assert in_process(*more[:-1], "budget.trials=50", cwd=tmp_path).code == 2
+    refused = in_process(*more[:-1], "budget.trials=50", cwd=tmp_path)
+    assert (refused.code, "mine.py has changed" in refused.err) == (2, True)
+    hint = re.findall("adaptive-eval (rescore .*)[.] To", refused.err)
+    assert len(hint) == (role == "scorer")
+    for command in hint:
+        assert in_process(*shlex.split(command), cwd=tmp_path).code == 0
     assert sum(one["trials"] for one in report(tmp_path / "runs/changed")["models"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "rescored"),
+    [
+        ({"scorer": "exact"}, True),
+        ({"scorer": {"kind": "regex", "pattern": r"it's (\d+)"}, "rubric": "format-aware"}, True),
+        ({"rubric": {"schema": "efficiency-adjusted", "pilot": 1}}, False),
+        ({"answers": {"k": 2}}, False),
+    ],
+)
+def test_the_way_out_of_other_scoring_runs_as_it_is_written(
+    tmp_path: Path, changes: dict[str, Any], rescored: bool
+) -> None:
+    data = config()
+    data["budget"] = {"trials": 30}
+    assert in_process("run", write_config(tmp_path, data), cwd=tmp_path).code == 3
+    data["tasks"][0] |= changes
+    data["budget"] = {"trials": 60}
+    refused = in_process("run", write_config(tmp_path, data), cwd=tmp_path)
+    assert refused.code == 2
+    hint = re.findall("adaptive-eval (rescore .*)[.] To", refused.err)
+    assert len(hint) == rescored, refused.err
+    for command in hint:
+        done = in_process(*shlex.split(command), cwd=tmp_path)
+        assert done.code == 0, (command, done.said)

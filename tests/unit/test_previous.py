@@ -11,7 +11,9 @@ from run_examples import STARTED, Coins
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.previous_runs import Previous
+from adaptive_eval.build.previous_trials import _judging
 from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
@@ -135,6 +137,22 @@ class TestReferences:
         assert first.spec.references == ()
         stored_run(folder, "r1", {"a": 0.5})
         assert replace(built(folder, "new", **series), continued=first.meta()).spec.references == ()
+
+    def test_a_scorer_whose_file_has_changed_is_another_scorer_where_the_run_says_which(self, folder):
+        file = folder / "marks.py"
+        file.write_text("def right(answer, question):\n    return True\n")
+        tasks = ({**TASK, "scorer": {"kind": "python", "function": "marks:right"}},)
+        stored_run(folder, "first", {"a": 0.8}, tasks=tasks)
+        assert built(folder, "new", references=REFERENCE, tasks=tasks).spec.references
+        file.write_text("def right(answer, question):\n    return False\n")
+        with pytest.raises(OutcomesError, match=r"marks\.py has changed"):
+            _ = built(folder, "new", references=REFERENCE, tasks=tasks).spec
+
+    def test_stored_answers_that_have_changed_are_another_scoring(self):
+        stored = {"scorer": {}, "rubric": {}, "missing": [], "against": "0"}
+        assert _judging(stored, stored) != _judging({**stored, "against": "1"}, stored)
+        assert _judging(stored, {"scorer": {}}) == _judging({"scorer": {}, "rubric": {}}, stored)
+        assert _judging(stored, stored) != _judging({**stored, "answers": {"k": 2}}, stored)
 
     def task(self, **rubric):
         return ({**TASK, "rubric": {"schema": "efficiency-adjusted", **rubric}},)
