@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from scorio.sequential.parts import RunSequence
 WORTH = "worth of the categories"
 
 FEWEST_AGAIN = 10
-"""Rows of a table that repeat others, from which on it is no chance that none differs."""
+"""Rows of a table that repeat others, from which on it is no chance that each does so as often."""
 
 MOST_NAMED = 5
 """Questions that a note names."""
@@ -240,20 +241,20 @@ class Gatherer:
         return Gathered(tuple(self._models), questions, categories, scores, weights, notes, self._copies)
 
     def _require_single_rows(self) -> None:
-        """Refuse a table whose trials have no numbers and never differ: its rows are there twice."""
+        """Refuse a table whose trials have no numbers where every row is there several times."""
         if not any(series == 0 and count > 1 for (_, _, series), count in self._next.items()):
             return
-        query = (
-            "SELECT sum(trials) - count(*), max(spread) FROM (SELECT count(*) AS trials, "
-            "max(coalesce(category, score)) - min(coalesce(category, score)) AS spread FROM trials "
-            "WHERE series = 0 AND coalesce(category, score) IS NOT NULL GROUP BY model, question)"
+        equal_rows = (
+            "SELECT count(*) FROM trials WHERE series = 0 AND coalesce(category, score) IS NOT NULL "
+            "GROUP BY model, question, category, score, rest"
         )
-        again, spread = self._db.execute(query).fetchone()
-        if again and again >= FEWEST_AGAIN and spread == 0:
+        counts = [row[0] for row in self._db.execute(equal_rows)]
+        times, again = gcd(*counts), sum(counts) - len(counts)
+        if times > 1 and again >= FEWEST_AGAIN:
             raise OutcomesError(
-                f"{again:,} rows are further trials of a model on a question, and none differs from the "
-                "first: a row that is there twice is no evidence. Give each once; of models that never vary, "
-                "number the trials in a column (--map repeat=COLUMN)"
+                f"every row is there {times} times, or a multiple of that: {again:,} rows have the model, "
+                "question and result of an earlier one, and a row that is there twice is no evidence. Give "
+                "each once; of models that never vary, number the trials in a column (--map repeat=COLUMN)"
             )
 
     def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:

@@ -146,12 +146,22 @@ class TestWhatIsNoEvidence:
     def test_rows_that_are_there_many_times(self, tmp_path):
         rng = np.random.default_rng(2)
         rows = [f"m{model},q{question},{rng.integers(2)}" for model in range(2) for question in range(60)]
+        varied = ["m0,q0,0", "m0,q0,1"]  # a question whose trials differ
         path = tmp_path / "twenty_times.csv"
-        path.write_text("\n".join(["model,question,score", *rows * 20]), encoding="utf-8")
+        path.write_text("\n".join(["model,question,score", *(rows + varied) * 20]), encoding="utf-8")
         refused = CliRunner().invoke(cli, ["analyze", str(path)], standalone_mode=False)
         assert isinstance(refused.exception, OutcomesError)
         numbered = [f"{row},{number // len(rows)}" for number, row in enumerate(rows * 20)]
         path.write_text("\n".join(["model,question,score,trial", *numbered]), encoding="utf-8")
+        assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
+        written = [
+            {"model": f"m{m}", "question": f"q{q}", "score": 1, "text": f"answer {trial} of {m} to {q}"}
+            for m in range(2)
+            for q in range(30)
+            for trial in range(3)
+        ]
+        path = tmp_path / "other_texts.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in written), encoding="utf-8")
         assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
 
     def test_wrong_answers_that_are_lost(self, tmp_path):
