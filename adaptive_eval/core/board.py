@@ -52,18 +52,19 @@ class Board(Answers):
         self.determinism = Determinism(spec, run_sequence)
         self.filled = [0] * len(spec.names)
         """Steps of each model that needed no trial, because it repeats its answers."""
+        self._exact_from = [0] * len(spec.names)
 
     def fill(self) -> None:
         """Complete what needs no trial: indices that ask again a model that repeats its answers."""
         for model in self.determinism.claimed:
-            furthest = max(*self.complete[: len(self.spec.models)], self.furthest[model] - 1)
+            others = max(*self.complete[: len(self.spec.models)], self.furthest[model] - 1)
             while True:
                 turn = self.determinism.review(model, self.complete[model])
                 if turn is not None:
                     self.turn(model, turn)
-                    furthest = max(furthest, turn + 1)  # it is read as exact from one index on
+                    self._exact_from[model] = turn + 1  # it is read as exact from one index on
                     continue
-                index = self.complete[model]
+                index, furthest = self.complete[model], max(others, self._exact_from[model])
                 if index >= min(furthest, self.run_sequence.laid_out(model)):
                     break
                 if self.determinism.paused or not self.fill_next(model):

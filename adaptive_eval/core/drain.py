@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.goals import Goal
 from scorio.sequential.parts import (
+    FINISHED,
     FLOOR,
     GUARD,
     MIN_QUESTIONS,
@@ -70,9 +71,10 @@ class Drain:
         board = self._comparison.answers
         if not self._predicts or issued == board.complete:
             return None
-        trials = sum(issued[: self._models])
+        asked = [model for model in range(self._models) if issued[model] < FINISHED]
+        trials = sum(issued[model] for model in asked)
         if trials + board.answered >= self._due:
-            flight = trials - sum(board.complete[: self._models])
+            flight = trials - sum(board.complete[model] for model in asked)
             later = max(flight // LOOKS, 4 * len(self._comparison.members))
             self._due = trials + board.answered + later
             self._look(issued, flight)
@@ -117,7 +119,8 @@ class Drain:
             difference[pairs], variance[pairs], ready[pairs] = mean, spread, questions >= MIN_QUESTIONS
         surplus = self._surplus(rows, difference, variance, at_margin, growth[:, 0])
         until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
-        near = until < FAR * max(issued[: self._models])
+        going = [trials for trials in issued[: self._models] if trials < FINISHED]
+        near = until < FAR * max(going, default=0)
         self._rows, self._first, self._second = rows[near], first[near], second[near]
         self._until = until[near]
 

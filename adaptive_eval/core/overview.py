@@ -208,14 +208,12 @@ def _with_missing(spec: SessionSpec, board: Board, model: int, score: float) -> 
     The unit `score` moves as far as the mean of the plain question means does: own rounds weigh the trials of
     a question otherwise, so that their score need not lie between the two ends of that mean.
     """
-    if not board.missing(model):
+    if not any(cells.lost[model].any() for cells in board.cells):
         return {}
     origin, unit = spec.scale
     fall = rise = 0.0
     for weight, cells in zip(spec.task_weights, board.cells, strict=True):
-        steps = np.array(cells.missing[model], dtype=np.int64)
-        every = cells.sequence.of(np.array([model]), 0, int(steps.max(initial=-1)) + 1)[0]
-        missing = np.bincount(every[steps], minlength=cells.sequence.questions)
+        missing = cells.lost[model]
         answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.levels
         mean = _mean_of_means(total, answered)
         fall += weight * (mean - _mean_of_means(total, answered + missing))

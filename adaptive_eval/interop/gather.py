@@ -242,13 +242,13 @@ class Gatherer:
 
     def _require_single_rows(self) -> None:
         """Refuse a table whose trials have no numbers where every row is there several times."""
-        if not any(series == 0 and count > 1 for (_, _, series), count in self._next.items()):
-            return
+        unnumbered = {(model, question) for model, question, series in self._next if series == 0}
         equal_rows = (
-            "SELECT count(*) FROM trials WHERE series = 0 AND coalesce(category, score) IS NOT NULL "
-            "GROUP BY model, question, category, score, rest"
+            "SELECT model, question, count(*) FROM trials WHERE series = 0 AND "
+            "coalesce(category, score) IS NOT NULL GROUP BY model, question, category, score, rest"
         )
-        counts = [row[0] for row in self._db.execute(equal_rows)]
+        rows = self._db.execute(equal_rows) if unnumbered else ()
+        counts = [count for *cell, count in rows if tuple(cell) in unnumbered]
         times, again = gcd(*counts), sum(counts) - len(counts)
         if times > 1 and again >= FEWEST_AGAIN:
             raise OutcomesError(

@@ -173,7 +173,7 @@ class Cells:
         self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
-        self._lost = np.zeros((models, sequence.questions), dtype=np.int32)
+        self.lost = np.zeros((models, sequence.questions), dtype=np.int32)
         self._paid = np.zeros((2, models, sequence.questions))  # trials of known cost, and their cost
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
@@ -192,7 +192,9 @@ class Cells:
     def asked(self) -> NDArray[np.int64]:
         """Number of different questions that each model was asked so far, shape (L, 1)."""
         steps = self.progress.tolist()
-        return np.array([[self.sequence.asked(number)[0]] for number in steps], dtype=np.int64)
+        live = np.array([[self.sequence.asked(number)[0]] for number in steps], dtype=np.int64)
+        stored = (self.counts.any(axis=2) | (self.lost > 0)).sum(axis=1, keepdims=True)
+        return np.asarray(np.maximum(live, stored))
 
     # ------------------------------------------------------------------ absorbing trials
 
@@ -236,7 +238,7 @@ class Cells:
             else:
                 self._absorb_rounds(models, begin, part)
             if self.rounds is not None:
-                self.rounds.reach(models, end, self.counts[models], self._lost[models], self.cost)
+                self.rounds.reach(models, end, self.counts[models], self.lost[models], self.cost)
         self.progress[models] = stop
 
     def _pay(self, models: Ints, start: int, costs: Floats) -> None:
@@ -278,7 +280,7 @@ class Cells:
         at = (models[row], questions[row, column])
         np.add.at(self.counts, at, self.shares[categories[row, column]])
         row, column = np.nonzero(categories == MISSING)
-        np.add.at(self._lost, (models[row], questions[row, column]), 1)
+        np.add.at(self.lost, (models[row], questions[row, column]), 1)
         seen = np.maximum(sums[4], 1.0)
         self._sums[:, models] = sums[:, :, -1]
         self._sums[:2, models] *= seen[:, -1]
@@ -329,7 +331,7 @@ class Cells:
         answered = present.all()
         if not answered:
             deltas[:, :, 1:][:, ~present] = 0.0
-        if not answered or self._lost[models].any():
+        if not answered or self.lost[models].any():
             deltas[7:, :, 1:] = self._lost_shares(rows, questions, categories == MISSING, n, y)
         path = deltas.cumsum(axis=2)[:, :, 1:]
         self._sums[:, models] = path[:, :, -1]
@@ -353,9 +355,9 @@ class Cells:
         self, rows: Ints, questions: Ints, lost: NDArray[np.bool_], n: Ints, y: Floats
     ) -> Floats:
         """Return the changes of the sums of lost shares, and of these times the question means."""
-        before = self._lost[rows, questions]
+        before = self.lost[rows, questions]
         number = np.stack([before, before + lost])
-        self._lost[rows, questions] = number[1]
+        self.lost[rows, questions] = number[1]
         share = np.where(n > 0, number / np.maximum(n + number, 1), 0.0)
         return np.stack([share[1] - share[0], (share * y)[1] - (share * y)[0]])
 
@@ -434,18 +436,18 @@ class Cells:
         self.counts[model] = counts
         self._refit(np.array([model]), slice(None))
         if lost is not None:
-            self._lost[model] = lost
+            self.lost[model] = lost
             share, score = self.lost_share(model), self.noise(model)[0]
             self._sums[7:, model] = share.sum(), (share * score).sum()
 
     def lost_share(self, model: int) -> Floats:
         """Return the share of a model's trials of each question without an answer; 0 where none has one."""
-        n, lost = self.counts[model].sum(axis=1), self._lost[model]
+        n, lost = self.counts[model].sum(axis=1), self.lost[model]
         return np.where(n > 0, lost / np.maximum(n + lost, 1), 0.0)
 
     def only_lost(self, model: int) -> NDArray[np.bool_]:
         """Return the questions of which all trials of a model have no answer."""
-        return np.asarray((self.counts[model].sum(axis=1) == 0) & (self._lost[model] > 0))
+        return np.asarray((self.counts[model].sum(axis=1) == 0) & (self.lost[model] > 0))
 
     def noise(self, model: int) -> tuple[Floats, Floats, Floats]:
         """Return mean score ȳ, v/n and u of each question for one model, each 0 where it has no trial."""

@@ -19,7 +19,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import MISSING, Cells, PathBlock
+from scorio.sequential.cells import DROPPED, MISSING, Cells, PathBlock
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
 from scorio.sequential.evidence import FLOOR, GUARD
@@ -215,7 +215,8 @@ class ReferenceReader:
         question = self.cells.sequence.question(start, stop)
         results, rows = self._results, self._row[contrasts, None]
         y = results.score[rows, question]
-        answered = self.cells.categories[self.live[contrasts], start:stop] != MISSING
+        categories = self.cells.categories[self.live[contrasts], start:stop]
+        answered = (categories != MISSING) & (categories != DROPPED)
         counted = answered & results.known[rows, question]
         gained = counted & live.fresh
         old = np.where(counted & ~live.fresh, live.before - y, 0.0)

@@ -9,6 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances, simulate
+from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
 from adaptive_eval.views.sentences import describe
 
 
@@ -95,6 +96,26 @@ class TestBoard:
         spec = replace(make_spec(1, 60, equivalence=0.05), references=(reference,))
         stopped = drive(Session(spec), coin([0.6])).stopped
         assert (stopped.reason, stopped.evidence["lost"]) == ("lost", {"old": 480})
+
+    def test_questions_of_which_it_lost_all_answers_may_have_any_score(self):
+        counts = table(1.0, 40, 3)
+        counts[20:] = 0
+        reference = ReferenceSpec("old", {"t": counts}, lost={"t": np.repeat([0, 3], 20)})
+        line = Session(replace(make_spec(1, 40), references=(reference,))).results().models[1]
+        assert (line.worst, line.best) == (0.5, 1.0)
+
+    def test_a_first_answer_that_is_a_copy_is_one_that_is_missing(self):
+        spec, ends = against(make_spec(1, 40, max_passes=6), old=0.1), []
+        for reason in ("lost", COPY_REASON):
+            session = Session(spec)
+            while session.stopped is None:
+                outcomes: list = []
+                for request in session.ask(4):
+                    early = request.key.index == 2
+                    outcomes.append(Missing(request.key, reason) if early else TrialOutcome(request.key, 1))
+                session.tell(outcomes)
+            ends.append((session.stopped.reason, session.decisions[0].verdict))
+        assert ends[0] == ends[1] == ("resolved", "better")
 
     def test_forecasts_an_open_contrast_with_a_reference(self):
         session = drive(Session(against(make_spec(2, 200), old=0.5)), coin([0.55, 0.2]), most=160)
