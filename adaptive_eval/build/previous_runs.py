@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # reading previous trials needs much that a run without them 
 META = "previous"
 """Key of the run file's description that holds what was taken."""
 
+Steps = tuple[tuple[int, ...], ...]
 Counts = Mapping[str, NDArray[np.int64]]
 
 
@@ -185,7 +186,7 @@ def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted
     return found
 
 
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
+_NUMBER = re.compile(r"(\d+(?:\.\d+)*)")  # or a version, whose parts are compared: 1.10 is after 1.9
 
 
 def _latest_first(pattern: str, base: Path, own: str) -> list[Path]:
@@ -203,7 +204,7 @@ def _latest_first(pattern: str, base: Path, own: str) -> list[Path]:
             started[directory] = float(reader.meta().get("started_at", 0.0))
     words, steps = _words_and_numbers(own)
 
-    def nearness(directory: Path) -> tuple[Sequence[float], float]:
+    def nearness(directory: Path) -> tuple[Steps, float]:
         theirs, their_steps = _words_and_numbers(directory.name)
         is_lower = theirs == words and their_steps < steps
         return their_steps if is_lower else (), started[directory]
@@ -211,9 +212,9 @@ def _latest_first(pattern: str, base: Path, own: str) -> list[Path]:
     return sorted(started, key=nearness, reverse=True)
 
 
-def _words_and_numbers(name: str) -> tuple[Sequence[str], tuple[float, ...]]:
+def _words_and_numbers(name: str) -> tuple[Sequence[str], Steps]:
     parts = _NUMBER.split(name)
-    return parts[::2], tuple(map(float, parts[1::2]))
+    return parts[::2], tuple(tuple(map(int, number.split("."))) for number in parts[1::2])
 
 
 def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) -> PriorSpec:

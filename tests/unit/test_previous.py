@@ -131,6 +131,16 @@ class TestReferences:
             (found[own],) = (one.name for one in run.spec.references)
         assert found == {"step-3500": "m3000", "step-3000": "m2000", "step-1000": "m900", "new": "o"}
 
+    def test_versions_are_ordered_part_by_part(self, folder):
+        for version in ("1.10", "1.9.2", "1.9", "1.8"):
+            stored_run(folder, f"v{version}", {f"m{version}": 0.5})
+        stored_run(folder, "step-2000", {"other": 0.5})
+        found = {}
+        for own in ("v1.10", "v1.9.1", "v1.9", "v2"):
+            run = built(folder, "x", name=own, references=[{"run": "*", "series": "previous"}])
+            (found[own],) = (one.name for one in run.spec.references)
+        assert found == {"v1.10": "m1.9.2", "v1.9.1": "m1.9", "v1.9": "m1.8", "v2": "m1.10"}
+
     def test_the_first_of_a_series_has_no_reference_when_it_continues_either(self, folder):
         series = {"references": [{"run": "r*", "series": "earlier"}], "goal": "width=0.1 and ranking"}
         first = built(folder, "new", **series)
