@@ -95,7 +95,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.sources import LOADERS
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import Question, ScoreRange
+from adaptive_eval.trial import AGAINST, Question, ScoreRange
 from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.verdicts import repeat_notices
 
@@ -202,6 +202,12 @@ class Built:
             notices.append(few)
         return tuple(notices)
 
+    def with_stored_answers(self) -> Built:
+        """Return the same with the stored answers that judges compare with."""
+        base, meta = self.config.base_dir, self.continued or {}
+        tasks = [with_stored_answers(task, self.scorers[task.name], base, meta) for task in self.tasks]
+        return replace(self, tasks=tuple(tasks))
+
     def session(self, remarks: Callable[[], tuple[str, ...]] = tuple) -> Session:
         """Return a fresh session that shows `remarks` with its own warnings."""
         changed = tuple(change_warnings(self.changes))
@@ -213,6 +219,11 @@ class Built:
         versions = {name: version(name) for name in ("numpy", "scipy", "aiohttp", "openai", "tenacity")}
         versions = {"adaptive-eval": __version__, "python": platform.python_version(), **versions}
         versions |= dict(self._plugins())
+        against = {
+            task.name: {self.config.task(task.name).scorer.identity()["against"]: task.against}
+            for task in self.tasks
+            if task.against
+        }
         return {
             "name": config.name,
             "config": config.text,
@@ -224,6 +235,7 @@ class Built:
             "thresholds": dump_thresholds(self.rubrics),
             CHANGES: dump_changes(self.changes),
             **self.previous.meta(),
+            **({AGAINST: json.dumps(against)} if against else {}),
             "seed": str(config.seed),
             STARTED_AT: str(self.started_at),
             "versions": json.dumps(versions),
@@ -237,8 +249,6 @@ class Built:
             config = self.config.task(task.name)
             found[task.name] = {**config.scoring_identity(), "missing": list(self.config.on.missing)}
             found[task.name] |= self._code(getattr(config.scorer, "function", None))
-            if task.against:
-                found[task.name]["against"] = sha256(json.dumps(task.against).encode()).hexdigest()
         return found
 
     def _code(self, function: str | None) -> dict[str, str]:
@@ -403,7 +413,7 @@ def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyTyp
         raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
     scorers = {task.name: _scorer_of(task) for task in config.tasks}
     loaded = (load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
-    tasks = tuple(with_stored_answers(task, scorers[task.name], config.base_dir) for task in loaded)
+    tasks = tuple(loaded)
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)

@@ -170,7 +170,7 @@ def _check(
 
     config = load_config(config_file, overrides)
     channels_of(config.notify)
-    built = build(config)
+    built = build(config).with_stored_answers()
     say(f"config     {config_file}: fine")
     for task in built.tasks:
         asked = questions_words([task.name] if task.name in built.spec.tasks_in_rounds else [], 1)

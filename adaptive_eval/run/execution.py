@@ -140,6 +140,7 @@ class _Run:
         if (directory / RUN_FILE).exists():
             with RunReader(directory) as reader:
                 built = replace(built, continued=reader.meta(), looked_at=reader.count())
+        built = built.with_stored_answers()
         self.built, self.directory, self.options = built, directory, options
         self._outlets, self._stack = outlets, stack
         self._audit, self._past = built.audit(), _Past()

@@ -112,7 +112,7 @@ def rescore(
             known = {}
             for one in built.tasks if made is not None else ():
                 if one.name in chosen:
-                    known[one.name] = with_stored_answers(one, made, built.config.base_dir)
+                    known[one.name] = with_stored_answers(one, made, built.config.base_dir, reader.meta())
             with _spreading(scorer, made, workers) as score:
                 answers = _Answers.read(built, reader, chosen, known, scorer, score, progress)
         except ScorerUnavailable as error:
@@ -408,12 +408,19 @@ def read_rubric(text: str) -> RubricConfig:
 def read_scorer(text: str) -> Any:
     """Read a scorer as it is written in a config: its kind, or a mapping with kind and options.
 
+    A run that it compares with is looked for in the current folder first, then in the config's.
+
     Examples
     --------
     >>> read_scorer("{kind: numeric, tolerance: 0.1}").tolerance
     0.1
     """
-    return _written(text, "scorer").scorer
+    scorer = _written(text, "scorer").scorer
+    place, _, model = (getattr(scorer, "against", None) or "").rpartition("#")
+    here = Path(place.strip()).expanduser().resolve()
+    if scorer is None or not place or not here.is_dir():
+        return scorer
+    return scorer.model_copy(update={"against": f"{here}#{model}"})
 
 
 def tracked(config: RunConfig) -> list[RescoringSpec]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 from mimic_runs import ARITHMETIC, command, mimic_config, run_config, write_config
@@ -97,20 +98,76 @@ def test_stored_answers_are_rescored_against_others(judge, old):
     [
         ({}, "nobody", ("has no model 'nobody'", "sage, novice")),
         ({"limit": 40}, "novice", ("has no answer of novice to", "arithmetic-", "of task arithmetic")),
-        ({"dataset": "others.jsonl"}, "novice", ("asked other questions with the ids arithmetic-01",)),
+        ({"dataset": "others.jsonl"}, "novice", ("against: ", "other prompts for the ids arithmetic-01")),
+        ({"prompt": "{input} \\boxed{{}}, please."}, "novice", ("other prompts for the ids arithmetic-",)),
+        ({"run": "gone"}, "novice", ("against: ", "gone")),
     ],
 )
 def test_stored_answers_that_are_not_there_are_refused_by_name(tmp_path, judge, old, changes, model, said):
     few, result = run_config(tmp_path, mimic_config({"limit": 30}, goal="budget", budget={"trials": 70}))
     assert result.exit_code in (0, 3), result
     (tmp_path / "others.jsonl").write_text(
-        "".join(json.dumps({**row, "question": "2 + 2?"}) + "\n" for row in ROWS[:1])
+        "".join(json.dumps({**row, "question": row["question"][-9:]}) + "\n" for row in ROWS[:1])
     )
-    config = head_to_head(judge, few if "limit" in changes else old, model)
-    config["tasks"][0].update(changes)
+    config = head_to_head(judge, few if "limit" in changes else changes.get("run", old), model)
+    config["tasks"][0].update({name: value for name, value in changes.items() if name != "run"})
     found = command("validate", write_config(tmp_path, config), "--offline")
     assert found.exit_code == 2, found
     assert all(words in found.stderr for words in said), found.stderr
+
+
+def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
+    config = head_to_head(judge, old)
+    rows = [{**row, "body": row["question"], "question": "none"} for row in ROWS]
+    (tmp_path / "named.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    config["tasks"][0]["dataset"] = "named.jsonl"
+    config["tasks"][0]["fields"]["body"] = "body"
+    config["tasks"][0]["prompt"] = config["tasks"][0]["prompt"].replace("{input}", "{body}")
+    found = command("validate", write_config(tmp_path, config), "--offline")
+    assert found.exit_code == 0, found.stderr
+
+
+def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, old):
+    moved = tmp_path / "previous"
+    shutil.copytree(old, moved)
+    out, result = run_config(tmp_path, head_to_head(judge, moved, budget={"trials": 80}))
+    assert result.exit_code in (0, 3), result
+    more = command("run", moved, "-o", "budget.trials=400", "--display", "none")  # more answers of each
+    assert more.exit_code in (0, 3), more.stderr
+    with RunReader(old) as reader:
+        texts = {record.completion.text for record in reader.trials(model="novice")}
+    grown = command("run", out, "-o", "budget.trials=200", "--display", "none")
+    assert grown.exit_code in (0, 3), grown.stderr
+    shutil.rmtree(moved)
+    gone = command("run", out, "-o", "budget.trials=320", "--display", "none")
+    assert gone.exit_code in (0, 3), gone.stderr
+    with RunReader(out) as reader:
+        records = list(reader.trials())
+    assert len(records) == 320
+    assert {record.score.signals["against"] for record in records} <= texts
+    for arguments in (
+        ("rescore", out, "--scorer", "numeric", "--dry-run"),
+        (
+            "plan",
+            tmp_path / "config.yaml",
+            "-o",
+            "goal=ranking",
+            "--assume",
+            "sage=0.9",
+            "--assume",
+            "novice=0.4",
+        ),
+    ):
+        found = command(*arguments)
+        assert found.exit_code == 0, found.stderr
+
+
+def test_a_run_named_on_the_command_line_is_found_in_the_current_folder(tmp_path, judge, old, monkeypatch):
+    shutil.copytree(old, tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
+    scorer = {**head_to_head(judge, old)["tasks"][0]["scorer"], "against": "here # novice"}
+    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run")
+    assert found.exit_code == 0, found.stderr
 
 
 def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
