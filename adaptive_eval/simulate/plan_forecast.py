@@ -127,7 +127,7 @@ class Pace:
 
     in_flight: int  # trials, of all models together
     latency: Latency
-    replicates: int = 20  # at most: each takes as long as some 25 that have one trial in flight
+    replicates: int = 6  # at most: each takes as long as some 25 that have one trial in flight
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ class TestPlan:
         assert batches.usd.median == pytest.approx(0.001 * batches.trials.median)
 
     def test_sparing_time_takes_more_trials_and_less_time(self):
-        pace = Pace(96, Latency(2.0, 1.0), replicates=6)
+        pace = Pace(96, Latency(2.0, 1.0))
         spec, coins = bounded_spec(4, 50, max_passes=30), BiasedCoins((0.85, 0.6, 0.5, 0.3))
         trials, time = plan(spec, coins, (Workload(),) * 4, (0.12,), 60, 1, workers=1, pace=pace).spending
         assert (trials.way, time.way) == ("spend: trials", "spend: time")
