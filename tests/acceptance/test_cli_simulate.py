@@ -18,7 +18,7 @@ FEW = ("--replicates", "3", "--workers", "1")
 def as_json(done: Finished) -> dict[str, Any]:
     """Return the JSON that a command printed."""
     assert done.code == 0, done
-    assert all(line.endswith(" of 3") for line in done.err.splitlines())  # its progress, if it is slow
+    assert all(" of " in line for line in done.err.splitlines())  # its progress, if it is slow
     data: dict[str, Any] = json.loads(done.out)
     return data
 
