@@ -32,7 +32,6 @@ from adaptive_eval.build.grading import (
     StoredAnswers,
     model_graded,
     scorer_endpoints,
-    with_stored_answers,
 )
 from adaptive_eval.build.model_clients import (
     ModelEndpoint,
@@ -62,6 +61,7 @@ from adaptive_eval.build.session_spec import (
     samples_per_prompt_of,
     session_spec,
 )
+from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.plugins import package_of
@@ -190,8 +190,8 @@ class Built:
                 notices.append(f"task {task}: {sandbox_notice(scorer.python)}")
         if not self.drives_inspect:  # of a sample of Inspect only the text is known
             notices += [
-                f"task {one.name}: {one.repeated:,} of {len(one.questions):,} questions ask the same as an "
-                "earlier one, and each counts as a question of its own: leave out what is there twice"
+                f"task {one.name}: {one.repeated:,} of {len(one.questions):,} questions repeat an earlier "
+                "one, and each counts in full; remove the repeats"
                 for one in self.tasks
                 if one.repeated
             ]
@@ -241,7 +241,7 @@ class Built:
             "versions": json.dumps(versions),
         }
 
-    @property
+    @cached_property
     def judging(self) -> dict[str, dict[str, Any]]:
         """What decides the category of an answer, by task, as JSON-able data."""
         found = {}
@@ -412,8 +412,7 @@ def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyTyp
     elif any(IN_INSPECT in model.addresses for model in config.models):
         raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
     scorers = {task.name: _scorer_of(task) for task in config.tasks}
-    loaded = (load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
-    tasks = tuple(loaded)
+    tasks = tuple(load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)

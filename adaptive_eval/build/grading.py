@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,15 +12,11 @@ from typing import Any, Self
 
 from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.endpoints.apis import OpenAIChat, as_prompt
+from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.engine.protocols import Endpoint, Executor
-from adaptive_eval.errors import RunFileError, UsageError
-from adaptive_eval.interop.found import IMPORTED
-from adaptive_eval.options.section import INSPECT
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer, ChoiceScorer
-from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, NumericScorer
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring
@@ -30,16 +24,11 @@ from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import (
-    AGAINST,
     Completion,
-    Conversation,
     Message,
-    Question,
     Score,
     Signal,
     TrialRequest,
-    content_text,
-    sent_messages,
     stored_body,
 )
 
@@ -118,81 +107,6 @@ class Grading:
         else:
             known = replace(known, signals=_without_bill(known.signals))
         return scoring.categorised(known, completion)
-
-
-def with_stored_answers(task: Task, scorer: Scorer | None, base: Path, meta: Mapping[str, str]) -> Task:
-    """Return the task with the stored answers that its judge compares with; `base` is the config's folder.
-
-    Those that a run began with are in its `meta`: the previous run may have grown, or be gone.
-
-    Raises
-    ------
-    UsageError
-        If the run has not asked the model every question of the task, as the task asks it.
-    """
-    if not isinstance(scorer, JudgeScorer) or scorer.against is None:
-        return task
-    kept = json.loads(meta.get(AGAINST, "{}")).get(task.name, {}).get(scorer.against)
-    if kept is not None:
-        return replace(task, against=kept)
-    if task.shuffles_options:
-        raise UsageError(f"against: task {task.name} shuffles its options, and the stored answers saw others")
-    place, model = (part.strip() for part in scorer.against.rsplit("#", 1))
-    texts: dict[str, list[str]] = {question.id: [] for question in task.questions}
-    others = []
-    try:
-        opened = RunReader(base / Path(place).expanduser())
-    except RunFileError as error:
-        raise UsageError(f"against: {error}") from None
-    with opened as reader:
-        # Inspect puts words of its own around a question.
-        is_own = not task.source.startswith(INSPECT) and IMPORTED not in reader.meta()
-        cells = reader.cells()
-        if model not in cells.models:
-            raise UsageError(f"against: {place} has no model {model!r}; it has {', '.join(cells.models)}")
-        tasks = {name for name, _ in cells.questions}
-        there = task.name if task.name in tasks or len(tasks) > 1 else tasks.pop()
-        for record in reader.trials(model=model, task=there):
-            question, answer = task.by_id.get(record.request.question), record.completion
-            if question is None or answer is None:
-                continue
-            if answer.no_answer and (record.missing or not answer.finish_reason):
-                continue  # it did not count there, or a table of results holds no texts
-            if not _is_asked_so(task.render(question) if is_own else question, record.sent):
-                others.append(question.id)
-            texts[question.id].append(scorer.shown(answer))
-    for problem, ids in (
-        ("has other prompts for the ids", list(dict.fromkeys(others))),
-        (f"has no answer of {model} to", [name for name, stored in texts.items() if not stored]),
-    ):
-        if ids:
-            more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
-            raise UsageError(
-                f"against: {place} {problem} {', '.join(ids[:_NAMED])}{more} of task {task.name}. Compare "
-                "with a run of the same questions and prompt, or leave these out (limit, filter)"
-            )
-    for name, stored in texts.items():
-        random.Random(f"against:{name}").shuffle(stored)
-    return replace(task, against=texts)
-
-
-def _is_asked_so(asked: Conversation | Question, sent: Mapping[str, Any]) -> bool:
-    """Tell whether a stored request asked this; system messages may differ, and a table has no requests."""
-    found = [
-        content_text(one.get("content"))
-        for one in sent_messages(sent)
-        if one.get("role") not in ("system", "developer")
-    ]
-    if isinstance(asked, Question):
-        return not found or str(asked.fields.get("input", "")) in "\n".join(found)
-    messages = [one for one in asked if one.role not in ("system", "developer")]
-    if "prompt" in sent:
-        return f"\n\n{sent['prompt']}".endswith(f"\n\n{as_prompt(messages)}")
-    return not found or found == [one.content for one in messages]
-
-
-_NAMED = 10
-"""Questions that a message names."""
 
 
 class ScorersAllowance:

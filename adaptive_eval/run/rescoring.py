@@ -16,13 +16,13 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError
 
 from adaptive_eval.build.assembly import Built, make_importable
-from adaptive_eval.build.grading import with_stored_answers
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubric_of,
     stored_thresholds,
     with_stored_thresholds,
 )
+from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.document import read_document
 from adaptive_eval.config.problems import plain_problems

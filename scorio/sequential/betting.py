@@ -34,9 +34,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import MISSING, Cells, fit_prior
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIXTURE
+from scorio.sequential.moments import MISSING, fit_prior
 from scorio.sequential.trial_sequence import RunSequence
 
 Floats = NDArray[np.float64]

@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import PathBlock
 from scorio.sequential.clusters import Spread
 from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
+from scorio.sequential.path_block import PathBlock
 
 Target = Literal["benchmark", "population"]
 Floats = NDArray[np.float64]

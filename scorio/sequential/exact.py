@@ -20,7 +20,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import MISSING, Cells
+from scorio.sequential.cells import Cells
+from scorio.sequential.moments import MISSING
 
 Floats = NDArray[np.float64]
 

@@ -12,10 +12,11 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import Cells, PathBlock
+from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
 from scorio.sequential.evidence import GUARD
+from scorio.sequential.path_block import PathBlock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]

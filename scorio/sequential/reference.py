@@ -19,11 +19,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import DROPPED, MISSING, Cells, PathBlock
+from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
 from scorio.sequential.evidence import FLOOR, GUARD
+from scorio.sequential.moments import DROPPED, MISSING
 from scorio.sequential.pairs import FirstDifferences, running
+from scorio.sequential.path_block import PathBlock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

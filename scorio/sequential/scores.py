@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import Cells, PathBlock
+from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
+from scorio.sequential.path_block import PathBlock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
