@@ -232,8 +232,8 @@ def solvers_of(config: RunConfig) -> dict[str, Solver]:
     """Return the solver of every task that has one, by the name of the task."""
     found = {}
     for task in config.tasks:
-        if task.solver is not None:
-            name = task.solver.function
+        name = None if task.solver is None else task.solver.function
+        if task.solver is not None and name is not None:
             function = _function(name.removeprefix(PYTHON), config.base_dir)
             found[task.name] = Solver(name, function, task.solver.calls, task.solver.prompt_tokens)
         elif task.answers is not None:

@@ -27,7 +27,7 @@ from adaptive_eval.options.mistakes import (
 )
 from adaptive_eval.options.rubric_options import BINARY, RubricConfig
 from adaptive_eval.options.scorers import GradedScorerConfig
-from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
+from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, INSPECT, MIMIC, PYTHON
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
@@ -45,7 +45,7 @@ def check_all(config: RunConfig) -> Found:
         for check_model in _OF_A_MODEL:
             yield from check_model(config, model, path)
     for place, task in enumerate(config.tasks):
-        for check_task in (_prompt, _scorer, _rubrics, _answers):
+        for check_task in (_prompt, _scorer, _rubrics, _solver, _answers):
             yield from check_task(config, task, ("tasks", place))
 
 
@@ -382,6 +382,15 @@ _ASKED_FOR = {
 
 _ALONE = ("choice_probability", "judge", "verifier", "inspect", "lm-eval")
 """Scorers that cannot score several answers of a trial together."""
+
+
+def _solver(config: RunConfig, task: TaskConfig, here: Place) -> Found:
+    """Yield why a task's solver is none, or one too many."""
+    own = task.dataset.startswith(INSPECT)
+    if task.solver is not None and own and task.solver.function is not None:
+        yield (*here, "solver"), "a task of Inspect brings its own solver; give calls and prompt_tokens only"
+    if task.solver is not None and not own and task.solver.function is None:
+        yield (*here, "solver"), "function is missing: write python:FILE.py:FUNCTION"
 
 
 def _answers(config: RunConfig, task: TaskConfig, here: Place) -> Found:

@@ -28,8 +28,10 @@ from adaptive_eval.errors import (
     UsageError,
     first_line,
 )
+from adaptive_eval.interop.inspect_limits import SampleLimits, usage_of
 from adaptive_eval.interop.inspect_task import SampleCompletion, SampleMessage, load_inspect_task, sample_id
 from adaptive_eval.options.section import IN_INSPECT, INSPECT
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.trial import Completion, Message, Usage
 
 LOGS = "inspect"
@@ -47,8 +49,9 @@ _CUT_OFF = ("max_tokens", "model_length")
 class _Feed:
     """The samples of one Inspect task, enqueued one by one from outside."""
 
-    def __init__(self, samples: Mapping[str, Any]) -> None:
+    def __init__(self, samples: Mapping[str, Any], limits: SampleLimits | None) -> None:
         self._samples = samples
+        self.limits = limits
         self._enqueue = import_module("inspect_ai").enqueue_sample
         self._context: contextvars.Context | None = None
         self._early: list[tuple[Any, int]] = []
@@ -144,7 +147,10 @@ class InspectEndpoint:
         if sample.error is not None:
             said = sample.error.message or "error in Inspect"
             raise TransientEndpointError(first_line(said), kind="server")
-        return _completion(sample, self._model)
+        limits = self._feeds[asked.task].limits
+        usage = sample.model_usage.values()
+        tokens = usage_of(usage) if limits is None else limits.taken(asked.sample, asked.epoch)
+        return _completion(sample, self._model, tokens)
 
     async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
         """Return one answer: an epoch is one trial."""
@@ -157,13 +163,7 @@ def _asked(messages: Sequence[Message]) -> SampleMessage:
     return asked
 
 
-def _completion(sample: Any, model: str) -> SampleCompletion:
-    usage = sample.model_usage.values()
-    tokens = Usage(
-        sum(one.input_tokens for one in usage),
-        sum(one.output_tokens for one in usage),
-        sum(one.input_tokens_cache_read or 0 for one in usage),
-    )
+def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
     reasons = [str(choice.stop_reason) for choice in sample.output.choices]  # none, without a generation
     cut = sample.limit is not None or any(reason in _CUT_OFF for reason in reasons)
     return SampleCompletion(
@@ -195,12 +195,9 @@ class InspectDriver:
         tasks: list[Any] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
         for model in self.config.models:
-            known = _inspect_model(model, self.addresses[model.name])
-            tasks += [
-                self._task(library, task.name, task.dataset, model.name, known) for task in self.config.tasks
-            ]
+            tasks += [self._task(library, task, model) for task in self.config.tasks]
             feeds = {task.name: self._feeds[task.name, model.name] for task in self.config.tasks}
-            endpoints[model.name] = (InspectEndpoint(str(known), feeds),)
+            endpoints[model.name] = (InspectEndpoint(str(tasks[-1].model), feeds),)
         most = max(model.in_flight for model in self.config.models)
         self._running = asyncio.create_task(
             library.eval_async(
@@ -215,11 +212,16 @@ class InspectDriver:
         self._running.add_done_callback(self._ended)
         return endpoints
 
-    def _task(self, library: Any, name: str, dataset: str, model: str, known: Any) -> Any:
+    def _task(self, library: Any, section: TaskConfig, model: ModelConfig) -> Any:
         """Return an Inspect task for one model, fed by us."""
-        task = load_inspect_task(dataset.removeprefix(INSPECT), self.config.base_dir)
+        task = load_inspect_task(section.dataset.removeprefix(INSPECT), self.config.base_dir)
         samples = {sample_id(sample, number): sample for number, sample in enumerate(task.dataset)}
-        feed = self._feeds[name, model] = _Feed(samples)
+        known = _inspect_model(model, self.addresses[model.name])
+        limits = None
+        if section.solver is not None:
+            limits = SampleLimits(section.solver, model.sampling.token_limit)
+            limits.hold(known)
+        feed = self._feeds[section.name, model.name] = _Feed(samples, limits)
         source = library.SampleSource.from_samples(
             [],
             next_samples=feed.next_samples,
@@ -257,10 +259,12 @@ def require_drivable(config: RunConfig) -> None:
     if others:
         raise UsageError(f"task {others[0]!r} is none of Inspect; run tasks of Inspect by themselves")
     held = {name for budget in (config.budget, *config.own_budgets) for name in budget.limits()}
-    if held - {"trials", "wall_clock"}:
+    unlimited = [task.name for task in config.tasks if task.solver is None]
+    if unlimited and held - {"trials", "wall_clock"}:
         raise UsageError(
             f"budget.{min(held - {'trials', 'wall_clock'})} cannot be held: nothing says how many requests a "
-            "sample of Inspect makes; limit trials or wall_clock, and the sample itself in the Inspect task"
+            f"sample of Inspect makes; limit them: give the task {unlimited[0]!r} "
+            "solver: {calls: 30, prompt_tokens: 200k}"
         )
     for model in config.models:
         if model.discovery is not None or len(model.addresses) > 1:

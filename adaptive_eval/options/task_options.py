@@ -100,11 +100,13 @@ class FewShotConfig(Section):
 
 
 class SolverConfig(Section):
-    """A function of yours that answers a question by several calls of the model."""
+    """A function of yours that answers a question by several calls of the model; limits of these calls."""
 
-    function: str = Field(
+    function: str | None = Field(
+        default=None,
         pattern=r"^python:([\w.]+|[^:]+\.py):\w+$",
-        description="python:FILE.py:FUNCTION or python:module:FUNCTION: async, gets model and messages.",
+        description="python:FILE.py:FUNCTION or python:module:FUNCTION: async, gets model and messages. "
+        "A task of Inspect brings its own.",
     )
     calls: int = Field(default=10, ge=1, le=10_000, description="Most calls of the model in one trial.")
     prompt_tokens: Count = Field(

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from harness_logs import MODELS, inspect_task
 
 from adaptive_eval.cli.main import cli
+from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, checked
 from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.store.reader import RunReader
@@ -234,6 +235,69 @@ def test_what_a_model_sets_is_in_the_request_that_inspect_sends(inspect, wire, t
         assert body["model"] == "m"
         assert headers["x-team"] == "blue"
         assert headers["authorization"] == "Bearer secret-key"
+
+
+AGENT = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import match
+from inspect_ai.solver import solver
+
+seen = set()
+
+
+@solver
+def agent():
+    async def solve(state, generate):
+        state.metadata["calls"] = 0
+        while "END" not in state.input_text or state.metadata["calls"] < 2:
+            state = await generate(state)
+            state.metadata["calls"] += 1
+            key = (str(state.model), state.sample_id, state.epoch)
+            if "FAIL" in state.input_text and key not in seen:
+                seen.add(key)
+                raise RuntimeError("the tool went away")
+        return state
+
+    return solve
+
+
+@task
+def agents():
+    kinds = ["END", "END FAIL", "for ever"]
+    samples = [Sample(id=f"s{n}", input=f"{n} {kinds[n % 3]}", target="yes") for n in range(12)]
+    return Task(dataset=samples, solver=agent(), scorer=match())
+"""
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 4000}, {"usd": 0.03}], ids=["tokens", "usd"])
+def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, tmp_path, budget):
+    url, requests = wire  # each costs 3 tokens and 1 token
+    (tmp_path / "agents_task.py").write_text(AGENT, encoding="utf-8")
+    models = [
+        {"name": "m", "endpoints": [url], "concurrency": 4, "sampling": {"max_tokens": 20, "temperature": 0.7},
+         "price": {"input": 10, "output": 10}}
+    ]  # fmt: skip
+    tasks = [{"name": "a", "inspect": "agents_task.py@agents", "solver": {"calls": 4, "prompt_tokens": 1000}}]
+    settings = {"goal": "budget", "budget": budget, "models": models, "tasks": tasks}
+    code, _ = run(tmp_path, {**config("", url), **settings, "on": {"length": "wrong"}})
+    assert code == 3
+    with RunReader(tmp_path / "run") as reader:
+        records = list(reader.trials())
+    paid = sum(record.usage.total_tokens for record in records)
+    assert paid == 4 * len(requests)  # also those of a run of a sample that has failed
+    assert paid <= budget.get("tokens", 3000)
+    assert paid > 1500  # a budget is spent until the worst case of a trial does not fit any more
+    calls = {record.request.question: record.usage.completion_tokens for record in records}
+    assert {int(name[1:]) % 3: number for name, number in calls.items()} == {0: 2, 1: 3, 2: 4}
+    ends = {record.completion.finish_reason for record in records if int(record.request.question[1:]) % 3 == 2}
+    assert ends == {"length"}
+
+
+def test_a_budget_of_tokens_needs_limits_of_a_sample(inspect, wire, tmp_path):
+    (tmp_path / "agents_task.py").write_text(AGENT, encoding="utf-8")
+    with pytest.raises(UsageError, match="solver: {calls"):
+        run(tmp_path, config("agents_task.py@agents", wire[0], budget={"tokens": 4000}))
 
 
 def test_a_model_that_inspect_finds_by_its_name(inspect, tmp_path):
