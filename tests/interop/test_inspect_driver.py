@@ -290,7 +290,9 @@ def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, tmp_pat
     assert paid > 1500  # a budget is spent until the worst case of a trial does not fit any more
     calls = {record.request.question: record.usage.completion_tokens for record in records}
     assert {int(name[1:]) % 3: number for name, number in calls.items()} == {0: 2, 1: 3, 2: 4}
-    ends = {record.completion.finish_reason for record in records if int(record.request.question[1:]) % 3 == 2}
+    ends = {
+        record.completion.finish_reason for record in records if int(record.request.question[1:]) % 3 == 2
+    }
     assert ends == {"length"}
 
 
