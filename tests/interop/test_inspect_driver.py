@@ -274,10 +274,9 @@ def agents():
 def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, tmp_path, budget):
     url, requests = wire  # each costs 3 tokens and 1 token
     (tmp_path / "agents_task.py").write_text(AGENT, encoding="utf-8")
-    models = [
-        {"name": "m", "endpoints": [url], "concurrency": 4, "sampling": {"max_tokens": 20, "temperature": 0.7},
-         "price": {"input": 10, "output": 10}}
-    ]  # fmt: skip
+    sampling = {"max_tokens": 20, "temperature": 0.7}
+    model = {"name": "m", "endpoints": [url], "concurrency": 4, "sampling": sampling}
+    models = [{**model, "price": {"input": 10, "output": 10}}]
     tasks = [{"name": "a", "inspect": "agents_task.py@agents", "solver": {"calls": 4, "prompt_tokens": 1000}}]
     settings = {"goal": "budget", "budget": budget, "models": models, "tasks": tasks}
     code, _ = run(tmp_path, {**config("", url), **settings, "on": {"length": "wrong"}})
@@ -298,7 +297,7 @@ def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, tmp_pat
 
 def test_a_budget_of_tokens_needs_limits_of_a_sample(inspect, wire, tmp_path):
     (tmp_path / "agents_task.py").write_text(AGENT, encoding="utf-8")
-    with pytest.raises(UsageError, match="solver: {calls"):
+    with pytest.raises(UsageError, match="calls: 30"):
         run(tmp_path, config("agents_task.py@agents", wire[0], budget={"tokens": 4000}))
 
 
