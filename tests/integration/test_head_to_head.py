@@ -145,18 +145,10 @@ def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, ol
         records = list(reader.trials())
     assert len(records) == 320
     assert {record.score.signals["against"] for record in records} <= texts
+    assumed = ("--assume", "sage=0.9", "--assume", "novice=0.4", "--replicates", "10")
     for arguments in (
         ("rescore", out, "--scorer", "numeric", "--dry-run"),
-        (
-            "plan",
-            tmp_path / "config.yaml",
-            "-o",
-            "goal=ranking",
-            "--assume",
-            "sage=0.9",
-            "--assume",
-            "novice=0.4",
-        ),
+        ("plan", tmp_path / "config.yaml", "-o", "goal=ranking", *assumed),
     ):
         found = command(*arguments)
         assert found.exit_code == 0, found.stderr
