@@ -24,4 +24,4 @@ right = np.arange(0, TRIALS + 1, 10)
 lines = {name: (right / TRIALS, [curve([[TRIALS - c, c]]) for c in right]) for name, curve in CURVES.items()}
 target = Path(__file__).parent.parent / "docs" / "images" / "metrics.svg"
 chart = Chart("One question", "chance p of a right answer", "value", lines)
-target.write_text(chart.svg(), encoding="utf-8")
+chart.save(target)

@@ -29,9 +29,12 @@ from adaptive_eval.cli.options import Number, WholeNumber
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="An npz file of your own outcomes, an array (models, questions, trials) a benchmark.",
 )
-@click.option("--png", is_flag=True, help="Also write every figure as PNG; needs matplotlib.")
+@click.option("--png", is_flag=True, help="Also write every figure as PNG.")
 def command(out: Path, scale: float, jobs: int, seed: int, data: Path | None, png: bool) -> None:
-    """Write the paper's simulated figures and tables (arXiv:2510.04265) next to ours, as a page."""
+    """Write the paper's simulated figures and tables (arXiv:2510.04265) next to ours, as a page.
+
+    It needs matplotlib: pip install 'adaptive-eval[figures]'.
+    """
     from scorio.study.paper import write_page
 
     try:

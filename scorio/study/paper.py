@@ -76,9 +76,8 @@ class Page:
     def figure(self, name: str, *lines: Any, **options: Any) -> str:
         """Draw a :class:`Chart`; return its Markdown."""
         chart = Chart(*lines, **options)
-        (self.folder / f"{name}.svg").write_text(chart.svg(), encoding="utf-8")
-        if self.png:
-            chart.save_png(self.folder / f"{name}.png")
+        endings = ("svg", "png") if self.png else ("svg",)
+        chart.save(*(self.folder / f"{name}.{ending}" for ending in endings))
         return f"![{chart.title}]({name}.svg)"
 
 
@@ -283,19 +282,18 @@ def write_page(
     data : Path, optional
         An npz file of outcomes 0 and 1, an array of shape (L, M, N) a benchmark: the page is of these.
     png : bool
-        Also write each figure as PNG; needs matplotlib.
+        Also write each figure as PNG.
 
     Raises
     ------
     ValueError
         If `scale` is not positive, `jobs` less than 1, or `data` holds something else.
     ImportError
-        If matplotlib is missing for `png`.
+        If matplotlib is missing.
     """
     positive("scale", scale), whole("jobs", jobs)
     benchmarks = {} if data is None else read_outcomes(data)
-    if png:
-        needed("matplotlib.pyplot", "png")
+    needed("matplotlib.pyplot", "the page")
     folder.mkdir(parents=True, exist_ok=True)
     source = files("scorio.study").joinpath("paper.txt").read_text(encoding="utf-8")
     texts = dict(re.findall(r"^=== (\w+)\n(.*?)(?=^=== |\Z)", source, flags=re.MULTILINE | re.DOTALL))

@@ -37,8 +37,8 @@ def test_a_page_of_recorded_outcomes(tmp_path, monkeypatch):
         assert (tmp_path / "page" / f"figure-{figure}.svg").exists()
     assert not (tmp_path / "page" / "figure-6-pair.svg").exists()
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="png needs matplotlib"):
-        paper.write_page(tmp_path / "other", png=True)
+    with pytest.raises(ImportError, match="the page needs matplotlib"):
+        paper.write_page(tmp_path / "other")
     for wrong in ({"a": outcomes[0]}, {"a": outcomes * 2}, {"a": outcomes[:1]}, {"a": outcomes[:, :, :1]}):
         np.savez(tmp_path / "wrong.npz", **wrong)
         with pytest.raises(ValueError, match="data must have outcomes 0 and 1"):
