@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.errors import DatasetError, in_words
+from adaptive_eval.errors import DatasetError
 from adaptive_eval.mimic.mimic_spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
+from adaptive_eval.tasks.rows import read_rows
 
 _OFFSETS = (1, -1, 2, -2, 10, -10, 5, -3)
 _TEXT_DISTRACTORS = 8
@@ -44,38 +44,24 @@ def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
     outright: dict[str, list[tuple[str, KnownQuestion]]] = {}
     for question in spec.questions:
         outright.setdefault(question.dataset, []).append((f"question {question.id!r}", question))
-    groups = [*(_read_jsonl(dataset) for dataset in spec.datasets), *outright.values()]
+    groups = [*(_rows(dataset) for dataset in spec.datasets), *outright.values()]
     return [_answerable(group) for group in groups]
 
 
-def _read_jsonl(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
-    try:
-        lines = Path(dataset.path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{dataset.path}: cannot be read: {in_words(error)}") from None
-    rows: list[tuple[str, KnownQuestion]] = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            place = f"{dataset.path}:{number}"
-            rows.append((place, _known(dataset, _json_object(line, place), len(rows), place)))
-    if not rows:
-        raise DatasetError(f"{dataset.path}: holds no questions")
-    return rows
-
-
-def _json_object(line: str, place: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line, parse_float=str)
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{place}: not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise DatasetError(f"{place}: not a JSON object")
-    return row
+def _rows(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
+    file = read_rows(Path(dataset.path))
+    for line, words in file.problems:
+        raise DatasetError(f"{dataset.path}: line {line}: {words}" if line else f"{dataset.path}: {words}")
+    places = [f"{dataset.path}:{row.line}" for row in file.rows]
+    return [
+        (place, _known(dataset, row.values, index, place))
+        for index, (place, row) in enumerate(zip(places, file.rows, strict=True))
+    ]
 
 
 def _known(dataset: DatasetSpec, row: Mapping[str, Any], index: int, place: str) -> KnownQuestion:
     for field in (dataset.question, dataset.target):
-        if not isinstance(row.get(field), str | int) or not str(row[field]).strip():
+        if not isinstance(row.get(field), str | int | float) or not str(row[field]).strip():
             known = ", ".join(map(str, row))
             raise DatasetError(f"{place}: field {field!r} is missing or is no text or number; it has {known}")
     choices = row.get(dataset.choices) or ()
@@ -173,8 +159,8 @@ def _other_targets(right: str, targets: Sequence[str], index: int) -> tuple[str,
 class Recogniser:
     r"""Recognises known questions in prompts.
 
-    Questions are indexed by their first characters and length, so a prompt costs time in its own length,
-    hardly in the number of questions.
+    Questions are indexed by their first characters, so a prompt costs time in its own length, hardly in the
+    number of questions.
 
     Examples
     --------
@@ -187,12 +173,10 @@ class Recogniser:
 
     def __init__(self, questions: Sequence[Answerable]) -> None:
         self._choices = [list(map(squeeze, question.choices)) for question in questions]
-        # First characters -> length of the whole text -> the text -> its questions.
-        self._heads: dict[str, dict[int, dict[str, list[int]]]] = {}
+        self._heads: dict[str, list[tuple[str, int]]] = {}
         for index, question in enumerate(questions):
             text = squeeze(question.question)
-            by_text = self._heads.setdefault(text[:_HEAD], {}).setdefault(len(text), {})
-            by_text.setdefault(text, []).append(index)
+            self._heads.setdefault(text[:_HEAD], []).append((text, index))
         self._head_lengths = sorted({len(head) for head in self._heads})
 
     def find(self, prompt: str) -> int | None:
@@ -209,10 +193,9 @@ class Recogniser:
         """Yield (length, place, choices in the prompt, −index) of every question that occurs in `text`."""
         for start in range(len(text)):
             for head in self._head_lengths:
-                for length, by_text in self._heads.get(text[start : start + head], {}).items():
-                    for index in by_text.get(text[start : start + length], ()):
-                        if _is_whole(text, start, start + length):
-                            yield length, start, self._choices_in(index, text), -index
+                for known, index in self._heads.get(text[start : start + head], ()):
+                    if text.startswith(known, start) and _is_whole(text, start, start + len(known)):
+                        yield len(known), start, self._choices_in(index, text), -index
 
     def _choices_in(self, index: int, text: str) -> int:
         return sum(choice in text for choice in self._choices[index])

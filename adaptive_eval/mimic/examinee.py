@@ -13,12 +13,10 @@ import math
 import random
 import re
 import struct
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from adaptive_eval.errors import UsageError
@@ -69,25 +67,9 @@ _STEPS: Final = (
     " Work backwards from the result to see whether it fits the question.",
     " The units come out as they should.",
 )
-_SIZES: Final = tuple(count_tokens(step) for step in _STEPS)
-_CYCLE: Final = sum(_SIZES)
+_STEP_SIZES: Final = tuple(count_tokens(step) for step in _STEPS)
 _OPENING: Final = "Work through it step by step."
 _OPENING_SIZE: Final = count_tokens(_OPENING)
-
-
-@lru_cache(maxsize=len(_STEPS))
-def _rotation(start: int) -> tuple[str, list[int], list[int]]:
-    """Return the steps from number `start` round to it, and where they end in characters and tokens."""
-    order = [(start + k) % len(_STEPS) for k in range(len(_STEPS))]
-    text = "".join(_STEPS[k] for k in order)
-    characters = list(accumulate((len(_STEPS[k]) for k in order), initial=0))
-    return text, characters, list(accumulate((_SIZES[k] for k in order), initial=0))
-
-
-@lru_cache(maxsize=16_384)
-def _ending(template: str, answer: str) -> tuple[str, int]:
-    sentence = "\n" + template.replace("{answer}", answer)
-    return sentence, count_tokens(sentence)
 
 
 def worked_answer(answer: str, template: str, length: float, start: int) -> tuple[str, int]:
@@ -99,15 +81,14 @@ def worked_answer(answer: str, template: str, length: float, start: int) -> tupl
     >>> text.splitlines()[-1], tokens == count_tokens(text)
     ('The answer is \\boxed{42}.', True)
     """
-    sentence, size = _ending(template, answer)
-    wanted = length - size - _OPENING_SIZE
-    if wanted <= 0:
-        return _OPENING + sentence, _OPENING_SIZE + size
-    steps, characters, tokens = _rotation(start % len(_STEPS))
-    cycles, rest = divmod(wanted, _CYCLE)
-    last = bisect_left(tokens, rest)
-    body = steps * int(cycles) + steps[: characters[last]]
-    return _OPENING + body + sentence, _OPENING_SIZE + int(cycles) * _CYCLE + tokens[last] + size
+    sentence = "\n" + template.replace("{answer}", answer)
+    parts, tokens = [_OPENING], _OPENING_SIZE + count_tokens(sentence)
+    while tokens < length:
+        step = start % len(_STEPS)
+        parts.append(_STEPS[step])
+        tokens += _STEP_SIZES[step]
+        start += 1
+    return "".join([*parts, sentence]), tokens
 
 
 def clip(text: str, stop: tuple[str, ...]) -> tuple[str, str | None]:

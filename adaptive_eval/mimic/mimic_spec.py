@@ -162,7 +162,7 @@ class ModelSpec(ModelOptions):
 
 
 class DatasetSpec(Section):
-    """A JSON Lines file with questions and right answers: its path and the names of its fields.
+    """A JSON Lines, JSON or CSV file with questions and right answers: its path and the names of its fields.
 
     Rows without `id` are numbered from 0; `choices` may be missing. Kind ``auto`` is choice where the row
     has choices, else numeric where the target reads as a number, else text.
@@ -290,16 +290,12 @@ def spec_from_json(text: str, source: str = "mimic spec") -> MimicSpec:
         ...
     adaptive_eval.errors.UsageError: mimic spec: models[0].mean: Input should be less than or equal to 1
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{source}: not JSON: {error}") from None
-    return spec_from_data(data, source)
+    return _checked(TypeAdapter(MimicSpec), text, source)
 
 
 def spec_from_data(data: object, source: str = "mimic spec") -> MimicSpec:
     """Check a spec given as plain data; raises as :func:`spec_from_json` does."""
-    return _checked(TypeAdapter(MimicSpec), data, source)
+    return spec_from_json(json.dumps(data), source)
 
 
 def faults_from_data(data: object) -> tuple[FaultSpec, ...]:
@@ -310,12 +306,12 @@ def faults_from_data(data: object) -> tuple[FaultSpec, ...]:
     >>> faults_from_data([{"kind": "hang", "every": 10}])[0].every
     10
     """
-    return _checked(TypeAdapter(tuple[FaultSpec, ...]), data, "faults")
+    return _checked(TypeAdapter(tuple[FaultSpec, ...]), json.dumps(data), "faults")
 
 
-def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checked:
+def _checked(adapter: TypeAdapter[Checked], text: str, source: str) -> Checked:
     try:
-        return adapter.validate_python(_with_tuples(data))
+        return adapter.validate_json(text)
     except ValidationError as error:
         found = error.errors(include_url=False)
         lines = []
@@ -323,11 +319,5 @@ def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checke
             place, words = details["loc"], details["msg"].removeprefix("Value error, ")
             within = [one for one in found if one["loc"][: len(place)] == place]
             if len(within) == 1:  # else a part of it is wrong
-                lines.append(f"{source}: {dotted(place)}: {words}")
+                lines.append(": ".join(filter(None, (source, dotted(place), words))))
         raise UsageError("\n".join(lines)) from None
-
-
-def _with_tuples(data: object) -> object:
-    if isinstance(data, Mapping):
-        return {key: _with_tuples(value) for key, value in data.items()}
-    return tuple(map(_with_tuples, data)) if isinstance(data, list | tuple) else data
