@@ -20,6 +20,7 @@ ABSURD: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [{"trials": 60}, {"trials": 60, "tokens": "1M", "usd": 1000}])
 def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path: Path, budget: dict[str, Any]) -> None:
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:

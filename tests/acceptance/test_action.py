@@ -18,6 +18,7 @@ from packaging.version import Version
 from ruamel.yaml import YAML
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "margin", "code"),
     [("NOT_WORSE=oak:elm", 0, 0), ("NOT_WORSE=elm:oak", 0, 5), ("NOT_WORSE=elm:oak", 1, 0),

@@ -37,6 +37,7 @@ def of_bad(folder: Path) -> dict[str, Any]:
     return next(model for model in report(folder / "run")["models"] if model["model"] == "bad")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", CAUSES)
 def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path: Path, cause: str) -> None:
     done = run(tmp_path, lambda *_: CAUSES[cause])

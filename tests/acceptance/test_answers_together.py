@@ -30,6 +30,7 @@ def counted(texts: list[str], target: str, by: str) -> bool:
     return (all if by == "all" else any)(one == target for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["all", "any", "majority"])
 def test_a_trial_is_right_as_its_answers_are_together(tmp_path: Path, by: str) -> None:
     asked: list[Any] = []

@@ -76,6 +76,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
     return reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", SLOWLY)
 def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     monkeypatch.setattr(OpenAIBatches, "most_bytes", 4000)  # so that a round is split
@@ -118,6 +119,7 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
     assert max(sizes) <= max(allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("harm", "api"), [("killed", "chat"), ("killed while it sent", "messages")])
 def test_a_killed_run_picks_its_batches_up(tmp_path, undisturbed, harm, api):
     with BatchMimic(mimic_spec(latency=SLOW, models=MODELS)) as mimic:

@@ -37,6 +37,7 @@ def decisions(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [one for one in report(folder / "runs/changed")["decisions"] if one["kind"] == kind]
 
 
+@pytest.mark.slow
 def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path) -> None:
     path = write_config(tmp_path, config(rule="zscore", confidence=0.9))
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)
@@ -74,6 +75,7 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
     assert json.loads(report(tmp_path / "runs/changed")["meta"]["changes"]) == changes, "the change stays"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
 def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     path = write_config(tmp_path, config(rule=rule))
@@ -86,6 +88,7 @@ def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     assert not decisions(tmp_path, "withdrawn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["scorer", "solver", "model"])
 def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path: Path, role: str) -> None:
     file, data = tmp_path / "mine.py", config()
@@ -112,6 +115,7 @@ def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path: Path, ro
     assert sum(one["trials"] for one in report(tmp_path / "runs/changed")["models"]) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "rescored"),
     [

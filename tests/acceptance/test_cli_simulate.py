@@ -37,6 +37,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestSimulate:
+    @pytest.mark.slow
     def test_prints_errors_verdicts_and_trials(self, tmp_path: Path) -> None:
         done = adaptive_eval("plan", "--means", "0.8,0.5,0.2", *QUICK, "--fixed", "20", cwd=tmp_path)
         assert done.code == 0, done
@@ -58,6 +59,7 @@ class TestSimulate:
         assert one["decided"] + one["tied"] + one["undecided"] == pytest.approx(1.0)
         assert one["any_wrong_winner"]["low"] <= one["any_wrong_winner"]["high"]
 
+    @pytest.mark.slow
     def test_replays_recorded_outcomes_with_concurrency_and_latency(
         self, tmp_path: Path, outcomes: Path
     ) -> None:
@@ -123,12 +125,14 @@ class TestPlan:
         assert done.code == 0, done
         assert ("spread of scores: unknown" in done.out) is (scorer != "numeric")
 
+    @pytest.mark.slow
     def test_in_a_pipe_its_progress_is_lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("adaptive_eval.cli.simulating._Lines.every", 0.0)
         done = in_process("plan", short_config(tmp_path), *QUICK, "--json", cwd=tmp_path)
         assert re.search(r"^all equal: [1-9]\d* of \d+$", done.err, re.MULTILINE), done.err
         assert json.loads(done.out)["rows"]
 
+    @pytest.mark.slow
     def test_assumptions_can_be_stated(self, tmp_path: Path) -> None:
         config = short_config(tmp_path)
         stated = [part for name in COINS for part in ("--assume", f"{name}=0.6")]
@@ -143,6 +147,7 @@ class TestPlan:
         assert row["tokens"]["median"] == pytest.approx(1100 * row["trials"]["median"])
         assert row["hours"]["median"] > 0.0
 
+    @pytest.mark.slow
     def test_an_earlier_run_is_what_the_next_one_is_planned_from(self, tmp_path: Path) -> None:
         hurried = (
             "-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.2", "-o", "budget.trials=400",

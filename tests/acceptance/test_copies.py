@@ -105,6 +105,7 @@ def test_equal_scores_of_a_table_without_texts_count_and_are_told_of(tmp_path: P
     assert read_recorded([tmp_path / "table.csv"]).trials == 640
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["1", ""])
 @pytest.mark.parametrize("temperature", [0, 0.8])
 def test_healthy_models_with_one_short_text_lose_nothing(
@@ -121,6 +122,7 @@ def test_healthy_models_with_one_short_text_lose_nothing(
     assert (sum(line["trials"] for line in lines), sum(line["missing"] for line in lines)) == (200, 0)
 
 
+@pytest.mark.slow
 def test_a_cache_of_letters_decides_nothing(tmp_path: Path) -> None:
     config = letters_config(tmp_path, cached=True)
     done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)

@@ -62,6 +62,7 @@ def test_everything_imported_is_declared(package: str) -> None:
     assert not missing, f"{package} imports {sorted(missing)}, which pyproject.toml does not declare"
 
 
+@pytest.mark.slow
 def test_the_check_sees_imports() -> None:
     assert {"click", "pydantic", "openai", "aiohttp"} <= imported_by("adaptive_eval")
     assert {"numpy", "scipy"} == imported_by("scorio")

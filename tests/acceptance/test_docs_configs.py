@@ -129,6 +129,7 @@ def called(tool: Mapping[str, Any]) -> str:
     return str(tool["function"]["name"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", CONFIGS)
 def test_a_config_of_the_docs_runs(
     written: Snippet, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -186,6 +187,7 @@ def results(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", COMMANDS)
 def test_the_commands_of_the_docs_run(
     written: Snippet, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

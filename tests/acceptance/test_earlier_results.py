@@ -71,6 +71,7 @@ def test_a_new_model_is_ranked_among_finished_ones_that_are_asked_nothing(folder
     assert lines["student"]["rank_low"] == lines["student"]["rank_high"] == 2
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder: Path) -> None:
     names = {"student": 0.65, "scholar": 0.6}
     small = config("second", names, references=REFERENCES, budget={"trials": 50})
@@ -87,6 +88,7 @@ def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder: Path) -> N
     assert (folder / "runs/second/run.db").exists()
 
 
+@pytest.mark.slow
 def test_a_prior_is_in_the_report_and_in_no_decision(folder: Path) -> None:
     names = {"sage": 0.9, "novice": 0.35, "student": 0.6}
     plain = config("plain", names, budget={"trials": 2000})

@@ -43,6 +43,7 @@ def test_a_page_shows_the_files_that_run(page: str) -> None:
 LABELS = {"own_scorer": ("large (70B)", "small (8B)"), "agent": ("large", "small")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LABELS)
 def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
     done = in_process("run", f"docs/examples/{name}.yaml", "--out", "run", *QUICK, cwd=clone)
@@ -55,6 +56,7 @@ def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
     assert all(("words" in one) == (name == "own_scorer") for one in signals)
 
 
+@pytest.mark.slow
 def test_a_label_of_several_words_works_in_every_command(clone: Path) -> None:
     large, small = LABELS["own_scorer"]
     goal = ("-o", f"goal=baseline={small}", "-o", f"models[{small}].concurrency=4")
@@ -78,6 +80,7 @@ def test_a_label_of_several_words_works_in_every_command(clone: Path) -> None:
     assert large in (clone / "site" / "index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clone: Path) -> None:
     here = clone / "docs" / "examples"
     (block,) = (one.text for one in blocks("sh") if one.page.name == "checkpoints.md")
@@ -104,6 +107,7 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
     assert {one["model"] for one in report(here / "runs" / "new")["models"]} == {"new", *names}
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "test_candidate.py", tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py"]
@@ -113,6 +117,7 @@ def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_two_prompts_are_compared_in_five_commands(clone: Path) -> None:
     """The first three install the program here; the others run as written, in a clone."""
     (block,) = (
@@ -128,6 +133,7 @@ def test_two_prompts_are_compared_in_five_commands(clone: Path) -> None:
     assert len(heads) == 10
 
 
+@pytest.mark.slow
 def test_answers_that_differ_come_first(clone: Path) -> None:
     assert in_process("run", "configs/prompts.yaml", *QUICK, cwd=clone).code == 0
     compare = ("samples", "runs/prompts", "--compare", "brief", "steps")

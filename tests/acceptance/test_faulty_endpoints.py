@@ -42,6 +42,7 @@ def mimic() -> Iterator[MimicProcess]:
         yield process
 
 
+@pytest.mark.slow
 def test_a_run_through_every_kind_of_failure_reaches_the_same_end(
     tmp_path: Path, mimic: MimicProcess, undisturbed: Reached
 ) -> None:
@@ -95,6 +96,7 @@ def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: 
     assert guesser["score_if_missing_wrong"] < guesser["score"] < guesser["score_if_missing_right"]
 
 
+@pytest.mark.slow
 def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MimicProcess) -> None:
     """It lists its models, and then refuses: nothing more is spent unless it may be missing."""
     set_faults(mimic, {"kind": "status", "status": 404}, model="novice")
@@ -147,6 +149,7 @@ def test_all_models_refused(tmp_path: Path, mimic: MimicProcess) -> None:
     assert len(trials(tmp_path / "run")) == 20
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_and_comes_back(tmp_path: Path, undisturbed: Reached) -> None:
     """What it refused meanwhile is asked again: no missing trial, no wrong answer, the same verdicts."""
     rough = tmp_path / "rough"

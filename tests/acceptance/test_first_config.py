@@ -75,6 +75,7 @@ def answered(command: list[str], answers: Iterable[tuple[str, str]], cwd: Path) 
     return it.returncode, screen
 
 
+@pytest.mark.slow
 def test_the_questions_are_asked_at_a_terminal(server: str, folder: Path) -> None:
     code, screen = answered(
         [str(COMMAND), "init", "first.yaml", "--task", "gsm8k", "--dataset", "sums.jsonl"],
@@ -99,6 +100,7 @@ def test_the_questions_are_asked_at_a_terminal(server: str, folder: Path) -> Non
     assert "tasks" in json.loads((folder / schema[1]).read_text("utf-8"))["properties"]
 
 
+@pytest.mark.slow
 def test_the_four_commands_of_the_page_compare_two_models(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
     (script,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -176,6 +176,7 @@ def test_results_of_mcpmark(tmp_path: Path) -> None:
     assert {record.usage.total_tokens for record in trials(tmp_path / "run")} == {971, 972}
 
 
+@pytest.mark.slow
 def test_arrays_and_raw_answers_of_the_paper(tmp_path: Path) -> None:
     arrays = {"aime": np.array([[[1, 0], [1, 1]], [[0, 0], [0, 1]]]), "hmmt": np.array([[[1, 1]], [[0, -1]]])}
     np.savez(tmp_path / "tasks.npz", **arrays, models=np.array(["a", "b"]))

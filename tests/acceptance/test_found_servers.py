@@ -55,6 +55,7 @@ def said_of_servers(run: Path) -> list[str]:
         return [one.body["text"] for one in reader.decisions() if one.body["kind"] == "servers"]
 
 
+@pytest.mark.slow
 def test_jobs_come_and_go_and_the_run_goes_on(tmp_path: Path, undisturbed: Reached) -> None:
     """The first server answers 100 requests and leaves: the run can end through the second only."""
     dies_young = FaultSpec(kind="hang", requests=(101, FOREVER))

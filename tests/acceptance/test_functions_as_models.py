@@ -41,6 +41,7 @@ def config(folder: Path, *names: str, **more: Any) -> Path:
     return write_config(folder, data)
 
 
+@pytest.mark.slow
 def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path: Path) -> None:
     path = config(tmp_path, "good", "bad", budget={"trials": 10})
     checked = in_process("validate", path, cwd=tmp_path)

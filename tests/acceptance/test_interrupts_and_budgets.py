@@ -121,6 +121,7 @@ def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic
     assert report(run)["run"]["stop"]["reason"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
     tmp_path: Path, mimic: MimicProcess
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
     assert report(run)["run"]["stop"]["reason"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MimicProcess) -> None:
     """As under nohup, when the terminal is closed."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
@@ -169,6 +171,7 @@ def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: Mimi
     assert len(trials(run)) == 200
 
 
+@pytest.mark.slow
 def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -231,6 +234,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
     assert len(trials(run)) == 130
 
 
+@pytest.mark.slow
 def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: MimicProcess) -> None:
     """Each request is charged and cut once: the settings differ by what they leave out."""
     data = quickstart(base_url=mimic.base_url)

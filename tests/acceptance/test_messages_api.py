@@ -59,6 +59,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.slow
 def test_the_documented_config_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     faults = (FaultSpec(kind="status", status=529, probability=0.2),)

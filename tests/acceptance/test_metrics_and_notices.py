@@ -29,6 +29,7 @@ from adaptive_eval.mimic.process import MimicProcess
 LOG = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
+@pytest.mark.slow
 def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path: Path) -> None:
     log, port = tmp_path / "notices.jsonl", port_of_ones_own()
     notify = {"notify": {"command": [sys.executable, "-c", LOG, str(log)]}}

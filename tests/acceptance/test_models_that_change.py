@@ -36,6 +36,7 @@ def run(folder: Path, change: int, resume: bool = False) -> str:
     return done.said
 
 
+@pytest.mark.slow
 def test_a_swapped_model_is_told_of_with_the_moment(tmp_path: Path) -> None:
     said = run(tmp_path, 250)
     (words,) = warned(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from command_line import ARITHMETIC, Finished, in_process, mimic_spec, report
 
 from adaptive_eval.mimic.process import MimicProcess
@@ -13,6 +14,7 @@ def refused(done: Finished, words: str) -> None:
     assert (done.code, words in done.err) == (2, True), done
 
 
+@pytest.mark.slow
 def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path: Path) -> None:
     (tmp_path / "sums.jsonl").write_text(ARITHMETIC.read_text("utf-8"), "utf-8")
     quick = ("-o", "budget.trials=40", "--display", "none")

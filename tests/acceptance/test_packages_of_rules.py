@@ -38,6 +38,7 @@ def run(*arguments: str, cwd: Path, env: dict[str, str]) -> Finished:
     return adaptive_eval("run", QUICKSTART, "--out", "run", "--display", "none", *arguments, cwd=cwd, env=env)
 
 
+@pytest.mark.slow
 def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path: Path, installed: dict[str, str]) -> None:
     own = (
         "-o",

@@ -358,6 +358,7 @@ def test_every_provider_has_a_config_limits_and_errors() -> None:
             assert "\n- **Errors**: " in section, section
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDED)
 def test_a_documented_config(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits as long as the provider says, has answers with reasoning and usage, and repeats no refusal."""

@@ -134,6 +134,7 @@ def test_wrong_answers_are_shown_with_the_expected_one_while_the_dataset_is_the_
     assert "Expected" not in (run / "report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -> None:
     config = write_config(tmp_path, quickstart())
     brief = ("-o", "budget.trials=20", "--display", "none")
@@ -146,6 +147,7 @@ def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -
     assert len(trials(tmp_path / "runs" / "quickstart")) == 20
 
 
+@pytest.mark.slow
 def test_new_does_not_rename_the_directory_one_is_in(tmp_path: Path) -> None:
     inside = tmp_path / "run" / "inside"
     config = write_config(tmp_path, quickstart())
@@ -188,6 +190,7 @@ def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -
         assert reached == expected, way
 
 
+@pytest.mark.slow
 def test_the_commands_that_the_quickstart_prints_next_work(tmp_path: Path) -> None:
     done = adaptive_eval("quickstart", "--display", "none", *HURRIED, cwd=tmp_path)
     assert done.code == 0, done

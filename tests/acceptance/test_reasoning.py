@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from answering_server import answering, number_in, said, two_models
 from command_line import ROOT, Finished, in_process, trials, write_config
 from ruamel.yaml import YAML
@@ -61,6 +62,7 @@ def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path: 
     }
 
 
+@pytest.mark.slow
 def test_a_function_gets_it_on_request_only(tmp_path: Path) -> None:
     own = {"kind": "python", "function": "own:mine"}
     for asked, right in ((True, {1}), (False, {0})):

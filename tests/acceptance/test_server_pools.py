@@ -49,6 +49,7 @@ def failures(run: Path) -> Counter[tuple[str, str]]:
         return Counter((one.endpoint, one.error) for one in reader.attempts() if one.error is not None)
 
 
+@pytest.mark.slow
 def test_servers_are_killed_one_after_the_other_and_one_comes_back(
     tmp_path: Path, undisturbed: Reached
 ) -> None:

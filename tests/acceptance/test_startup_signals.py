@@ -58,6 +58,7 @@ def test_other_commands_clean_up_after_an_interrupt(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", [">&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
 def test_a_run_outlives_its_streams(tmp_path: Path, redirection: str) -> None:
     command = f"{sys.executable} -m adaptive_eval run {QUICKSTART} --out run -o budget.trials=5 {redirection}"

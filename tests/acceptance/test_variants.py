@@ -28,6 +28,7 @@ def config(**variants: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_prompts_of_files_are_asked_and_stay_with_the_run(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("{input} Answer plainly.\n", "utf-8")
     (tmp_path / "strict.md").write_text("Be strict. {input}\n", "utf-8")

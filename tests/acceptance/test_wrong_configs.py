@@ -173,6 +173,7 @@ def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -
     assert in_process("samples", place, cwd=tmp_path).err == f"error: {words} [run/not-found]\n"
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
     with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
@@ -200,6 +201,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 def test_a_config_that_would_change_what_is_stored(tmp_path: Path) -> None:
     with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))

@@ -78,6 +78,7 @@ def test_bad_weather_and_kills_change_no_verdict(
     figures.append(ordeal.account())
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_random_moments_reaches_the_same_end(
     tmp_path: Path, mimic: MimicProcess, figures: list[Figures], undisturbed_run: Reached
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_run_killed_at_random_moments_reaches_the_same_end(
     figures.append(ordeal.account())
 
 
+@pytest.mark.slow
 def test_what_was_in_flight_is_asked_again_first(tmp_path: Path, figures: list[Figures]) -> None:
     """Otherwise the verdicts would have another basis than the uninterrupted run's."""
     with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
@@ -106,6 +108,7 @@ def test_what_was_in_flight_is_asked_again_first(tmp_path: Path, figures: list[F
     assert {record.request.key for record in ordeal.books.records} == stored | missing
 
 
+@pytest.mark.slow
 def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path: Path, figures: list[Figures]) -> None:
     """The mimic that the run starts for itself dies with it; the next session starts another."""
     config = write_config(tmp_path, quickstart(latency=0.02))

@@ -18,6 +18,7 @@ from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store.codec import load_json
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 15])
 def test_a_run_through_a_storm(tmp_path: Path, figures: list[Figures], seed: int) -> None:
     figures.append(storm(World(seed, tmp_path / "run"), sessions=5))

@@ -104,6 +104,7 @@ def test_several_answers_come_in_order(mimic: MimicProcess, opened: Opened) -> N
     assert len(texts) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [

@@ -399,6 +399,7 @@ def test_a_head_that_does_not_answer_for_too_long_is_noticed_once(monkeypatch: p
     assert address in said[0]
 
 
+@pytest.mark.slow
 def test_who_does_not_ask_for_ray_does_not_load_it(tmp_path: Path) -> None:
     """Nor anything else of the executor with workers."""
     config = write_config(tmp_path, quickstart() | {"budget": {"trials": 5}})

@@ -182,6 +182,7 @@ def steps(pairs):
     return [pair.decided_at for pair in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["pair", "holm"])
 def test_limits_pools_and_latencies_decide_nothing(family):
     """Steps are alike where a level falls with no other call; Holm's falls with calls that may come later."""

@@ -290,6 +290,7 @@ def test_models_that_find_the_same_server_share_its_limits():
 # However it goes
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), concurrency=st.integers(1, 12), stop_at=st.none() | st.floats(0.0, 120.0))
 def test_whatever_servers_do_the_books_are_right(seed, concurrency, stop_at):

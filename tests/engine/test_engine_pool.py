@@ -182,6 +182,7 @@ def test_health_tells_of_every_server():
 # However it goes
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

@@ -110,6 +110,7 @@ class CowPrompts:
         return [Message("user", cows(request.key.index))]
 
 
+@pytest.mark.slow
 def test_over_http_against_servers_that_misbehave(tmp_path):
     faults = (
         FaultSpec(kind="status", probability=0.05, status=503),

@@ -93,6 +93,7 @@ def test_stored_answers_are_rescored_against_others(judge, old):
     assert (sage["model"], novice["score"]) == ("sage", pytest.approx(0.5, abs=0.1))  # against itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "model", "said"),
     [
@@ -127,6 +128,7 @@ def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     assert found.exit_code == 0, found.stderr
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, old):
     moved = tmp_path / "previous"
     shutil.copytree(old, moved)
@@ -175,6 +177,7 @@ def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
     assert "judge of arithmetic" in found.output
 
 
+@pytest.mark.slow
 def test_a_run_whose_stored_answers_have_changed_is_not_continued(tmp_path, judge, old):
     out, result = run_config(tmp_path, head_to_head(judge, old))
     assert result.exit_code in (0, 3), result

@@ -291,6 +291,7 @@ def test_a_reply_without_a_report_of_tokens_counts_at_its_worst_where_tokens_are
     assert tokens_of(free) == 0
 
 
+@pytest.mark.slow
 def test_the_judges_budget_holds_while_its_server_drops_connections(tmp_path, judge, at_once):
     server = judge(lambda body: None if len(server.asked) % 3 else verdict("correct"))
     scorer = {"kind": "judge", "endpoint": server.url, "model": "wise", "budget": {"requests": 40}}
@@ -375,6 +376,7 @@ def referee(judge):
     return {"kind": "judge", "endpoint": server.url, "model": "wise"}
 
 
+@pytest.mark.slow
 def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
     out, result = run_config(tmp_path, mimic_config({"scorer": referee}, budget={"trials": 80}))
     assert result.exit_code in (0, 3), result
@@ -387,6 +389,7 @@ def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
     assert json.loads(by_judge.output)[1]["models"] == numeric["models"]
 
 
+@pytest.mark.slow
 def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tmp_path, referee):
     money = {"price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
     scorer = {**referee, **money, "second_votes": 0}
@@ -459,6 +462,7 @@ def test_a_judge_that_is_not_there_stops_the_run_before_anything_is_spent(tmp_pa
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", ["ranking", "budget"])
 def test_a_judge_that_goes_down_loses_no_answer_and_makes_none_wrong(tmp_path, judge, goal):
     server = judge(lambda body: 503 if len(server.asked) > 10 else verdict("correct"))

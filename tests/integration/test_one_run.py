@@ -98,6 +98,7 @@ def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path: Pat
     assert kinds.count("withdrawn") >= 1
 
 
+@pytest.mark.slow
 def test_a_config_runs_and_continues_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = written(tmp_path, mimic_config())

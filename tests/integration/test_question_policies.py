@@ -28,6 +28,7 @@ def begun(tmp_path, request):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", ["auto"], indirect=True)
 def test_own_rounds_are_kept(begun):
     assert identity(begun)["rounds"] == ["arithmetic"]
@@ -40,6 +41,7 @@ def test_own_rounds_are_kept(begun):
     assert "run/mismatch" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", ["schedule"], indirect=True)
 def test_a_run_along_the_schedule_stays_there(begun):
     assert "rounds" not in identity(begun)

@@ -178,6 +178,7 @@ def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_answers_of_rounds_stay_with_the_questions_that_were_asked(tmp_path):
     (tmp_path / "even_target.py").write_text(
         "def judge(answer, question):\n    return int(question['target']) % 2 == 0\n", encoding="utf-8"

@@ -31,6 +31,7 @@ def piloted(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_a_pilot_freezes_the_thresholds_and_all_are_judged_by_them(piloted):
     values = {name: entry["value"] for name, entry in frozen(piloted)["arithmetic"].items()}
     assert set(values) == {"tau_high", "len_p33", "len_p66"}
@@ -64,6 +65,7 @@ def test_what_the_pilot_was_answered_is_not_asked_again(piloted):
     assert all(used[key] == answer for key, answer in paid.items())
 
 
+@pytest.mark.slow
 def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
     config = mimic_config({"rubric": CONCISE}, goal="budget", budget={"trials": 200})
     out, result = run_config(tmp_path, config)
@@ -134,6 +136,7 @@ def test_a_schema_of_ones_own(tmp_path):
     assert {score.category for score in stored} == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_path):
     run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))
     out, result = run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 170}))
@@ -143,6 +146,7 @@ def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_pa
     assert len(frozen(out)["arithmetic"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("truncated", "expected"), [("zero", {0}), ("judged", {0, 1})])
 def test_an_answer_cut_off_is_category_0_unless_the_config_says_otherwise(tmp_path, truncated, expected):
     config = mimic_config({"rubric": {"truncated": truncated}}, budget={"trials": 80})

@@ -91,6 +91,7 @@ def run(mimic: WholeMimic, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     return folder / "run", counted(mimic, before, "requests")
 
 
+@pytest.mark.slow
 def test_one_request_asks_for_several_answers(run: tuple[Path, int]) -> None:
     trials = stored(run[0])
     assert len(trials) == 2 * 12 * 9

@@ -95,6 +95,7 @@ def crash_repeatedly(run: Path, seed: int, kills: int) -> int:
     return promised
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
     assert crash_repeatedly(tmp_path / "run", seed=1, kills=6) > 0
 
@@ -105,6 +106,7 @@ def test_a_writer_killed_many_times_loses_and_doubles_nothing(tmp_path, seed):
     assert crash_repeatedly(tmp_path / "run", seed, kills=40) > 0
 
 
+@pytest.mark.slow
 def test_a_creation_killed_at_random_moments_leaves_a_run_or_none(tmp_path):
     rng = random.Random(1)
     attempt = interrupted = 0
@@ -302,6 +304,7 @@ def left_in_mid_journal(run: Path, copy: Path) -> None:
     assert (copy / "run.db-journal").stat().st_size > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "left", ["live", "closed", "by a crash", "by a crash, without run.db-shm", "in mid-journal"]
 )

@@ -66,6 +66,7 @@ def test_markdown_and_html_show_the_same_table(run):
     assert '<h2 id="rankings">Ranks by rubric</h2>' in page
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new(tmp_path):
     out, _ = run_config(tmp_path, config_of(track=["exact-match"]))
     assert command("run", out, "--display", "none").exit_code == 3

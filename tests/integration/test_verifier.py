@@ -152,6 +152,7 @@ def stored(run):
         return list(reader.trials())
 
 
+@pytest.mark.slow
 def test_a_run_is_ranked_by_the_verifiers_probabilities(run):
     records = stored(run)
     assert len(records) == 120

@@ -235,6 +235,7 @@ def test_hostile_content_does_nothing(open_page, hostile):
 # The command
 
 
+@pytest.mark.slow
 def test_the_address_is_on_this_machine_and_useless_without_its_token(finished):
     root = re.match(r"http://127\.0\.0\.1:\d+/", finished)[0]
     assert httpx.get(root).status_code == 404

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -163,6 +164,7 @@ def check_lines(session: Session) -> None:
         assert line.limit is None or line.spent + line.reserved <= line.limit + 1e-9, line
 
 
+@pytest.mark.slow
 def test_512_in_flight_use_a_budget_up_to_the_last_answer_that_fits():
     """Every answer of the longest kind: what is left in the end is less than one of them."""
     models = tuple(ModelSpec(name, 100, Price(0.1, 0.4)) for name in ("a", "b"))

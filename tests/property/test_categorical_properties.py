@@ -95,6 +95,7 @@ def attempts(draw):
 WITHOUT_C = pytest.mark.parametrize("name", [name for name in schema_names() if name != "verifier-only"])
 
 
+@pytest.mark.slow
 @WITHOUT_C
 @settings(max_examples=30)
 @given(signals=attempts())
@@ -106,6 +107,7 @@ def test_evaluation_is_bayes_of_the_assigned_categories(name, signals):
     assert (result.mu, result.sigma) == (pytest.approx(mu, abs=1e-12), pytest.approx(sigma, abs=1e-12))
 
 
+@pytest.mark.slow
 @WITHOUT_C
 @settings(max_examples=30)
 @given(signals=attempts(), data=st.data())

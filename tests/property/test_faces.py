@@ -135,6 +135,7 @@ GOALS = {
 """What a session is asked; values, margins and widths as parts of the scale's range."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize(("tasks", "each"), [(1, 1), (2, 1), (2, REPEATS - 1)])
 @EACH_LOSS
@@ -156,6 +157,7 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
         assert np.array([there.difference, there.low, there.high]) == pytest.approx(4 * ends + shift)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (3.0, 1.0), (1.0, 4.0)])
 @EACH_LOSS
 @FEW
@@ -185,6 +187,7 @@ def two_tasks(heavy, value):
     return replace(make_spec(1, 1, goal="threshold", value=value, max_passes=60), tasks=tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("heavy", "value", "verdict"),
     [(4.0, 0.6, "better"), (4.0, 0.9, "worse"), (4.0, 0.77, None), (0.25, 0.1, "better"), (0.25, 0.23, None)],

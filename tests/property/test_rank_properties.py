@@ -56,6 +56,7 @@ def test_increasing_transforms_keep_ranks(scores, transform):
         assert np.array_equal(rank.rank_scores(transform(scores.astype(float)), method), expected)
 
 
+@pytest.mark.slow
 @EACH_METRIC
 @settings(max_examples=40)
 @given(R=TENSORS, data=st.data())
@@ -80,6 +81,7 @@ def test_equal_models_tie_and_a_better_one_is_not_behind(metric, R):
     assert ranks[-1] == 1
 
 
+@pytest.mark.slow
 @EACH_METRIC
 @settings(max_examples=40)
 @given(R=TENSORS, extra=st.integers(0, 3), data=st.data())

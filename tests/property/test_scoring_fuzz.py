@@ -174,11 +174,13 @@ def test_a_hundred_thousand_fences_are_read_in_one_pass():
     assert JsonScorer().find(closed, None, QUESTIONS["json"]).text == '{"a": 1}'
 
 
+@pytest.mark.slow
 def test_a_million_nested_boxes_are_read_in_one_pass():
     assert last_boxed(r"\boxed{" * MILLION) is None
     assert last_boxed(r"\boxed{" * MILLION + "7" + "}" * MILLION).text == "7"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", HOSTILE)

@@ -63,6 +63,7 @@ def test_arrival_order_and_concurrency_change_no_decision(board, missing, seed, 
         assert {call[0] for call in calls(plain)} >= {("m0", "b"), ("m2", "a")}
 
 
+@pytest.mark.slow
 @EACH_BOARD
 @FEW
 @given(seed=st.integers(0, 2**32 - 1), cut=st.floats(0.0, 1.0), batch=st.integers(1, 500))
@@ -101,6 +102,7 @@ def places(session):
     return [(one.models, one.verdict, one.step, one.trials) for one in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 @settings(max_examples=3)
 @given(seed=st.integers(0, 2**32 - 1), batch=st.integers(1, 300))

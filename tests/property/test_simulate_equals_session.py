@@ -68,6 +68,7 @@ def test_lockstep_equals_a_session_with_one_trial_in_flight(parts, seed):
     assert fast.score == pytest.approx(slow.score)
 
 
+@pytest.mark.slow
 @FEW
 @given(seed=SEEDS)
 def test_uniform_in_lockstep_differs_from_the_session_by_the_last_step_alone(seed):
@@ -82,6 +83,7 @@ LATENCIES = st.builds(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", OWN_COURSES, ids=in_words)
 @FEW
 @given(seed=SEEDS, in_flight=MANY_IN_FLIGHT, latency=LATENCIES)
@@ -92,6 +94,7 @@ def test_concurrency_and_latency_change_no_course(parts, seed, in_flight, latenc
     assert slow.trials.sum() >= fast.trials.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", SETS, ids=in_words)
 @FEW
 @given(seed=SEEDS, in_flight=MANY_IN_FLIGHT, latency=LATENCIES)
@@ -103,6 +106,7 @@ def test_concurrency_and_latency_turn_no_winner_of_the_best_k(parts, seed, in_fl
     assert np.array_equal(fast.verdict[winners], slow.verdict[winners])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", GOALS[:4], ids=in_words)
 @FEW
 @given(seed=SEEDS, in_flight=st.integers(1, 60), factor=st.sampled_from([0.2, 5.0]))

@@ -60,6 +60,7 @@ def test_other_rules_with_that_promise_keep_it(rule: str) -> None:
     assert result.wrong_calls.count <= most(400, ALPHA)
 
 
+@pytest.mark.slow
 def test_a_fixed_threshold_that_is_watched_errs_in_a_third_of_runs_or_more() -> None:
     """What the other tests would see if the default rule were no better: they can fail."""
     result = PairSetting(30, 60, 0.4).decide(seed=4, rule="zscore")
@@ -74,12 +75,14 @@ def test_one_look_errs_as_often_as_its_threshold_says() -> None:
     assert result.wrong_calls.count / 400 == pytest.approx(0.10, abs=0.075)
 
 
+@pytest.mark.slow
 def test_real_gaps_are_found_and_their_sign_is_right() -> None:
     result = PairSetting(30, 60, 0.4, gap=0.2).decide(seed=5)
     assert (result.verdict == 1).sum() >= least(400, 0.99)
     assert result.wrong.sum() <= most(400, 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting",
     [
@@ -127,6 +130,7 @@ def test_equal_models_are_found_tied() -> None:
     assert result.wrong_calls.count <= most(200, ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting",
     [
@@ -234,6 +238,7 @@ def test_composed_goals_keep_the_error_of_their_whole_family(kind: GoalKind) -> 
     assert result.family_wise.count <= most(300, ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.005, *slowly(0.001)])
 def test_intervals_of_scores_cover_far_in_the_tail(alpha: float) -> None:
     """Scores near 0 and 1, where few answers are of the rare kind; by V alone over 1 % are missed."""

@@ -29,6 +29,7 @@ class Flipping(PairSetting):
         return np.repeat(p, 2, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [None, 0.02])
 def test_equal_models_whose_answers_flip_are_not_called_different(margin: float | None) -> None:
     """Taken as steady, about half of the pairs (a quarter with a margin) get a winner.
@@ -48,6 +49,7 @@ def test_equal_models_whose_answers_flip_are_not_called_different(margin: float 
     assert verdicts.count("better") + verdicts.count("worse") <= most(60, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.0, 2.0])
 def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(gap: float) -> None:
     """Scores of `choice_probability`: the log-odds of a letter shift with every request, by .01, .1 or .5.

@@ -20,6 +20,7 @@ from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
 
 
+@pytest.mark.slow
 def test_partial_credit_against_a_rare_full_score_keeps_every_level() -> None:
     """One model always gets 0.05, the other rarely 1, else 0."""
     rng, pairs, steps, wrong = np.random.default_rng(1), 1000, 600, {0.01: 0, 0.001: 0}
@@ -43,6 +44,7 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_few_or_unequal_clusters_keep_the_level(sizes: list[int]) -> None:
     """One model solves a tenth of the clusters and nothing else, the other a tenth of all questions."""

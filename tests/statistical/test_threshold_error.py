@@ -42,6 +42,7 @@ def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8
     return peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("questions", "passes", "value", "shape"), [(100, 6, 0.05, 8.0), (200, 3, 0.005, 8.0)]
 )
@@ -53,6 +54,7 @@ def test_the_tail_of_bets_is_as_small_as_promised(
         assert (bets >= np.log(1.0 / alpha)).sum() <= most(MODELS, alpha)
 
 
+@pytest.mark.slow
 def test_evidence_with_the_models_own_variance_is_not() -> None:
     """What the test above would see if the variance came from few successes: it can fail."""
     _, own = peaks(100, 6, 0.05, seed=1)

@@ -28,6 +28,7 @@ def found_at(rng, questions, passes, mean, later=None, change=None, limit=20.0):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("questions", "passes", "mean"), [(40, 10, 0.5), (10, 40, 0.9), (200, 2, 0.3)])
 def test_false_alarms_are_as_rare_as_promised(questions, passes, mean):
     """At the limit 20: 5 % at most. 400 runs, seed 11; 33 alarms or more would have a chance of 0.3 %."""

@@ -45,6 +45,7 @@ def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones():
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("goal", "more", "number"),
     [("width", {"width": 0.15}, "width 0.15"), ("threshold", {"value": 0.5, "equivalence": 0.1}, "0.5")],

@@ -32,6 +32,7 @@ def graded(request):
     return 2 * coin(NEAR)(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 def test_the_best_is_known_within_the_margin_before_its_pairs_are_decided(name):
     spec, log = SPECS[name], []

@@ -46,6 +46,7 @@ def runs_of(requests):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["round-robin", "uniform", "top-two"])
 @pytest.mark.parametrize("slots", [5, 16])
 def test_a_run_of_one_question_is_issued_whole(policy, slots):
@@ -81,6 +82,7 @@ def verdicts(session):
     return {models: verdict for models, verdict, *_ in calls(session)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["pair", "holm"])
 @settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1), slots=st.integers(1, 30))

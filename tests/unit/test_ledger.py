@@ -26,6 +26,7 @@ def run(folder, text):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reason", "code"), [("root reads everything", 0), ("no Chromium here: apt-get install -y chromium", 1)]
 )

@@ -36,6 +36,7 @@ def summary(session, tmp_path_factory):
     return with_details(replace(known, details=small.details), models=accounts, questions=None)
 
 
+@pytest.mark.slow
 def test_the_report_shows_the_open_and_the_closest_pairs_and_the_rest_is_in_a_table(summary):
     html, markdown = to_html(summary), to_markdown(summary)
     still_open = sum(pair.verdict == "open" for pair in summary.results.pairs)

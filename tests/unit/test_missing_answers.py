@@ -37,6 +37,7 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     assert verdicts["m0", "m2"] == verdicts["m1", "m2"] == "better"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2])
 @pytest.mark.parametrize("margin", [0.05, 0.1, 0.15])
 def test_a_run_without_a_budget_ends_whatever_share_of_its_answers_is_lost(share, margin):

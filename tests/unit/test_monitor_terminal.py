@@ -59,6 +59,7 @@ def test_eighty_by_twenty_four_answers_the_questions_in_order():
         assert re.search(rf"^ *[\d–]+  {model} ", text, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 200])
 @pytest.mark.parametrize("moment", ["midrun", "twenty_models", "against_a_number", "to_a_width", "all_none"])
 def test_columns_are_dropped_rather_than_cut(moment, width):
@@ -153,6 +154,7 @@ def test_the_summary_tells_verdict_reason_saving_and_report():
         assert words in flat
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
 def test_the_summary_fits_its_width(moment, width):

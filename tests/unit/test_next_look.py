@@ -21,6 +21,7 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
         return drive(Session(spec), coin(means, seed=seed, spread=0.1), slots=1), at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("questions", "goal", "parts", "ends", "passes", "share"),
     [

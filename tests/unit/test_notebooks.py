@@ -15,6 +15,7 @@ notebooks = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(notebooks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_it_has_stored(path, tmp_path, monkeypatch):
     """In a running event loop, as in Jupyter. Figures of a run depend on what was in flight at its end."""

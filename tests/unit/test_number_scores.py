@@ -118,6 +118,7 @@ def finished(tmp_path_factory):
     return config(folder, "run", ("good", "poor", "over"), stopping={"equivalence": 0.1})
 
 
+@pytest.mark.slow
 def test_a_run_ranks_them_in_their_unit_and_says_no_bayes_at_n(finished):
     directory, report = finished
     lines = {line["model"]: line for line in report["models"]}
@@ -164,6 +165,7 @@ def rescored(directory, *arguments):
     return {line["model"]: line["score"] for line in told["models"]}
 
 
+@pytest.mark.slow
 def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
     directory, _ = finished
     scores = rescored(directory, "--scorer", "exact")

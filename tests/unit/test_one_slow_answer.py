@@ -24,6 +24,7 @@ def drive_without(session, withheld, slots=64, rounds=20_000):
     raise AssertionError("the session goes on for ever")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [0, 37])
 @pytest.mark.parametrize("goal", ["ranking", "top-k"])
 def test_with_one_answer_withheld_for_good_all_pairs_of_others_are_decided(index, goal):

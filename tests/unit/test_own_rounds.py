@@ -257,6 +257,7 @@ def test_decisions_depend_on_outcomes_alone_and_survive_a_kill(name, missing):
     assert sorted(calls(again)) == sorted(calls(plain))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("questions", "passes", "life"), [("rounds", 40, 300), ("rounds", 3, 60), ("schedule", 2, 60)]
 )

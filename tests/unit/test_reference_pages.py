@@ -41,6 +41,7 @@ CODE = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_every_code_of_a_message_is_explained_and_none_else():
     used = {
         node.value

@@ -172,6 +172,7 @@ def test_hostile_content_is_inert_and_bounded(summary, page):
     assert len(html) < 250_000
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40))
 def test_any_name_is_shown_as_itself(summary, text):
     page = Page(to_html(replace(summary, name=text, decisions=(), times=())))

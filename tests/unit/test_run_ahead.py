@@ -106,6 +106,7 @@ def test_every_view_says_who_waits_for_whom():
     assert not any("waits" in line for line in examples.board_lines(idle, 100, 10))
 
 
+@pytest.mark.slow
 def test_many_in_flight_decide_the_same_in_little_more_trials():
     """Lognormal latencies (sigma 1.5), 3 runs, seed 5, in virtual time: 64 in flight against one."""
     coins = BiasedCoins((0.3, 0.5, 0.6))
@@ -116,6 +117,7 @@ def test_many_in_flight_decide_the_same_in_little_more_trials():
     assert many.time.sum() <= alone.time.sum() / 5
 
 
+@pytest.mark.slow
 def test_many_slots_ask_little_of_a_pair_that_waits_for_other_calls():
     """Five models, 300 in flight against one, lognormal latencies (sigma 1.5), 2 runs, seed 5."""
     spec = replace(

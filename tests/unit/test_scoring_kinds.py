@@ -43,6 +43,7 @@ def misjudged(path):
     return total, wrong
 
 
+@pytest.mark.slow
 def test_tricky_answers_are_judged_right_by_the_stated_accuracy():
     """99 % of 200 pairs, and 95 % within each scorer: docs/measurements.md says so."""
     total, wrong = misjudged(PAIRS)
@@ -65,6 +66,7 @@ def test_a_hanging_answer_costs_its_limit_and_says_so():
     assert score("math", r"\boxed{\frac{2}{6}}", r"\frac13").category == 1  # the next one has a fresh process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "category", "reason"),
     [

@@ -61,6 +61,7 @@ def test_a_worker_that_is_killed_over_an_answer_once_costs_no_answer(tmp_path):
     assert judged("own_scorer:killed_once", mark=str(tmp_path / "mark")) == (1, "right")
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start_leave_the_answer_unscored_until_they_can(tmp_path):
     sys.path.insert(0, str(tmp_path))
     with pytest.raises(ScorerUnavailable, match="do not start"):
@@ -69,6 +70,7 @@ def test_workers_that_cannot_start_leave_the_answer_unscored_until_they_can(tmp_
     assert in_worker(divmod, 7, 2, imports="a_module_of_later") == (3, 1)
 
 
+@pytest.mark.slow
 def test_where_no_process_can_be_started_a_function_is_refused_before_the_run(tmp_path, monkeypatch):
     sys.path.insert(0, str(tmp_path))  # a home that has no processes yet
     monkeypatch.setattr("adaptive_eval.scoring.workers._begin", divmod)  # which takes no such arguments
@@ -89,6 +91,7 @@ def test_an_answer_that_is_nested_as_deeply_as_can_be_read_is_judged_and_breaks_
     assert scorer.score(Completion("[1]", "stop"), Question("t", "q", "x")).category == 1
 
 
+@pytest.mark.slow
 def test_a_machine_that_slept_over_an_answer_costs_no_answer(tmp_path, monkeypatch):
     """The clock that pebble times by goes on in sleep."""
     hanging, again = tmp_path / "hanging", tmp_path / "again"
@@ -139,6 +142,7 @@ def test_scorers_made_beside_two_configs_each_keep_their_function(tmp_path):
     assert found == [1, 0, 1]
 
 
+@pytest.mark.slow
 def test_a_script_that_does_not_guard_itself_is_not_run_again_by_workers(tmp_path):
     pytest.importorskip("math_verify")
     script = tmp_path / "unguarded.py"

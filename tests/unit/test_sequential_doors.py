@@ -86,6 +86,7 @@ def test_a_board_keeps_names_and_bounds_ranks():
     ))  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_monitor_ends_where_the_board_does_whatever_arrives_first(seed):
     expected = board(dict(zip(NAMES, R, strict=True)), order=4)
@@ -249,6 +250,7 @@ def test_a_verdict_bounds_its_interval():
     assert abs(tie.low) <= 0.12
 
 
+@pytest.mark.slow
 def test_the_interval_of_two_strong_models_covers_their_difference_at_every_look():
     # 400 pairs at .95 and .85, one trial of 300 questions, seed 3. At 95 % a count of 34 has a chance of
     # 1e-3; intervals whose variance is right under no difference only miss about one truth in ten.
@@ -292,6 +294,7 @@ def test_names_come_with_the_outcomes():
     assert str(score(R[0], name="new")).startswith("new: 0.8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_one_outcome_that_is_told_last_changes_no_verdict_of_a_monitor(seed):
     """The same outcomes in order, and with one told after all others: the same verdict at one trial."""

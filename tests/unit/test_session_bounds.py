@@ -23,6 +23,7 @@ def played(spec: SessionSpec, answers: dict[tuple[str, int], int | None], steps:
     return session
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     st.lists(st.none() | st.integers(0, 2), min_size=24, max_size=24),

@@ -173,6 +173,7 @@ class TestDecisions:
         assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
         assert "old are too noisy" in describe(session.stopped)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("in_flight", [1, 2])
     def test_a_simulation_ends_there_as_well(self, in_flight):
         reference = ReferenceSpec("old", {"t": table(0.5, 40, 1, seed=3)})

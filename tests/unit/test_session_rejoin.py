@@ -32,6 +32,7 @@ def test_nothing_is_asked_of_the_others_while_it_catches_up():
     assert max(session.states.issued) <= last + 1
 
 
+@pytest.mark.slow
 def test_in_whatever_order_models_come_back_no_winner_turns():
     """In most of these runs a model of the best three is dropped, and needed again after other calls."""
     means, returned = [0.9, 0.8, 0.6, 0.55, 0.5], 0

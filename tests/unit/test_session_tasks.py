@@ -46,6 +46,7 @@ def test_the_score_weighs_the_tasks(overall):
         assert line.low <= truth <= line.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overall", "weights", "expected"),
     [

@@ -143,6 +143,7 @@ class TestWhatIsNoEvidence:
             write_table(path, outcomes)
         assert self.verdicts(path) == (0, 0, ["open"])
 
+    @pytest.mark.slow
     def test_rows_that_are_there_many_times(self, tmp_path):
         rng = np.random.default_rng(2)
         rows = [f"m{model},q{question},{rng.integers(2)}" for model in range(2) for question in range(60)]

@@ -106,6 +106,7 @@ class TestAssumptions:
         found = assumed_answers(make_spec(2, 200), {}, recorded).chances[0, :, 1]
         assert found.std() > 0.25 if share else found.std() < 0.1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("trials", [1, 3])
     def test_drawn_scores_are_as_uncertain_as_few_trials_leave_them(self, trials):
         """80 % intervals hold 80 to 110 of 120 scores: missed with probability 3e-4 if they do; seed 6."""
@@ -167,6 +168,7 @@ class TestPlan:
         assert fixed.trials.median == 3 * 30 * 30
         assert adaptive.any_wrong == uniform.any_wrong
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", [{"trials": 500}, {"tokens": 90_000}, {"wall_clock": 100.0}])
     def test_runs_that_are_cut_at_the_budget_are_not_simulated_beyond_it(self, limit, monkeypatch):
         gaps = {0.1: BiasedCoins((0.6, 0.5, 0.4)), 0.4: BiasedCoins((0.9, 0.5, 0.1))}
@@ -188,6 +190,7 @@ class TestPlan:
         assert batches.trials.low % 50 == 0.0
         assert batches.usd.median == pytest.approx(0.001 * batches.trials.median)
 
+    @pytest.mark.slow
     def test_sparing_time_takes_more_trials_and_less_time(self):
         pace = Pace(96, Latency(2.0, 1.0))
         spec, coins = bounded_spec(4, 50, max_passes=30), BiasedCoins((0.85, 0.6, 0.5, 0.3))
@@ -196,6 +199,7 @@ class TestPlan:
         assert trials.trials.median < time.trials.median
         assert time.hours.median < trials.hours.median
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "budget",
         [BudgetSpec(trials=60), BudgetSpec(tokens=24_000), BudgetSpec(usd=0.06), BudgetSpec(wall_clock=10.0)],
