@@ -154,6 +154,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_extractors_are_linear_even_without_the_cut(name):

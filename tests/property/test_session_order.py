@@ -46,6 +46,7 @@ def undisturbed(board, missing=False):
     return drive(Session(spec), coin(means), slots=4, missing=lost if missing else None)
 
 
+@pytest.mark.slow
 @EACH_BOARD
 @pytest.mark.parametrize("missing", [False, True])
 @FEW

@@ -241,6 +241,7 @@ def lost(request):
     return of_model and (request.question == "q3" or request.key.index % 11 == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "missing"), [("plain", None), *((name, lost) for name in SETTINGS)])
 def test_decisions_depend_on_outcomes_alone_and_survive_a_kill(name, missing):
     spec, answer, log = SETTINGS[name], ANSWERS.get(name, coin(MEANS)), []
