@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import exp, fsum
 from string import ascii_uppercase
 
@@ -31,10 +31,27 @@ _CHOSEN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# What may follow the letter A if it is no article: "The answer is A because …".
-_AFTER_LETTER = (
-    r"because|since|as|and|or|is|which|with|for|due|based|so|here|in\b(?=[ ]this)|although|while|not"
+# What follows an article: "The answer is A because …" has none.
+_ARTICLE = (
+    r"(?=[ ](?!(?:because|since|as|and|or|is|which|with|for|due|based|so|here|in\b(?=[ ]this)|although|while"
+    r"|not)\b)[a-z])"
 )
+_LEADING_WORDS = r"(?:(?i:the |correct |right ){0,2}(?i:option|choice|letter|answer)[ :]{1,3})?"
+_JOINT = r"[)\]*}\"'`]{0,3}\s{0,2}(?:,|/|&|\bor\b|\band\b|,\s{0,2}or\b)\s{0,2}(?i:option |choice )?"
+_PATTERNS = {
+    "alone": r"[ (\[*\"'{]{0,6}(?:(?i:the )?(?i:option|choice|answer|letter)[ :]{1,3})?[(\[\"'*]{0,3}"
+    r"([EITHER])[ )\].,:;!*\"'}]{0,8}",
+    "labelled": r"[ (\[*]{0,4}([EITHER])[*]{0,2}[)\].:][)\].:*]{0,3}[ ]+\S",
+    "line_label": r"(?m)^[ (\[*-]{0,6}([EITHER])[*]{0,2}[)\].:]",
+    "lead": rf"[\s(\[{{*_\"'`$:]{{0,12}}{_LEADING_WORDS}[(\[*\"'`{{]{{0,4}}("
+    rf"(?!A{_ARTICLE}|I{_ARTICLE})[UPPER](?![\w'’-])"
+    r"|[LOWER](?=[)\]}*\"'`]{0,3}(?:[.,;:!)]|\s*$))(?![\w'’-]))",
+    "hedge": rf"(?:{_JOINT}[(\[*\"'`]{{0,3}}[UPPER](?![\w'’]))+",
+    "is_correct": r"(?<![\w'’])[(\[*]{0,3}([UPPER])[)\]*]{0,3}[ ]is[ ](?:the[ ])?(?i:correct|right|best|true)"
+    r"\b(?![ ](?i:about|that|for))",
+    "marked": r"\(([UPPER])\)|\*\*[(]?([UPPER])[).]{0,2}\*\*|(?<![\w'’-])([UPPER])[ .!)*]{0,4}$",
+}
+"""Where an answer names an option, for the letters of its question."""
 _NEGATION = re.compile(r"\b(?:not|neither|nor|incorrect|wrong|false|cannot|except)\b|n['’]t\b", re.IGNORECASE)
 
 
@@ -155,15 +172,16 @@ class Options:
     def __init__(self, letters: str, texts: tuple[str, ...] = ()) -> None:
         self.letters = letters
         self.texts = texts
+        self._patterns = _compiled(letters)
 
     def by_label(self, text: str) -> str | None:
         """Return the letter that `text` gives, with or without brackets and the option's text."""
         plain = unwrapped(text)
-        alone = self._alone.fullmatch(plain)
+        alone = self._patterns["alone"].fullmatch(plain)
         if alone:
             return alone[1].upper()
-        labelled = self._labelled.match(plain) if "\n" not in plain else None
-        hedged = labelled and self._hedge.match(plain, labelled.end(1))
+        labelled = self._patterns["labelled"].match(plain) if "\n" not in plain else None
+        hedged = labelled and self._patterns["hedge"].match(plain, labelled.end(1))
         return labelled[1].upper() if labelled and not hedged else None
 
     def by_text(self, text: str) -> str | None:
@@ -186,7 +204,7 @@ class Options:
             letter = self._leading(text[match.end() : match.end() + _LONGEST_LINE])
             if letter is not None:
                 best = Extract(letter[0], match.end() + letter[1])
-        for match in self._is_correct.finditer(text, best.end if best is not None else 0):
+        for match in self._patterns["is_correct"].finditer(text, best.end if best is not None else 0):
             best = Extract(match[1], match.end())
         return best
 
@@ -198,10 +216,10 @@ class Options:
             return as_a_whole
         first = text.split("\n", 1)[0][:_LONGEST_LINE]
         plain = unwrapped(first)
-        is_label = self._labelled.match(plain) or self._alone.fullmatch(plain)
+        is_label = self._patterns["labelled"].match(plain) or self._patterns["alone"].fullmatch(plain)
         if "\n" in text and is_label and not self._lists_options(text):
             return self.by_label(first)
-        marked = {match[1] or match[2] or match[3] for match in self._marked.finditer(line)}
+        marked = {match[1] or match[2] or match[3] for match in self._patterns["marked"].finditer(line)}
         if marked:
             return marked.pop() if len(marked) == 1 and not _NEGATION.search(line) else None
         return self._one_text_in(line)
@@ -221,18 +239,18 @@ class Options:
     def _leading(self, text: str) -> tuple[str, int] | None:
         """Return the letter (all of them if it names several) at the start of `text`, and where it ends."""
         plain = text.replace("\\text{", "").replace("\\mathbf{", "").replace("\\textbf{", "")
-        match = self._lead.match(plain)
+        match = self._patterns["lead"].match(plain)
         if match is None:
             return None
         end = len(text) - len(plain) + match.end()
-        hedge = self._hedge.match(plain, match.end())
+        hedge = self._patterns["hedge"].match(plain, match.end())
         if hedge:
             return plain[match.start(1) : hedge.end()], end + hedge.end() - match.end()
         return match[1].upper(), end
 
     def _lists_options(self, text: str) -> bool:
         """Tell whether several lines begin with different letters, as in a list of the options."""
-        return len({match[1].upper() for match in self._line_label.finditer(text)}) > 1
+        return len({match[1].upper() for match in self._patterns["line_label"].finditer(text)}) > 1
 
     def _one_text_in(self, line: str) -> str | None:
         """Return the letter of the only option whose text is in `line`, unless the line denies something."""
@@ -256,48 +274,12 @@ class Options:
     def _forms(self) -> tuple[str, ...]:
         return tuple(normalised(unwrapped(text)) for text in self.texts)
 
-    @cached_property
-    def _either(self) -> str:
-        return f"[{self.letters}{self.letters.lower()}]"
 
-    @cached_property
-    def _alone(self) -> re.Pattern[str]:
-        word = r"(?:(?i:the )?(?i:option|choice|answer|letter)[ :]{1,3})?"
-        return re.compile(
-            rf"[ (\[*\"'{{]{{0,6}}{word}[(\[\"'*]{{0,3}}({self._either})[ )\].,:;!*\"'}}]{{0,8}}"
-        )
-
-    @cached_property
-    def _labelled(self) -> re.Pattern[str]:
-        return re.compile(rf"[ (\[*]{{0,4}}({self._either})[*]{{0,2}}[)\].:][)\].:*]{{0,3}}[ ]+\S")
-
-    @cached_property
-    def _line_label(self) -> re.Pattern[str]:
-        return re.compile(rf"^[ (\[*-]{{0,6}}({self._either})[*]{{0,2}}[)\].:]", re.MULTILINE)
-
-    @cached_property
-    def _lead(self) -> re.Pattern[str]:
-        word = r"(?:(?i:the |correct |right ){0,2}(?i:option|choice|letter|answer)[ :]{1,3})?"
-        article = rf"(?=[ ](?!(?:{_AFTER_LETTER})\b)[a-z])"
-        upper = rf"(?!A{article}|I{article})[{self.letters}](?![\w'’-])"
-        lower = rf"[{self.letters.lower()}](?=[)\]}}*\"'`]{{0,3}}(?:[.,;:!)]|\s*$))(?![\w'’-])"
-        return re.compile(rf"[\s(\[{{*_\"'`$:]{{0,12}}{word}[(\[*\"'`{{]{{0,4}}({upper}|{lower})")
-
-    @cached_property
-    def _hedge(self) -> re.Pattern[str]:
-        word = r"(?i:option |choice )?"
-        joint = rf"[)\]*}}\"'`]{{0,3}}\s{{0,2}}(?:,|/|&|\bor\b|\band\b|,\s{{0,2}}or\b)\s{{0,2}}{word}"
-        return re.compile(rf"(?:{joint}[(\[*\"'`]{{0,3}}[{self.letters}](?![\w'’]))+")
-
-    @cached_property
-    def _is_correct(self) -> re.Pattern[str]:
-        verdict = r"is[ ](?:the[ ])?(?i:correct|right|best|true)\b(?![ ](?i:about|that|for))"
-        return re.compile(rf"(?<![\w'’])[(\[*]{{0,3}}([{self.letters}])[)\]*]{{0,3}}[ ]{verdict}")
-
-    @cached_property
-    def _marked(self) -> re.Pattern[str]:
-        some = f"([{self.letters}])"
-        return re.compile(rf"\({some}\)|\*\*[(]?{some}[).]{{0,2}}\*\*|(?<![\w'’-]){some}[ .!)*]{{0,4}}$")
+@lru_cache
+def _compiled(letters: str) -> dict[str, re.Pattern[str]]:
+    kinds = {"EITHER": letters + letters.lower(), "UPPER": letters, "LOWER": letters.lower()}
+    fill = partial(re.sub, "EITHER|UPPER|LOWER", lambda kind: kinds[kind[0]])
+    return {name: re.compile(fill(pattern)) for name, pattern in _PATTERNS.items()}
 
 
 @lru_cache(maxsize=1024)
