@@ -326,14 +326,31 @@ FORMATS: tuple[Format, ...] = (
         named=_folder_named,
         files=(("*_score.json", b'"correct_count"'),),
     ),
-    # outputs/COMPETITION/PROVIDER/MODEL/NUMBER.json
+    # outputs/COMPETITION/PROVIDER/MODEL/NUMBER.json.zst; its `idx` was once off by one (matharena/runs.py)
     Format(
         "MathArena output",
-        {"question": "idx", "correct": "correct", "text": "answers", "target": "gold_answer"},
+        {"correct": "correct", "text": "answers", "target": "gold_answer"},
         top=("idx", "correct", "answers"),
-        rows=lambda data, _path, _choices: iter([data]),
+        rows=lambda data, path, _choices: iter([{**data, "question": path.name.partition(".")[0]}]),
         named=lambda path: (path.resolve().parent.name, path.resolve().parents[2].name),
-        files=(("*.json", b'"gold_answer"'),),
+        files=(("*.json", b'"gold_answer"'), ("*.json.zst", b'"gold_answer"')),
+    ),
+    # the datasets MathArena/COMPETITION_outputs of the Hub (scripts/curation/upload_outputs.py)
+    Format(
+        "MathArena dataset",
+        {
+            "model": "model_name",
+            "question": "problem_idx",
+            "trial": "idx_answer",
+            "text": "answer",
+            "extracted": "parsed_answer",
+            "prompt": "user_message",
+            "target": "gold_answer",
+            "prompt_tokens": "input_tokens",
+            "completion_tokens": "output_tokens",
+        },
+        keys=("problem_idx", "model_name", "correct"),
+        asked=(),
     ),
     # Shape: PerInstanceStats in helm/benchmark/metrics/metric.py of HELM.
     Format(

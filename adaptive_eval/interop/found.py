@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 from zipfile import BadZipFile
+
+import zstandard
 
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
@@ -26,6 +28,8 @@ DEFAULT_TASK = "recorded"
 
 MOST_FLAWS = 10
 """Mistakes of a file that a message lists."""
+
+_UNREADABLE = (EOFError, RecursionError, BadZipFile, zstandard.ZstdError)
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _NONE_OF: Mapping[Path, str] = MappingProxyType({})
@@ -180,7 +184,7 @@ def reading(path: Path, kind: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found") from None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, BadZipFile) as error:
+    except (*_UNREADABLE, OSError, ValueError, KeyError, TypeError) as error:
         raise OutcomesError(f"{path}: cannot be read as {kind}: {first_line(error)}") from None
 
 
@@ -234,8 +238,24 @@ def first_row(path: Path) -> Mapping[str, Any]:
 
 def json_value(path: Path) -> Any:
     """Return what a JSON file holds."""
-    with reading(path, "JSON"):
-        return json.loads(path.read_bytes())
+    with reading(path, "JSON"), opened(path) as file:
+        return json.loads(file.read())
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file; one whose name ends in ``.zst`` is decompressed."""
+    return zstandard.open(path) if path.suffix == ".zst" else path.open("rb")
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name, that before ``.zst`` where it is compressed.
+
+    Examples
+    --------
+    >>> ending_of(Path("results.JSON")), ending_of(Path("7.json.zst"))
+    ('.json', '.json')
+    """
+    return Path(path.name.removesuffix(".zst")).suffix.lower()
 
 
 def json_object(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from adaptive_eval.errors import DatasetError, OutcomesError
-from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, first_row
+from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, ending_of, first_row
 from adaptive_eval.interop.gather import Gatherer, random_order
 from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
@@ -58,7 +58,7 @@ def open_log(path: Path, choices: Choices, *, texts: bool = True) -> Log:
     if path.is_dir():
         in_parts = not (path / RUN_FILE).exists() and parts_of(path)
         return table_log(path, choices) if in_parts else run_log(path, choices, texts=texts)
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     reader = _BY_ENDING.get(ending)
     if reader is not None:
         return reader(path, choices)

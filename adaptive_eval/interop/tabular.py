@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from zstandard import ZstdError
 
-from adaptive_eval.errors import OutcomesError
+from adaptive_eval.errors import OutcomesError, in_words
 from adaptive_eval.interop.column_maps import (
     VERDICTS,
     find,
@@ -38,9 +39,11 @@ from adaptive_eval.interop.found import (
     Rescorer,
     chosen_metric,
     content_of,
+    ending_of,
     in_range,
     json_object,
     json_value,
+    opened,
     reading,
 )
 from adaptive_eval.interop.run_tables import parts_of
@@ -122,15 +125,15 @@ def _numbered(rows: Iterable[Any]) -> Iterator[Row | tuple[int, str]]:
 def begin_of(path: Path) -> bytes:
     """Return the first bytes of a file."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return file.read(4096)
-    except OSError as error:
-        raise OutcomesError(f"{path}: cannot be read: {error.strerror}") from None
+    except (OSError, ZstdError) as error:
+        raise OutcomesError(f"{path}: cannot be read: {in_words(error)}") from None
 
 
 def _holds_object(path: Path) -> bool:
     """Tell whether a file is JSON that begins with an object."""
-    if path.suffix.lower() != ".json" or not path.is_file():
+    if ending_of(path) != ".json" or not path.is_file():
         return False
     begin = begin_of(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     line, _, more = begin.partition(b"\n")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import zstandard
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, checked
@@ -276,6 +277,39 @@ def test_a_folder_of_answers_of_matharena_names_models_and_competitions(tmp_path
     assert [(t.model, t.task, t.question, t.category) for log in (one, two) for t in checked(log)] == [
         ("m", "aime_2025", "1", 1), ("m", "aime_2025", "1", 0), ("m", "aime_2025", "2", 1),
         ("m", "aime_2025", "2", 1),
+    ]  # fmt: skip
+
+
+def test_a_compressed_answer_of_matharena_is_named_by_its_file(tmp_path):
+    place = tmp_path / "outputs" / "aime_2025" / "lab" / "m"
+    place.mkdir(parents=True)
+    data = {"idx": 6, "gold_answer": "4", "answers": ["4", "5"], "correct": [True, False]}
+    (place / "7.json.zst").write_bytes(zstandard.compress(json.dumps(data).encode()))
+    (log,) = open_logs([tmp_path], Choices())
+    assert [(t.model, t.task, t.question, t.category) for t in checked(log)] == [
+        ("m", "aime_2025", "7", 1), ("m", "aime_2025", "7", 0),
+    ]  # fmt: skip
+    (place / "7.json.zst").write_bytes(b"no frame")
+    with pytest.raises(UsageError, match="cannot be read"):
+        open_logs([place / "7.json.zst"], Choices())
+
+
+def test_rows_of_a_dataset_of_matharena_name_their_model_and_trial(tmp_path):
+    shared = {
+        "problem_idx": "3",
+        "model_name": "o1 (medium)",
+        "model_config": "openai/o1",
+        "gold_answer": "4",
+    }
+    rows = [
+        {**shared, "idx_answer": number, "correct": correct, "parsed_answer": "4", "output_tokens": 9}
+        for number, correct in enumerate((True, False))
+    ]
+    path = tmp_path / "train.jsonl"
+    written(path, rows)
+    (log,) = open_logs([path], Choices())
+    assert [(t.model, t.question, t.number, t.category, t.tokens) for t in checked(log)] == [
+        ("o1 (medium)", "3", 0, 1, (0, 9)), ("o1 (medium)", "3", 1, 0, (0, 9)),
     ]  # fmt: skip
 
 
