@@ -54,7 +54,10 @@ from adaptive_eval.tasks.sources import parquet_rows
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
 _WORDS = {"true": 1, "false": 0, "pass": 1, "fail": 0, "timeout": 0}
-_COLUMNS = "model, question and category (or correct, or score)"
+_NEEDED = (
+    "the columns needed are model, question and category (or correct, or score); name others with --map, "
+    "such as --map model=MY_COLUMN"
+)
 _TOKENS = ("prompt", "completion")
 _NO_ANSWER = "no answer in the file"
 
@@ -213,7 +216,7 @@ class _Table:
         question = _text(values.get("question") if inner is None or field is None else find(values, inner)[1])
         for column, given in (("model", model), (field or "question", question)):
             if not given:
-                return Flaw(place, f"there is no {column}; the columns needed are {_COLUMNS}")
+                return Flaw(place, f"there is no {column}; {_NEEDED}")
         assert model is not None
         assert question is not None
         tokens = [_counting(values.get(f"{kind}_tokens"), f"{kind}_tokens") for kind in _TOKENS]
@@ -273,9 +276,7 @@ class _Table:
             valued = (name for name in named if values.get(name) not in (None, ""))
             metric = next(valued, named[0] if named else None)
         if metric is None or metric not in values:
-            raise ValueError(
-                f"there is neither category nor correct nor score; the columns needed are {_COLUMNS}"
-            )
+            raise ValueError(f"there is neither category nor correct nor score; {_NEEDED}")
         theirs = self._columns.get(metric, metric)
         if values[metric] is None and not find(values, theirs)[0]:
             raise ValueError(f"it has none of {theirs.replace('|', ', ')}")
