@@ -105,6 +105,23 @@ def _instances(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
         yield {"question": one, "correct": one in solved}
 
 
+def _details_of(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+    for one, details in data.items():
+        yield {"question": one, "correct": details["resolved"]}
+
+
+def _leaderboards(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
+    """Yield the results of submissions by instance; a leaderboard is a task. The first of each counts."""
+    first: dict[str, str] = {}
+    for board in data["leaderboards"]:
+        for result in board["results"]:
+            named = {"model": result["folder"], "task": board["name"]}
+            is_first = first.setdefault(result["folder"], board["name"]) == board["name"]
+            details = result.get("per_instance_details") if is_first else None
+            for row in _details_of(details or {}, path, choices):
+                yield {**named, **row}
+
+
 def _failures(_data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
     """Yield a result a question of a file that names failures only; all others are right."""
     counts, *failed = _lines(path)
@@ -316,6 +333,22 @@ FORMATS: tuple[Format, ...] = (
         named=lambda path: (path.resolve().parents[1].name, path.resolve().parents[2].name),
         files=(("results/results.json", b'"no_generation"'),),
     ),
+    # evaluation/bash-only/MODEL/per_instance_details.json, of submissions that the maintainers ran
+    Format(
+        "SWE-bench details",
+        {},
+        rows=_details_of,
+        named=lambda path: (path.resolve().parents[0].name, path.resolve().parents[1].name),
+        files=(("per_instance_details.json", b'"resolved"'),),
+    ),
+    # data/leaderboards.json of the site
+    Format(
+        "SWE-bench leaderboards",
+        {},
+        top=("leaderboards",),
+        rows=_leaderboards,
+        files=(("leaderboards.json", b'"leaderboards"'),),
+    ),
     # score/MODEL/BFCL_v3_CATEGORY_score.json (once CATEGORY_score.json): a line of counts, then one a failure
     Format(
         "BFCL score",
@@ -455,9 +488,10 @@ TABLE = Format("table", {})
 
 
 def format_of_object(data: Values, path: Path) -> Format | None:
-    """Return the format that the object in a JSON file is told by; None where only its rows tell it."""
+    """Return the format that a JSON file's object or name tells; None where only its rows tell it."""
     for known in FORMATS:
-        if known.top and known.rows and all(find(data, key)[0] for key in known.top):
+        told = all(find(data, key)[0] for key in known.top) if known.top else path.name in dict(known.files)
+        if told and known.rows and known.whole:
             row = next(known.rows(data, path, Choices()), {}) if known.keys else {}
             if all(find(row, key)[0] for key in known.keys):
                 return known

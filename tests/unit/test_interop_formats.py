@@ -268,6 +268,20 @@ def test_sets_of_resolved_ids_are_counted_over_the_instances_of_their_split(tmp_
     assert sum(found.values()) == 3
 
 
+def test_details_by_instance_are_read_of_a_submission_and_of_the_leaderboards(tmp_path):
+    details = {
+        "a-1": {"resolved": True, "cost": 0.4, "api_calls": 19},
+        "b-2": {"resolved": False, "cost": 0.1},
+    }
+    written(tmp_path / "bash-only" / "mini_gpt-5" / "per_instance_details.json", details)
+    listed = [{"name": "GPT-5", "folder": "mini_gpt-5", "resolved": 50.0, "per_instance_details": details}]
+    again = {"name": "Verified", "results": [*listed, {"name": "other", "folder": "o"}]}
+    boards = {"leaderboards": [{"name": "bash-only", "results": listed}, again]}
+    written(tmp_path / "site" / "leaderboards.json", boards)
+    by_instance = {("mini_gpt-5", "bash-only", "a-1"): 1, ("mini_gpt-5", "bash-only", "b-2"): 0}
+    assert verdicts_in(tmp_path / "bash-only") == verdicts_in(tmp_path / "site") == by_instance
+
+
 def test_a_folder_of_answers_of_matharena_names_models_and_competitions(tmp_path):
     place = tmp_path / "outputs" / "aime_2025" / "lab"
     row = {"problem": "?", "gold_answer": "4", "messages": [], "answers": ["4", "5"]}
