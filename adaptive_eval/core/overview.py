@@ -92,19 +92,24 @@ def _tasks(comparison: Comparison) -> tuple[TaskResult, ...]:
     found = []
     for number, (task, weight) in enumerate(zip(spec.tasks, spec.task_weights, strict=True)):
         estimate = comparison.answers.task_scores(number)
-        low, unit = min(task.weights), max(task.weights) - min(task.weights)
-        score = estimate.difference[:, 0]
-        radius = comparison.intervals.of_scores(estimate.variance[:, 0])
-        ends = [low + unit * np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 0, 1)]
+        origin, unit = min(task.weights), max(task.weights) - min(task.weights)
+        low, score, high = (origin + unit * end for end in _score_interval(comparison, estimate))
         known = estimate.questions[:, 0] > 0
         scores = tuple(
-            TaskScore(name, float(ends[1][row]), float(ends[0][row]), float(ends[2][row]))
+            TaskScore(name, float(score[row]), float(low[row]), float(high[row]))
             if known[row]
             else TaskScore(name, None, None, None)
             for row, name in enumerate(spec.names)
         )
         found.append(TaskResult(task.name, len(task.questions), weight, scores))
     return tuple(found)
+
+
+def _score_interval(comparison: Comparison, estimate: ContrastBlock) -> tuple[Floats, Floats, Floats]:
+    """Return lower ends, scores and upper ends; each lost answer may be anything from 0 to 1."""
+    score = estimate.difference[:, 0]
+    radius = comparison.intervals.of_scores(estimate.variance[:, 0]) + estimate.slack[:, 0]
+    return np.clip(score - radius, 0.0, 1.0), score, np.clip(score + radius, 0.0, 1.0)
 
 
 def _plugin(spec: SessionSpec, comparison: Comparison) -> RulePlugin | None:
@@ -120,15 +125,13 @@ def _models(
     spec, board = comparison.spec, comparison.answers
     origin, unit = spec.scale
     estimate = board.scores()
-    score = estimate.difference[:, 0]
-    radius = comparison.intervals.of_scores(estimate.variance[:, 0])
+    low, score, high = _score_interval(comparison, estimate)
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
     ranks = _positions(np.where(known, score, -np.inf))
     early = _early(spec, board, estimate, known)
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
-    low, high = (np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 1))
     shown = {
         name: origin + unit * of for name, of in (("score", score), ("low", low), ("high", high), ("mu", mu))
     }
@@ -297,12 +300,13 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
     applies.
     """
-    goal, margin = comparison.contrasts, comparison.margin
-    had = 2.0 * comparison.intervals.of_scores(comparison.latest.variance)
+    goal, margin, latest = comparison.contrasts, comparison.margin, comparison.latest
+    had = 2.0 * (comparison.intervals.of_scores(latest.variance) + latest.slack)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
         return np.asarray(near)
-    log_e = log_tie_evidence(comparison.latest.difference, np.minimum(comparison.latest.margin, 1e6), margin)
+    size = np.abs(latest.difference) + latest.slack
+    log_e = log_tie_evidence(size, np.minimum(latest.margin, 1e6), margin)
     return np.where(goal.measured, near, np.clip(log_e / comparison.fold.tie_threshold, 0.0, 1.0))
 
 
@@ -373,6 +377,7 @@ def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: in
         is_first = bool(goal.first[row] == model)
         other = names[int(goal.second[row] if is_first else goal.first[row])]
         if comparison.lost[row]:
+            last = max(last, int(fold.progress[row]))
             evidence["lost"].append(other)
         elif fold.verdict[row] != OPEN:
             evidence["tied" if fold.verdict[row] == TIE else "separated"].append(other)

@@ -61,8 +61,13 @@ class _Task:
     @property
     def alike(self) -> bool:
         """Whether enough answers that the scorer reads are all in one category."""
-        whole = self.answers >= ENOUGH and self.cut <= MOST * self.answers
+        whole = self.scored >= ENOUGH and self.cut <= MOST * self.answers
         return whole and not self.unread and len(self.categories) == 1
+
+    @property
+    def scored(self) -> int:
+        """Answers that have a category."""
+        return self.categories.total()
 
     @property
     def cause(self) -> str:
@@ -115,7 +120,7 @@ _OF_TASKS: tuple[_Sign, ...] = (
     (
         "warning/all-alike",
         lambda task: task.alike,
-        f"task {{name}}: all {{it.answers:,}} answers have the same category; {{it.cause}} {_SAMPLES}",
+        f"task {{name}}: all {{it.scored:,}} scored answers have the same category; {{it.cause}} {_SAMPLES}",
     ),
 )
 

@@ -114,6 +114,8 @@ def _read(result: Any) -> dict[str, Any]:
     """Return a function's result as a mapping with all its parts, of Python's own types."""
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
     score = given.get("score")
+    if hasattr(score, "item"):  # a number of NumPy or of a tensor
+        score = score.item()
     if not isinstance(score, bool | int | float):
         raise ScorerFailed(f"the function returned {result!r:.100}, neither a bool nor a score")
     signals = given.get("signals", {})

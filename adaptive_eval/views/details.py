@@ -88,9 +88,21 @@ class Details:
     @property
     def together(self) -> dict[str, dict[str, Any]]:
         """The tasks whose trials are several answers: how many (`k`), and when a trial is right (`by`)."""
-        scoring = json.loads(self.meta.get("scoring", "{}"))
-        sections = {task: one for task, one in scoring.items() if isinstance(one, dict)}
-        return {task: one["answers"] for task, one in sections.items() if "answers" in one}
+        return {task: one["answers"] for task, one in self._scoring.items() if "answers" in one}
+
+    @property
+    def cut_off(self) -> dict[str, list[str]]:
+        """How answers cut off at the token limit count (the rubric's `truncated`), with the tasks."""
+        found: dict[str, list[str]] = {}
+        for task, one in self._scoring.items():
+            if "rubric" in one:
+                found.setdefault(one["rubric"]["truncated"], []).append(task)
+        return found
+
+    @property
+    def _scoring(self) -> dict[str, dict[str, Any]]:
+        stored = json.loads(self.meta.get("scoring", "{}"))
+        return {task: one for task, one in stored.items() if isinstance(one, dict)}
 
 
 def read_details(

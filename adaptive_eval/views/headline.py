@@ -65,15 +65,19 @@ def _renamed(sentence: str, names: Mapping[str, str]) -> str:
 
 
 def _best_words(results: Results) -> str:
-    best = min(results.models, key=lambda line: line.rank)
+    first = [line for line in results.models if line.rank == 1]
+    best = first[0]
     if best.score is None:
         return "No model is ahead yet"
     decimals = decimals_for([best.score, best.low, best.high])
     score = fixed(best.score, decimals)
     if best.low is not None and best.high is not None:
         score += f" {interval(best.low, best.high, decimals)}"
-    verb = "scores" if len(results.models) == 1 else "has the highest score:"
-    return f"{best.model} {verb} {score}"
+    if len(results.models) == 1:
+        return f"{best.model} scores {score}"
+    if len(first) > 1:
+        return f"{listing([line.model for line in first])} have the highest score: {fixed(best.score, decimals)}"
+    return f"{best.model} has the highest score: {score}"
 
 
 def _own_clauses(results: Results) -> list[str]:

@@ -156,7 +156,7 @@ def _context(summary: Summary) -> dict[str, Any]:
         "problems": said("run.problems", summary.state, results.models, summary.endpoints, truncated),
         "lines": list(zip(results.models, details.models, strict=True)),
         "empty": any(account.no_answer for account in details.models),
-        "promises": promises(results, details.target, details.together, details.judged),
+        "promises": promises(results, details.target, details.together, details.judged, details.cut_off),
         "most_ties": MOST_TIES,
         "pairs": pairs,
         "matrix": pair_matrix(of_kind(results, "pair")),

@@ -122,7 +122,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
     known = summary.known
     questions = known.questions
     pairs = shown_pairs(results, MOST_PAIRS).shown
-    promised = promises(results, known.target, known.together, known.judged)
+    promised = promises(results, known.target, known.together, known.judged, known.cut_off)
     return {
         "schema": SCHEMA,
         "version": VERSION,

@@ -12,7 +12,7 @@ from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.inert import inert, md, table
 from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, interval, rank_interval
 from adaptive_eval.views.plain_data import picked
-from adaptive_eval.views.sentences import level_words, score_decimals, score_name
+from adaptive_eval.views.sentences import answered_questions, level_words, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import family_words, rank_column
 
@@ -118,7 +118,7 @@ class _Figures:
 def _caption(results: Results) -> str:
     prior = "uniform prior" if results.prior is None else f"prior: {results.prior}"
     return (
-        f"{score_name(results).capitalize()} on {results.questions:,} questions, which ranks, with its "
+        f"{score_name(results).capitalize()} on {answered_questions(results)}, which ranks, with its "
         f"{level_words(results)} anytime interval; Bayes@N: posterior mean ± standard deviation ({prior}), "
         f"for reference. N: trials of the model, all questions together. {_rank_words(results)}"
     )

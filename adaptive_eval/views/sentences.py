@@ -130,6 +130,7 @@ def promises(
     target: str | None = None,
     together: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     judged: Mapping[str, int] = MappingProxyType({}),
+    cut_off: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Promises:
     """Return the promises that belong to a run's rule, family, margin and confidence.
 
@@ -146,6 +147,7 @@ def promises(
         target=target,
         together=together,
         judged=judged,
+        cut_off=cut_off,
         compared=len(kinds) - kinds.count("width"),
         kinds=sorted(set(kinds)),
     )
@@ -182,6 +184,13 @@ def state_words(line: ModelResult, results: Results) -> str:
     state = state_word(line, results, running=results.stop is None)
     note = note_words(line, results)
     return f"{state}: {note}" if note else state
+
+
+def answered_questions(results: Results) -> str:
+    """Return how many questions have a score, such as ``30 of 40 questions``."""
+    most = max((line.questions for line in results.models), default=0)
+    of_all = count(results.questions, "question")
+    return of_all if most in (0, results.questions) else f"{most:,} of {of_all}"
 
 
 def score_name(results: Results) -> str:

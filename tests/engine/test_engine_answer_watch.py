@@ -51,6 +51,7 @@ def watched(*answers: tuple[int, Score, str], may_be_cut=()) -> AnswerWatch:
         ([(30, COPIED, "stop")], [], None),
         ([(19, WRONG, "stop")], [], None),
         ([(20, WRONG, "stop")], ["warning/all-alike"], None),
+        ([(19, WRONG, "stop"), (2, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(20, RIGHT, "stop")], ["warning/all-alike"], None),
         ([(20, NOTHING, "stop")], ["warning/nothing-found"], None),
         ([(11, NOTHING, "stop"), (9, RIGHT, "stop")], ["warning/nothing-found"], None),

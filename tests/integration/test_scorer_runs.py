@@ -34,7 +34,10 @@ def test_a_run_scored_by_math_agrees_with_numeric(tmp_path):
 
 
 def test_a_function_beside_the_config_scores_a_run(tmp_path):
-    code = "def judge(answer, question):\n    return '{' + question['target'] + '}' in answer\n"
+    code = (
+        "import numpy\n\n"  # whose booleans are no bool
+        "def judge(answer, question):\n    return numpy.bool_('{' + question['target'] + '}' in answer)\n"
+    )
     (tmp_path / "scorer_beside_the_config.py").write_text(code, encoding="utf-8")
     scorer = {"kind": "python", "function": "scorer_beside_the_config:judge"}
     out, result = run_config(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))

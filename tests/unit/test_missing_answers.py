@@ -35,6 +35,8 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     verdicts = {(pair.first, pair.second): pair.verdict for pair in results.pairs}
     assert verdicts["m0", "m1"] == "open"
     assert verdicts["m0", "m2"] == verdicts["m1", "m2"] == "better"
+    shy = results.models[0]
+    assert shy.low <= shy.worst < shy.best <= shy.high, "its interval holds what its lost answers allow"
 
 
 @pytest.mark.slow

@@ -118,6 +118,16 @@ def test_a_report_says_how_steady_its_judge_is():
     assert "judge" not in " ".join(promises(run).limits)
 
 
+def test_a_report_says_how_cut_off_answers_count():
+    run = examples.finished()
+    for how, words in (("zero", "have the lowest score"), ("judged", "are judged as they are")):
+        said = [one for one in promises(run, cut_off={how: ["t"]}).limits if "token limit" in one]
+        assert [one.split("limit ")[1].split(" (")[0] for one in said] == [words]
+    said = " ".join(promises(run, cut_off={"zero": ["a"], "judged": ["b", "c"]}).limits)
+    assert "to a have the lowest score" in said
+    assert "to b, c are judged" in said
+
+
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
 @pytest.mark.parametrize("family", ["holm", "pair"])
 def test_every_rule_and_family_says_what_it_promises(rule, family):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from adaptive_eval.views.accounts import QuestionAccount, several_answers
 from adaptive_eval.views.files import models_csv, pairs_csv, questions_csv
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
+from adaptive_eval.views.sentences import say
 from scorio.eval import pass_at_k, pass_hat_k
 
 
@@ -77,6 +78,15 @@ def test_a_papers_table_has_every_model_in_per_cent(summary):
     assert "Mean of questions (\\%) & 95 \\% interval & Bayes@N" in latex, "what ranks leads, by its name"
     assert latex.count(r" \\") == len(summary.results.models) + 1
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
+
+
+def test_a_papers_sentence_counts_scored_trials_as_its_table_does(summary):
+    results = summary.results
+    cut = replace(results, models=tuple(replace(line, questions=7) for line in results.models))
+    said = say("run.methods", replace(summary, results=cut))
+    assert f"7 of {results.questions} questions" in said
+    assert f"N = {sum(line.trials for line in results.models):,} scored trials" in said
+    assert f"{sum(line.missing for line in results.models)} further trials without a score" in said
 
 
 @given(st.text(st.sampled_from("\\{}$&#%_^~ab[]\n\x1b|<>"), max_size=20))

@@ -131,6 +131,10 @@ HEADLINES = {
         undecided(WITH_OAK),
         "No model is resolved against oak; 0 of 4 pairs resolved after 5,650 trials.",
     ),
+    "equal scores, nothing known": (
+        undecided(ranked(FINISHED, elm=1)),
+        "oak and elm have the highest score: 0.860; 0 of 10 pairs resolved after 5,650 trials.",
+    ),
     "a number": (
         examples.against_a_number(),
         "oak and elm are above 0.6; yew is below 0.6; fir is tied within ±0.05 with 0.6; "
