@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio.eval._arguments import credibility, finite, numbers
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
 ]
 
 Rule: TypeAlias = Literal["ci_overlap", "zscore"]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Top1(TypedDict):

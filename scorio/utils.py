@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from scorio import _orders
+from scorio._arrays import Floats, Ints
 from scorio._orders import lehmer_hash, lehmer_unhash, ranking_hash, unhash_ranking
 from scorio.rank._confidence import rank_with_confidence
 from scorio.rank._ties import TieMethod, rank_groups
@@ -23,7 +24,7 @@ __all__ = [
     "unhash_ranking",
 ]
 
-Ranks: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Ranks: TypeAlias = Ints | Floats
 Statistic: TypeAlias = tuple[float, float]
 
 blocks_from_rank_list = _orders.blocks_from_rank_list
@@ -97,9 +98,7 @@ def rank_scores(
     return ranks
 
 
-def _apart_where_intervals_are(
-    mu: NDArray[np.float64], sigma: NDArray[np.float64], confidence: float, method: TieMethod
-) -> Ranks:
+def _apart_where_intervals_are(mu: Floats, sigma: Floats, confidence: float, method: TieMethod) -> Ranks:
     from statistics import NormalDist
 
     reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * sigma

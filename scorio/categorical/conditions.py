@@ -30,10 +30,8 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-BoolArray: TypeAlias = NDArray[np.bool_]
-FloatArray: TypeAlias = NDArray[np.float64]
+from scorio._arrays import Bools, Floats
 
 OPERATORS = {
     "above": (">", operator.gt),
@@ -56,7 +54,7 @@ class Recorded(Protocol):
     def __contains__(self, name: object) -> bool:
         """Return whether a signal was recorded."""
 
-    def __getitem__(self, name: str) -> FloatArray:
+    def __getitem__(self, name: str) -> Floats:
         """Return the values of a signal, NaN where it is missing."""
 
 
@@ -66,7 +64,7 @@ class Scope(NamedTuple):
     signals: Recorded
     thresholds: Mapping[str, Any]
 
-    def read(self, operand: Operand) -> FloatArray:
+    def read(self, operand: Operand) -> Floats:
         """Return the values of an operand."""
         if operand.kind == "signal" and operand.name in self.signals:
             return self.signals[operand.name]
@@ -77,8 +75,8 @@ class Scope(NamedTuple):
 class Truth(NamedTuple):
     """The trials in which a condition is known to hold and known not to hold; elsewhere it is unknown."""
 
-    holds: BoolArray
-    fails: BoolArray
+    holds: Bools
+    fails: Bools
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from scorio.categorical.schema import IntArray, Schema, check_weights, get_schema
+from scorio._arrays import Floats, Ints
+from scorio.categorical.schema import Schema, check_weights, get_schema
 from scorio.categorical.signals import Signals
 from scorio.categorical.thresholds import Thresholds
 from scorio.eval._inputs import CategoryTrials, read_prior
 from scorio.eval._kernels import _categories
 
-FloatArray: TypeAlias = NDArray[np.float64]
 SchemaLike: TypeAlias = Schema | str | Mapping[str, Any]
 
 
@@ -41,10 +41,10 @@ class Evaluation:
     """
 
     schema: Schema
-    weights: FloatArray
+    weights: Floats
     thresholds: Thresholds
-    outcomes: IntArray
-    counts: IntArray
+    outcomes: Ints
+    counts: Ints
     mu: Any
     sigma: Any
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Floats
 from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN, Columns, load_records
 from scorio.categorical.thresholds import Thresholds
 from scorio.eval import bayes
@@ -116,7 +117,7 @@ def _is_high(columns: Columns, signal: str, cuts: Mapping[str, float]) -> NDArra
     return np.asarray(np.asarray(columns[column], dtype=np.float64) >= cut, dtype=np.intp)
 
 
-def _outcomes(columns: Columns, grade: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _outcomes(columns: Columns, grade: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return the grades as an outcome matrix of categories, and the grade of each category."""
     places = np.unique(columns["problem"], return_inverse=True)[1]
     trials = np.zeros_like(places)

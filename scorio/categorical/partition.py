@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scorio.categorical.conditions import Condition, FloatArray, Operand, Scope
+from scorio._arrays import Floats
+from scorio.categorical.conditions import Condition, Operand, Scope
 from scorio.categorical.signals import BASE_SIGNALS
 
 _MAX_CASES = 4_000_000
@@ -68,7 +69,7 @@ def check_partition(where: str, categories: Sequence[tuple[str, Condition]]) -> 
         )
 
 
-def _axes(conditions: Sequence[Condition]) -> dict[Operand, FloatArray]:
+def _axes(conditions: Sequence[Condition]) -> dict[Operand, Floats]:
     """Return the places that each signal and threshold takes in the cases."""
     groups: list[set[Operand]] = []
     for condition in conditions:

@@ -15,13 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Floats
+
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 _TABLES = json.loads(files("scorio.categorical").joinpath("records.json").read_text(encoding="utf-8"))
 _FIELDS: dict[str, list[str]] = _TABLES["fields"]
 """Column -> path of its value in a record; none for columns that a record never has."""
 
-_OF_LOGPROBS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
+_OF_LOGPROBS: dict[str, Callable[[Floats], Any]] = {
     "logprob_min": np.min,
     "logprob_iqr": lambda values: np.subtract(*np.percentile(values, [75, 25])),
     "tail64_avg_logprob": lambda values: values[-64:].mean(),

@@ -29,14 +29,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.categorical.conditions import (
     Condition,
-    FloatArray,
     Grammar,
     Operand,
     Scope,
@@ -45,8 +44,6 @@ from scorio.categorical.conditions import (
 )
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 _TABLES = json.loads(files("scorio.categorical").joinpath("schemas.json").read_text(encoding="utf-8"))
 RUBRIC_VARIABLES: Mapping[str, object] = _TABLES["variables"]
@@ -84,7 +81,7 @@ class ThresholdRule:
         among = "" if self.among is None else f" among {self.among}"
         return f"{self.quantile:g} quantile of {self.signal}{among}"
 
-    def values(self, signals: Signals, fixed: Mapping[str, float]) -> FloatArray:
+    def values(self, signals: Signals, fixed: Mapping[str, float]) -> Floats:
         """Return the values that the quantile is taken of: 1-D, without missing ones.
 
         `fixed` holds the thresholds of fixed value, which `among` may use.
@@ -94,7 +91,7 @@ class ThresholdRule:
         taken = signals.made & ~np.isnan(values)
         if self.among is not None:
             taken &= self.among.truth(scope).holds
-        return np.asarray(values[taken])
+        return values[taken]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +215,7 @@ class Schema:
         """Return the plain data this schema was made from."""
         return copy.deepcopy(self._definition)
 
-    def assign(self, signals: Signals, thresholds: Mapping[str, float]) -> IntArray:
+    def assign(self, signals: Signals, thresholds: Mapping[str, float]) -> Ints:
         """Return the category of each attempt.
 
         Parameters
@@ -270,7 +267,7 @@ class Schema:
                     "another schema"
                 )
 
-    def _missing(self, category: Category, scope: Scope, stuck: NDArray[np.bool_]) -> ValueError:
+    def _missing(self, category: Category, scope: Scope, stuck: Bools) -> ValueError:
         """Return the error for attempts whose category depends on something that is missing."""
         used, lacking = names_in([category.condition]), []
         for name in sorted(used.signals):

@@ -12,15 +12,13 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats
 from scorio.eval._arguments import positive
-
-FloatArray: TypeAlias = NDArray[np.float64]
-BoolArray: TypeAlias = NDArray[np.bool_]
 
 _SLACK = 1e-6
 """Probabilities that a softmax in single precision returned may leave [0, 1] by this much."""
@@ -178,14 +176,14 @@ class Signals:
         return self._made.shape
 
     @property
-    def made(self) -> BoolArray:
+    def made(self) -> Bools:
         """True where an attempt was made, in `shape`; read-only."""
         return self._made
 
     def __contains__(self, name: object) -> bool:
         return name in self._arrays
 
-    def __getitem__(self, name: str) -> FloatArray:
+    def __getitem__(self, name: str) -> Floats:
         """Return a recorded signal's array, read-only."""
         try:
             return self._arrays[name]
@@ -194,7 +192,7 @@ class Signals:
             raise KeyError(f"signal {name!r} was not recorded; recorded: {known}") from None
 
 
-def _numbers(name: str, value: object) -> FloatArray:
+def _numbers(name: str, value: object) -> Floats:
     """Return a fresh float64 array of `value`; None becomes NaN."""
     raw = np.asarray(value)
     numeric = raw.dtype.kind in "biuf" or (raw.dtype.kind == "O" and _all_numbers(raw))
@@ -207,7 +205,7 @@ def _all_numbers(raw: NDArray[Any]) -> bool:
     return all(item is None or isinstance(item, (bool, int, float, np.number, np.bool_)) for item in raw.flat)
 
 
-def _check_range(name: str, array: FloatArray, made: BoolArray) -> None:
+def _check_range(name: str, array: Floats, made: Bools) -> None:
     """Raise ValueError for the first value of an attempt that is infinite or outside the signal's range."""
     kind = BASE_SIGNALS.get(name)
     bad = np.isinf(array)
@@ -229,7 +227,7 @@ TOKEN_RATIO_UNIT = 32_768
 """Tokens to which ``token_ratio`` is relative: the paper's limit on an answer's length."""
 
 
-def token_ratio(completion_tokens: ArrayLike, unit: float = TOKEN_RATIO_UNIT) -> FloatArray:
+def token_ratio(completion_tokens: ArrayLike, unit: float = TOKEN_RATIO_UNIT) -> Floats:
     """Return completion tokens relative to `unit` tokens.
 
     Parameters
@@ -256,10 +254,10 @@ def token_ratio(completion_tokens: ArrayLike, unit: float = TOKEN_RATIO_UNIT) ->
     """
     tokens = np.asarray(completion_tokens, dtype=np.float64)
     _check_finite("completion_tokens", tokens, least=0.0)
-    return np.asarray(tokens / positive("unit", unit))
+    return tokens / positive("unit", unit)
 
 
-def repeated_pattern(finish_reason: ArrayLike) -> FloatArray:
+def repeated_pattern(finish_reason: ArrayLike) -> Floats:
     """Return 0 where the model ended its answer itself (``stop``) and 1 elsewhere.
 
     An answer cut off at the token limit (``length``) therefore counts as degenerate, which makes it
@@ -291,7 +289,7 @@ def repeated_pattern(finish_reason: ArrayLike) -> FloatArray:
     return np.asarray(reasons != "stop", dtype=np.float64)
 
 
-def bits_per_token(logprob_sum: ArrayLike, tokens: ArrayLike) -> FloatArray:
+def bits_per_token(logprob_sum: ArrayLike, tokens: ArrayLike) -> Floats:
     """Return the mean negative log-probability in bits per token; lower is more confident.
 
     Parameters
@@ -325,7 +323,7 @@ def bits_per_token(logprob_sum: ArrayLike, tokens: ArrayLike) -> FloatArray:
 
 def verifier_probabilities(
     logits: ArrayLike, baseline: ArrayLike | None = None, temperature: float = 1.0
-) -> FloatArray:
+) -> Floats:
     """Return calibrated verifier probabilities of the labels A (correct), B (wrong) and C (off-task).
 
     Contextual calibration as in the paper: softmax((s − b) / T), with s the verifier's logits of the
@@ -365,7 +363,7 @@ def verifier_probabilities(
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
 
 
-def _check_finite(name: str, values: FloatArray, least: float = -np.inf) -> None:
+def _check_finite(name: str, values: Floats, least: float = -np.inf) -> None:
     bad = ~(np.isfinite(values) & (values >= least))
     if bad.any():
         limit = "" if least == -np.inf else f" and at least {least:g}"

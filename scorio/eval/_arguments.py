@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._kernels._beta import FloatArray
+from scorio._arrays import Floats
 
 _SUM_TOLERANCE = 1e-12
 """Slack of a sum of weights, for the rounding of ``k`` terms ``1 / k``."""
@@ -28,7 +28,7 @@ def first(bad: Any) -> tuple[int, ...]:
 
 def numbers(
     name: str, values: ArrayLike, meaning: str, size: int | None = None, least: float = -math.inf
-) -> FloatArray:
+) -> Floats:
     """Check a vector of finite real numbers, `size` of them where given; return a copy."""
     given = np.asarray(values)
     if given.dtype.kind not in "biuf":
@@ -79,7 +79,7 @@ def finite(name: str, value: Any) -> float:
     return number
 
 
-def spectrum_weights(weights: ArrayLike, k: int) -> FloatArray:
+def spectrum_weights(weights: ArrayLike, k: int) -> Floats:
     """Check the weights of a threshold spectrum: `k` numbers of at least 0 with a sum of at most 1."""
     array = numbers("weights", weights, "one weight a threshold", k, least=0.0)
     if array.sum() > 1.0 + _SUM_TOLERANCE:
@@ -95,7 +95,7 @@ def powers(pass_power: Any, unanimous_power: Any) -> tuple[float, float]:
     return checked
 
 
-def coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple[float, FloatArray | None]:
+def coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple[float, Floats | None]:
     """Check the coupling of GeoSpectrum under either name, and the weights where they matter."""
     if lambda_ is not None:
         if lam != 0.5:

@@ -7,14 +7,15 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
+
 from ._arguments import beta_prior, resamples
 from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import Interval, credible_interval
-from ._kernels._beta import FloatArray
 
 __all__ = [
     "BinaryTrials",
-    "FloatArray",
+    "Floats",
     "Moments",
     "Prior",
     "by_any_posterior",
@@ -22,7 +23,7 @@ __all__ = [
     "by_posterior",
 ]
 
-Moments: TypeAlias = tuple[FloatArray, FloatArray]
+Moments: TypeAlias = tuple[Floats, Floats]
 Prior: TypeAlias = tuple[float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -65,7 +66,7 @@ class Summary(Protocol):
         """Return mean, deviation and interval."""
 
 
-def by_draws(value: Callable[[BinaryTrials, int], FloatArray]) -> Drawn:
+def by_draws(value: Callable[[BinaryTrials, int], Floats]) -> Drawn:
     """Make a metric from its value on counted trials."""
 
     def metric(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ._by_k import BinaryTrials, FloatArray, Moments, Prior, by_any_posterior, by_draws, by_posterior
+from scorio._arrays import Floats
+
+from ._by_k import BinaryTrials, Moments, Prior, by_any_posterior, by_draws, by_posterior
 from ._kernels import _bank_metrics, _posteriors
 
 
 @by_draws
-def pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
+def pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     r"""Pass@k: probability that at least one of `k` of a question's trials, drawn at random, is correct.
 
     Parameters
@@ -55,7 +57,7 @@ def pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 
 
 @by_draws
-def pass_hat_k(trials: BinaryTrials, k: int) -> FloatArray:
+def pass_hat_k(trials: BinaryTrials, k: int) -> Floats:
     r"""Pass^k: probability that all of `k` of a question's trials, drawn at random, are correct.
 
     Also under the names `unanimous_at_k` and `g_pass_at_k`.
@@ -95,7 +97,7 @@ unanimous_at_k = pass_hat_k
 
 
 @by_draws
-def g_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
+def g_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     """G-Pass@k with threshold 1: `pass_hat_k` under the name of the G-Pass@k literature.
 
     Parameters
@@ -121,7 +123,7 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 
 
 @by_draws
-def auc_at_k(trials: BinaryTrials, k: int) -> FloatArray:
+def auc_at_k(trials: BinaryTrials, k: int) -> Floats:
     r"""AUC@K: area under the Pass@j curve from 1 to `k`, by the trapezoidal rule and scaled to [0, 1].
 
     Parameters
@@ -154,7 +156,7 @@ def auc_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 
 
 @by_draws
-def maj_at_k(trials: BinaryTrials, k: int) -> FloatArray:
+def maj_at_k(trials: BinaryTrials, k: int) -> Floats:
     r"""Maj@k: probability that more than half of `k` of a question's trials, drawn at random, are correct.
 
     Parameters
@@ -185,7 +187,7 @@ def maj_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 
 
 @by_draws
-def mg_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
+def mg_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     r"""mG-Pass@k: mean of G-Pass@k_tau over ``tau`` from 0.5 to 1.
 
     Parameters
@@ -216,7 +218,7 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
 
 
 @by_draws
-def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> FloatArray:
+def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Floats:
     """GeoSpectrum*: `geo_spectrum_at_k` with its default coupling and weights.
 
     Parameters

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats, Integers, Ints
+
 from ._arguments import first, numbers, resamples
 from ._kernels._aggregate import Counted, row_sums
-from ._kernels._beta import FloatArray, IntArray
 from ._kernels._categories import category_counts
 
 Missing: TypeAlias = "ArrayLike | None"
@@ -23,8 +24,6 @@ Given: TypeAlias = "ArrayLike | Mapping[str, ArrayLike] | None"
 """Outcomes as a caller may pass them; what is no array is refused in words."""
 MOST_TRIALS = 10**7
 """Most trials of a question of which k are drawn: tables of this length take seconds."""
-
-Integers: TypeAlias = NDArray[np.integer[Any]]
 
 
 class BinaryTrials(Counted):
@@ -46,9 +45,9 @@ class BinaryTrials(Counted):
 class CategoryTrials(NamedTuple):
     """Trials of each question in each category, shape (..., M, C + 1), and the rewards, shape (C + 1,)."""
 
-    counts: IntArray
-    w: FloatArray
-    question_weights: FloatArray | None
+    counts: Ints
+    w: Floats
+    question_weights: Floats | None
 
     @property
     def size(self) -> float:
@@ -110,7 +109,7 @@ def read_outcomes(R: Given) -> Integers:
     return read_observed(R, None)[0]
 
 
-def read_observed(R: Given, missing: Missing) -> tuple[Integers, NDArray[np.bool_] | None]:
+def read_observed(R: Given, missing: Missing) -> tuple[Integers, Bools | None]:
     """Read outcomes 0 and 1 of at least two models, 0 where missing, and the mask of missing ones or None."""
     outcomes, absent = _read_outcomes("R", R, missing, models=True)
     _check_categories("R", outcomes, 1, "a ranking of pairs takes 0 and 1 only")
@@ -119,9 +118,7 @@ def read_observed(R: Given, missing: Missing) -> tuple[Integers, NDArray[np.bool
     return outcomes, absent
 
 
-def read_trials(
-    name: str, R: Given, categories: int, missing: Missing, *, models: bool = False
-) -> NDArray[np.int64]:
+def read_trials(name: str, R: Given, categories: int, missing: Missing, *, models: bool = False) -> Ints:
     """Read single trials in their order: categories, -1 where a trial is missing."""
     outcomes, absent = _read_outcomes(name, R, missing, models)
     _check_categories(name, outcomes, categories - 1, f"there are {categories} weights")
@@ -131,7 +128,7 @@ def read_trials(
 
 def read_prior(
     R0: ArrayLike | None, prior_counts: ArrayLike | None, trials: CategoryTrials, missing: Missing
-) -> IntArray | None:
+) -> Ints | None:
     """Read prior outcomes as counts that broadcast to those of `trials`, or None.
 
     A value of `missing` holds for `R0` too; a mask is that of `R`.
@@ -208,15 +205,13 @@ def _draws(k: Any, n: Integers | int) -> int:
     return number
 
 
-def _why(w: Any, rewards: FloatArray) -> str:
+def _why(w: Any, rewards: Floats) -> str:
     if w is None:
         return "without weights w the outcomes are 0 and 1 only"
     return f"w has rewards for the categories 0..{rewards.size - 1}"
 
 
-def _read_outcomes(
-    name: str, value: Given, missing: Missing, models: bool
-) -> tuple[Integers, NDArray[np.bool_] | None]:
+def _read_outcomes(name: str, value: Given, missing: Missing, models: bool) -> tuple[Integers, Bools | None]:
     """Return integer outcomes of shape (M, N) or (L, M, N) and the mask of missing trials or None."""
     if value is None:
         raise ValueError(f"{name} must be an outcome {'tensor' if models else 'matrix'}; got None")
@@ -237,9 +232,7 @@ def _read_outcomes(
     return _without_missing(name, array, mask)
 
 
-def _without_missing(
-    name: str, array: NDArray[Any], missing: Missing
-) -> tuple[Integers, NDArray[np.bool_] | None]:
+def _without_missing(name: str, array: NDArray[Any], missing: Missing) -> tuple[Integers, Bools | None]:
     """Return `array` as integers, 0 where missing, and the mask."""
     if missing is None:
         return _integral(name, array), None
@@ -247,7 +240,7 @@ def _without_missing(
     return _integral(name, np.where(absent, np.zeros((), dtype=array.dtype), array)), absent
 
 
-def _absent(name: str, array: NDArray[Any], marker: NDArray[Any]) -> NDArray[np.bool_]:
+def _absent(name: str, array: NDArray[Any], marker: NDArray[Any]) -> Bools:
     """Return the mask of missing trials."""
     if marker.ndim > 0:
         if marker.dtype.kind != "b" or marker.shape != array.shape:
@@ -294,7 +287,7 @@ def _check_categories(name: str, outcomes: Integers, largest: int, why: str) -> 
     )
 
 
-def _count(name: str, outcomes: Integers, absent: NDArray[np.bool_] | None, size: int, why: str) -> IntArray:
+def _count(name: str, outcomes: Integers, absent: Bools | None, size: int, why: str) -> Ints:
     """Return the trials in each category after checking that all lie in 0..size − 1."""
     _check_categories(name, outcomes, size - 1, why)
     if size == 2:
@@ -306,7 +299,7 @@ def _count(name: str, outcomes: Integers, absent: NDArray[np.bool_] | None, size
     )
 
 
-def _read_counts(counts: ArrayLike, R: Given, missing: Missing, size: int, models: bool) -> IntArray:
+def _read_counts(counts: ArrayLike, R: Given, missing: Missing, size: int, models: bool) -> Ints:
     if R is not None:
         raise ValueError("R must be None when counts is given: both say what the trials were")
     if missing is not None:
@@ -327,7 +320,7 @@ def _check_at_least_zero(name: str, table: Integers) -> None:
         raise ValueError(f"{name} must be at least 0; got {name}{list(place)} = {table[place]}")
 
 
-def _read_question_weights(weights: ArrayLike | None, questions: int) -> FloatArray | None:
+def _read_question_weights(weights: ArrayLike | None, questions: int) -> Floats | None:
     if weights is None:
         return None
     array = numbers("question_weights", weights, "one weight a question", questions, least=0.0)
@@ -336,7 +329,7 @@ def _read_question_weights(weights: ArrayLike | None, questions: int) -> FloatAr
     return array
 
 
-def _uniform(n: Integers) -> IntArray | int:
+def _uniform(n: Integers) -> Ints | int:
     """Return the common number of trials where there is one: equal counts are a rectangular array."""
     common = n.flat[0]
     return int(common) if (n == common).all() else n.astype(np.int64)

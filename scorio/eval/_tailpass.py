@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats, Ints
+
 from ._arguments import credibility, numbers, positive, resamples, unit, whole
 from ._inputs import CategoryTrials, Missing, read_categories, read_prior
-from ._kernels._beta import FloatArray, IntArray
 
 Summary: TypeAlias = tuple[Any, Any, Any, Any]
 
@@ -120,7 +121,7 @@ def tailpass_empirical(
     thresholds: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     missing: Missing = None,
-) -> FloatArray:
+) -> Floats:
     """Share of draws of `k` recorded trials, without replacement, whose mean score reaches each threshold.
 
     Parameters
@@ -159,7 +160,7 @@ def tailpass_empirical(
         ways = (gammaln(state + 1) - gammaln(drawn + 1) - gammaln(left + 1)).sum(axis=1)
         ways = np.where((drawn <= state).all(axis=1), np.exp(ways - ways.max()), 0.0)
         total += number * (ways @ events) / ways.sum()
-    return np.asarray(total / len(bank))
+    return total / len(bank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,27 +180,27 @@ class TailPassProfile:
     """
 
     k: int
-    thresholds: FloatArray
-    parameters: FloatArray
-    scores: FloatArray
+    thresholds: Floats
+    parameters: Floats
+    scores: Floats
 
     @property
-    def mean(self) -> FloatArray:
+    def mean(self) -> Floats:
         """Posterior mean of the profile, shape (T,)."""
         return np.asarray(self.question_mean.mean(axis=0))
 
     @property
-    def std(self) -> FloatArray:
+    def std(self) -> Floats:
         """Posterior standard deviation at each threshold, shape (T,)."""
         return np.sqrt(np.diag(self.covariance))
 
     @property
-    def question_mean(self) -> FloatArray:
+    def question_mean(self) -> Floats:
         """Posterior mean of each question's profile, shape (M, T)."""
         return self._tails[0]
 
     @property
-    def covariance(self) -> FloatArray:
+    def covariance(self) -> Floats:
         """Posterior covariance of the profile, shape (T, T)."""
         return self._tails[1]
 
@@ -248,28 +249,28 @@ class TailPassProfile:
         return self._scalar_interval(self._bank ** positive("lam", lam), confidence, **options)
 
     @cached_property
-    def _drawn(self) -> IntArray:
+    def _drawn(self) -> Ints:
         return _compositions(self.k, self.scores.size)
 
     @cached_property
-    def _bank(self) -> FloatArray:
-        return np.asarray(self._drawn @ self.scores / self.k)
+    def _bank(self) -> Floats:
+        return self._drawn @ self.scores / self.k
 
     @cached_property
-    def _tails(self) -> tuple[FloatArray, FloatArray]:
+    def _tails(self) -> tuple[Floats, Floats]:
         return self._moments(_events(self._bank, self.thresholds))
 
-    def _payoff(self, weights: ArrayLike) -> FloatArray:
+    def _payoff(self, weights: ArrayLike) -> Floats:
         checked = numbers("weights", weights, "one weight a threshold", self.thresholds.size, least=0.0)
         if abs(checked.sum() - 1.0) > _ROUNDING:
             raise ValueError(f"weights must have sum 1; got {checked.sum()}")
-        return np.asarray(_events(self._bank, self.thresholds) @ checked)
+        return _events(self._bank, self.thresholds) @ checked
 
-    def _summary(self, payoff: FloatArray) -> tuple[float, float]:
+    def _summary(self, payoff: Floats) -> tuple[float, float]:
         means, covariance = self._moments(payoff[:, None])
         return float(means.mean()), math.sqrt(float(covariance[0, 0]))
 
-    def _moments(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _moments(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the questions' means of `values` of the drawn counts, and the covariance of their mean."""
         states, state_of, often = np.unique(self.parameters, axis=0, return_inverse=True, return_counts=True)
         means, covariance = np.empty((len(states), values.shape[1])), np.zeros((values.shape[1],) * 2)
@@ -281,7 +282,7 @@ class TailPassProfile:
             covariance += number * (apart.T * weights) @ apart
         return means[state_of.ravel()], covariance / len(self.parameters) ** 2
 
-    def _probabilities(self, shares: FloatArray) -> FloatArray:
+    def _probabilities(self, shares: Floats) -> Floats:
         """Return the multinomial probabilities of the drawn counts for each row of category shares."""
         from scipy.special import gammaln
 
@@ -290,12 +291,12 @@ class TailPassProfile:
             logs = np.maximum(np.log(shares), -1e300)  # 0 log 0 is 0
         return np.asarray(np.exp(logs @ self._drawn.T + log_ways))
 
-    def _draws(self, values: FloatArray, number: int, rng: Any) -> Iterator[FloatArray]:
+    def _draws(self, values: Floats, number: int, rng: Any) -> Iterator[Floats]:
         for parameters in self.parameters:
             yield self._probabilities(rng.dirichlet(parameters, number)) @ values
 
     def _interval(
-        self, values: FloatArray, mu: Any, sigma: Any, confidence: float, method: str, n_draws: int, rng: Any
+        self, values: Floats, mu: Any, sigma: Any, confidence: float, method: str, n_draws: int, rng: Any
     ) -> Summary:
         from statistics import NormalDist
 
@@ -314,7 +315,7 @@ class TailPassProfile:
 
     def _scalar_interval(
         self,
-        payoff: FloatArray,
+        payoff: Floats,
         confidence: float,
         *,
         method: Literal["mc", "normal"] = "mc",
@@ -329,13 +330,13 @@ class TailPassProfile:
         return mu, sigma, low, high
 
 
-def _unit_scores(trials: CategoryTrials) -> FloatArray:
+def _unit_scores(trials: CategoryTrials) -> Floats:
     if trials.w.min() < 0.0 or trials.w.max() > 1.0:
         raise ValueError(f"w must have scores in [0, 1]; got {trials.w.tolist()}")
     return trials.w
 
 
-def _thresholds(k: int, thresholds: ArrayLike | None) -> FloatArray:
+def _thresholds(k: int, thresholds: ArrayLike | None) -> Floats:
     if thresholds is None:
         return np.arange(1, resamples(k) + 1) / k
     values = numbers("thresholds", thresholds, "increasing mean scores", np.size(thresholds), least=0.0)
@@ -344,18 +345,18 @@ def _thresholds(k: int, thresholds: ArrayLike | None) -> FloatArray:
     return values
 
 
-def _merge(scores: FloatArray, columns: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+def _merge(scores: Floats, columns: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the distinct scores, and the sums of the columns of categories with the same one."""
     levels, level_of = np.unique(scores, return_inverse=True)
     same = level_of[:, None] == np.arange(levels.size)
     return levels, columns @ same.astype(np.float64)
 
 
-def _events(bank: FloatArray, thresholds: FloatArray) -> FloatArray:
+def _events(bank: Floats, thresholds: Floats) -> Floats:
     return (bank[:, None] >= thresholds - _ROUNDING).astype(np.float64)
 
 
-def _compositions(k: int, parts: int) -> IntArray:
+def _compositions(k: int, parts: int) -> Ints:
     """Return all ways to write k as a sum of `parts` counts in order, shape (ways, parts)."""
     ways = math.comb(k + parts - 1, parts - 1)
     if ways > _CELLS // (k + 1):
@@ -368,7 +369,7 @@ def _compositions(k: int, parts: int) -> IntArray:
     return np.asarray(np.c_[rows, k - rows.sum(axis=1)])
 
 
-def _dirichlet_nodes(alpha: FloatArray, points: int, outcomes: int) -> tuple[FloatArray, FloatArray]:
+def _dirichlet_nodes(alpha: Floats, points: int, outcomes: int) -> tuple[Floats, Floats]:
     """Return nodes (shares of categories) and weights that integrate polynomials of degree 2 points - 1.
 
     A share of what earlier categories leave is a Beta variable, independent of the others.
@@ -387,7 +388,7 @@ def _dirichlet_nodes(alpha: FloatArray, points: int, outcomes: int) -> tuple[Flo
     return np.c_[shares, left], weights
 
 
-def _beta_nodes(a: float, b: float, points: int) -> tuple[FloatArray, FloatArray]:
+def _beta_nodes(a: float, b: float, points: int) -> tuple[Floats, Floats]:
     """Gauss quadrature of Beta(a, b) on [0, 1] by the eigenvalues of its Jacobi matrix (Golub and Welsch)."""
     from scipy.linalg import eigh_tridiagonal
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio.rank._ties import Ranks, TieMethod, check_method, rank_groups
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,8 +23,8 @@ class PairwiseConfidence:
         Probability that the order of each pair by posterior mean is right; 0.5 on the diagonal.
     """
 
-    z: FloatArray
-    rho: FloatArray
+    z: Floats
+    rho: Floats
 
 
 def pairwise_confidence(mu: ArrayLike, sigma: ArrayLike) -> PairwiseConfidence:
@@ -67,7 +65,7 @@ def pairwise_confidence(mu: ArrayLike, sigma: ArrayLike) -> PairwiseConfidence:
     return PairwiseConfidence(z, ranking_confidence(z))
 
 
-def ranking_confidence(z: ArrayLike) -> FloatArray:
+def ranking_confidence(z: ArrayLike) -> Floats:
     """Return ρ = ½ (1 + erf(z/√2)), the probability that a pair's order is right, for absolute z.
 
     Parameters
@@ -168,9 +166,7 @@ def _threshold(confidence: float, z: float | None) -> float:
     return float(ndtri(confidence))
 
 
-def _absolute_z(
-    mean: FloatArray, deviation: FloatArray, mean2: FloatArray, deviation2: FloatArray
-) -> FloatArray:
+def _absolute_z(mean: Floats, deviation: Floats, mean2: Floats, deviation2: Floats) -> Floats:
     """Return |difference| over its standard deviation: 0 for equal means, infinity without uncertainty."""
     difference = np.abs(mean - mean2)
     spread = np.hypot(deviation, deviation2)
@@ -179,7 +175,7 @@ def _absolute_z(
         return np.divide(difference, spread, out=without, where=spread > 0)
 
 
-def _posteriors(mu: ArrayLike, sigma: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _posteriors(mu: ArrayLike, sigma: ArrayLike) -> tuple[Floats, Floats]:
     means = np.asarray(mu, dtype=np.float64)
     deviations = np.asarray(sigma, dtype=np.float64)
     if means.ndim != 1 or means.size == 0 or means.shape != deviations.shape:

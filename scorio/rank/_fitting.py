@@ -8,19 +8,18 @@ from numbers import Real
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio.eval._arguments import finite, positive, whole
 from scorio.eval._inputs import read_binary
-
-Matrix: TypeAlias = NDArray[np.float64]
 
 
 @runtime_checkable
 class Prior(Protocol):
     """Anything with a penalty of the centred abilities, shape (L,)."""
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return minus the log-density at `theta`, up to a constant."""
 
 
@@ -41,7 +40,7 @@ class GaussianPrior:
         finite("mean", self.mean)
         positive("var", self.var)
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return the penalty of `theta`."""
         return float(((theta - self.mean) ** 2).sum() / (2.0 * self.var))
 
@@ -61,7 +60,7 @@ class _Located:
 class LaplacePrior(_Located):
     """Laplace prior: ``sum |theta - loc| / scale``."""
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return the penalty of `theta`."""
         return float(np.abs(theta - self.loc).sum() / self.scale)
 
@@ -69,7 +68,7 @@ class LaplacePrior(_Located):
 class CauchyPrior(_Located):
     """Cauchy prior: ``sum log(1 + ((theta - loc) / scale)^2)``."""
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return the penalty of `theta`."""
         return float(np.log1p(((theta - self.loc) / self.scale) ** 2).sum())
 
@@ -78,7 +77,7 @@ class CauchyPrior(_Located):
 class UniformPrior:
     """Flat prior: maximum likelihood."""
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return 0."""
         return 0.0
 
@@ -91,13 +90,13 @@ SYMMETRIC = (GaussianPrior, LaplacePrior, CauchyPrior, UniformPrior)
 class CustomPrior:
     """A function of the abilities as penalty."""
 
-    penalty_fn: Callable[[Matrix], float]
+    penalty_fn: Callable[[Floats], float]
 
     def __post_init__(self) -> None:
         if not callable(self.penalty_fn):
             raise ValueError(f"penalty_fn must be a function of the abilities; got {self.penalty_fn!r}")
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return the penalty of `theta`."""
         return float(self.penalty_fn(theta))
 
@@ -122,9 +121,9 @@ class EmpiricalPrior:
         trials = read_binary(R0, None, None, None, models=True)
         accuracy = np.clip(trials.correct.mean(axis=1) / trials.n, eps, 1.0 - eps)
         log_odds = np.log(accuracy / (1.0 - accuracy))
-        self.prior_mean: Matrix = log_odds - log_odds.mean()
+        self.prior_mean: Floats = log_odds - log_odds.mean()
 
-    def penalty(self, theta: Matrix) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return the penalty of `theta`."""
         if theta.shape != self.prior_mean.shape:
             raise ValueError(f"R0 must have {theta.size} models; got {self.prior_mean.size}")
@@ -140,22 +139,22 @@ def read_prior_penalty(prior: Any) -> Prior:
     return prior
 
 
-Objective: TypeAlias = Callable[[Matrix], tuple[float, Matrix]]
+Objective: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 
 
 def minimum(
     objective: Objective,
-    start: Matrix,
+    start: Floats,
     max_iter: int,
     method: str,
     bounds: Sequence[tuple[float | None, float | None]] | None = None,
-) -> Matrix:
+) -> Floats:
     """Return the minimum of `objective` (value and gradient); RuntimeError where it is not reached."""
     from scipy.optimize import minimize
 
     scale = max(1.0, abs(objective(start)[0]))
 
-    def scaled(x: Matrix) -> tuple[float, Matrix]:
+    def scaled(x: Floats) -> tuple[float, Floats]:
         value, gradient = objective(x)
         return value / scale, gradient / scale
 
@@ -167,12 +166,12 @@ def minimum(
         found = minimize(scaled, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         # A line search that fails at the minimum finds nothing better from there either.
         if found.success or (found.status == 2 and value - found.fun <= 10.0 * accuracy):
-            return np.asarray(found.x)
+            return found.x
         x, value, left = found.x, found.fun, left - max(found.nit, 1)
     raise RuntimeError(f"{method} has not converged in max_iter = {max_iter} iterations; allow more")
 
 
-def quadratic(prior: Prior, models: int) -> tuple[Matrix, float] | None:
+def quadratic(prior: Prior, models: int) -> tuple[Floats, float] | None:
     """Return the centre (L,) and the precision of a normal prior, 0 of a flat one; None of others."""
     if isinstance(prior, UniformPrior):
         return np.zeros(models), 0.0
@@ -189,7 +188,7 @@ def penalised(likelihood: Objective, prior: Prior, models: int, *, centred: bool
     if isinstance(prior, UniformPrior):
         return likelihood
 
-    def objective(x: Matrix) -> tuple[float, Matrix]:
+    def objective(x: Floats) -> tuple[float, Floats]:
         value, gradient = likelihood(x)
         theta = x[:models] - (x[:models].mean() if centred else 0.0)
         slope = _slope(prior, theta)
@@ -200,7 +199,7 @@ def penalised(likelihood: Objective, prior: Prior, models: int, *, centred: bool
     return objective
 
 
-def _slope(prior: Prior, theta: Matrix) -> Matrix:
+def _slope(prior: Prior, theta: Floats) -> Floats:
     if isinstance(prior, GaussianPrior):
         return (theta - prior.mean) / prior.var
     step = 1e-6
@@ -209,7 +208,7 @@ def _slope(prior: Prior, theta: Matrix) -> Matrix:
     return np.asarray((values[: theta.size] - values[theta.size :]) / (2.0 * step))
 
 
-def require_connected(wins: Matrix, method: str) -> None:
+def require_connected(wins: Floats, method: str) -> None:
     """Raise ValueError where maximum likelihood has no finite solution (Ford 1957)."""
     from scipy.sparse.csgraph import connected_components
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Floats
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive, whole
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     SYMMETRIC,
-    Matrix,
     Prior,
     UniformPrior,
     read_prior_penalty,
@@ -222,7 +222,7 @@ def _items(
     return ScoredItems(ranks.ranks if isinstance(ranks, Scored) else ranks, theta, parameters)
 
 
-def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Matrix, Matrix]:
+def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Floats, Floats]:
     """Return right answers and trials, (L, M) each, after checking that the fit is finite."""
     outcomes, absent = read_observed(R, missing)
     right = outcomes.sum(axis=2, dtype=np.float64)
@@ -245,7 +245,7 @@ def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Mat
     return right, made
 
 
-def _tied_by_symmetry(theta: Matrix, right: Matrix, made: Matrix) -> Matrix:
+def _tied_by_symmetry(theta: Floats, right: Floats, made: Floats) -> Floats:
     """Return `theta` with its mean for models that have equal answers to equally answered questions.
 
     From the start, where such models are equal, every step of an exact fit keeps them equal: rounding alone
@@ -258,10 +258,10 @@ def _tied_by_symmetry(theta: Matrix, right: Matrix, made: Matrix) -> Matrix:
         questions = _kinds(cells.T, models)
         models = _kinds(cells, questions)
     means = np.bincount(models, theta) / np.bincount(models)
-    return np.asarray(means[models])
+    return means[models]
 
 
-def _kinds(cells: Matrix, others: NDArray[np.intp]) -> NDArray[np.intp]:
+def _kinds(cells: Floats, others: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the kind of each row: equal for rows that have the same cells with columns of equal kinds."""
     seen = np.sort(cells * (others.max() + 1.0) + others, axis=1)
     return np.unique(seen, axis=0, return_inverse=True)[1].reshape(-1)

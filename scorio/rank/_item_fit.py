@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scorio.rank._fitting import Matrix, Prior, minimum, penalised, quadratic
+from scorio._arrays import Floats
+from scorio.rank._fitting import Prior, minimum, penalised, quadratic
 
 LARGEST_LOG_DISCRIMINATION = 4.0
 """Log-discriminations are kept within plus and minus this: exp(4) = 55 is a step function."""
@@ -21,9 +22,9 @@ _SETTLED = 1e-14
 class Parameters(NamedTuple):
     """Abilities (L,), difficulties with mean 0 and log-discriminations (M,)."""
 
-    theta: Matrix
-    b: Matrix
-    log_a: Matrix
+    theta: Floats
+    b: Floats
+    log_a: Floats
 
 
 class Terms(NamedTuple):
@@ -31,9 +32,9 @@ class Terms(NamedTuple):
 
     slope: Parameters
     curvature: Parameters
-    theta_b: Matrix
-    theta_a: Matrix
-    b_a: Matrix
+    theta_b: Floats
+    theta_a: Floats
+    b_a: Floats
 
 
 class ItemFit:
@@ -42,7 +43,7 @@ class ItemFit:
     Without `regularisation` all discriminations are 1.
     """
 
-    def __init__(self, right: Matrix, made: Matrix, regularisation: float | None, prior: Prior) -> None:
+    def __init__(self, right: Floats, made: Floats, regularisation: float | None, prior: Prior) -> None:
         self.right, self.made, self.regularisation, self.prior = right, made, regularisation, prior
 
     def solve(self, max_iter: int, name: str) -> Parameters:
@@ -78,7 +79,7 @@ class ItemFit:
         theta = np.log(ability / (1.0 - ability)) - difficulty.mean()
         return Parameters(theta, difficulty - difficulty.mean(), np.zeros(ease.size))
 
-    def _logits(self, at: Parameters) -> tuple[Matrix, Matrix]:
+    def _logits(self, at: Parameters) -> tuple[Floats, Floats]:
         """Return the logits, and exp(-|logit|)."""
         logit = np.exp(at.log_a) * (at.theta[:, None] - at.b)
         return logit, np.exp(-np.abs(logit))
@@ -89,10 +90,10 @@ class ItemFit:
         losses = self.made * (np.maximum(logit, 0.0) + np.log1p(small)) - self.right * logit
         return float(losses.sum()) + (self.regularisation or 0.0) * float(at.log_a @ at.log_a)
 
-    def _value(self, at: Parameters, centre: Matrix, precision: float) -> float:
+    def _value(self, at: Parameters, centre: Floats, precision: float) -> float:
         return self._likelihood(at) + 0.5 * precision * float(((at.theta - centre) ** 2).sum())
 
-    def _terms(self, at: Parameters, centre: Matrix, precision: float) -> Terms:
+    def _terms(self, at: Parameters, centre: Floats, precision: float) -> Terms:
         logit, small = self._logits(at)
         a = np.exp(at.log_a)
         high = 1.0 / (1.0 + small)
@@ -162,11 +163,11 @@ class ItemFit:
         """Minimise by L-BFGS, for a prior that is not normal; RuntimeError where it is not reached."""
         models, questions = self.right.shape
 
-        def read(x: Matrix) -> Parameters:
+        def read(x: Floats) -> Parameters:
             theta, b, log_a = np.split(x, [models, models + questions])
             return Parameters(theta, b - b.mean(), log_a)
 
-        def likelihood(x: Matrix) -> tuple[float, Matrix]:
+        def likelihood(x: Floats) -> tuple[float, Floats]:
             at = read(x)
             slope = self._terms(at, start.theta, 0.0).slope
             return self._likelihood(at), np.concatenate([slope.theta, slope.b - slope.b.mean(), slope.log_a])

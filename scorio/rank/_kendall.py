@@ -7,13 +7,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats
+
 Numbers: TypeAlias = NDArray[np.number[Any]]
 
 _BLOCK = 1 << 22
 """Largest number of pairs whose signs are held at once."""
 
 
-def kendall_tau_b(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+def kendall_tau_b(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return Kendall's τ_b between rankings, which accounts for ties in both.
 
     τ_b = (n_c − n_d) / √((n_0 − n_1)(n_0 − n_2)): concordant minus discordant pairs, over the geometric
@@ -73,7 +75,7 @@ def kendall_tau_b(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     return result.reshape(batch)[()]
 
 
-def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> NDArray[np.float64]:
+def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> Floats:
     """Return :func:`kendall_tau_b` of rankings given by the signs of all their pairs, shapes (..., P).
 
     Examples
@@ -86,7 +88,7 @@ def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> NDArray
     # The root of a product is exact where both counts are equal: perfect agreement gives exactly 1.
     scale = np.sqrt(np.asarray(untied_first * untied_second, dtype=np.float64))
     constant = np.asarray(np.where(np.add(untied_first, untied_second) == 0, 1.0, 0.0))
-    tau: NDArray[np.float64] = np.divide(balance, scale, out=constant, where=scale > 0)
+    tau: Floats = np.divide(balance, scale, out=constant, where=scale > 0)
     return tau
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio._labels import Outcomes
 from scorio.eval._arguments import coupling, powers, spectrum_weights, unit
 from scorio.eval._inputs import BinaryTrials, Missing, read_binary
@@ -17,7 +17,7 @@ from scorio.eval._kernels import _bank_metrics
 from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
 from scorio.rank._ties import TieMethod
 
-Scores = NDArray[np.float64]
+Scores = Floats
 
 
 def _by_draws(scores: Callable[..., Scores]) -> RankingFunction:

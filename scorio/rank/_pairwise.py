@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from scorio._arrays import Floats
 from scorio._labels import Outcomes
 from scorio.eval._arguments import finite, positive
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
-    Matrix,
     Prior,
     UniformPrior,
     minimum,
@@ -25,7 +25,7 @@ from scorio.rank._ranked import Ranking, fitted, keeps_names
 from scorio.rank._ties import TieMethod
 
 
-def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Matrix, Matrix]:
+def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Floats, Floats]:
     """Return wins[i, j], where i is right and j wrong, and ties[i, j], of trials that both made, (L, L)."""
     outcomes, absent = read_observed(R, missing)
     right = outcomes.reshape(len(outcomes), -1).astype(np.float64)
@@ -40,7 +40,7 @@ def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Matrix, Matrix]:
     return wins, ties
 
 
-def _threshold(wins: Matrix, kappa: float, prior: Prior, max_iter: int, name: str) -> Matrix:
+def _threshold(wins: Floats, kappa: float, prior: Prior, max_iter: int, name: str) -> Floats:
     """Centred log-strengths under P(i beats j) = pi_i / (pi_i + kappa pi_j)."""
     if isinstance(prior, UniformPrior):
         if not wins.any():
@@ -48,7 +48,7 @@ def _threshold(wins: Matrix, kappa: float, prior: Prior, max_iter: int, name: st
         require_connected(wins, name)
     handicap = np.log(kappa)
 
-    def likelihood(theta: Matrix) -> tuple[float, Matrix]:
+    def likelihood(theta: Floats) -> tuple[float, Floats]:
         behind = theta + handicap - theta[:, None]
         lost = wins * np.exp(-np.logaddexp(0.0, -behind))
         return float((wins * np.logaddexp(0.0, behind)).sum()), lost.sum(0) - lost.sum(1)
@@ -58,7 +58,7 @@ def _threshold(wins: Matrix, kappa: float, prior: Prior, max_iter: int, name: st
     return np.asarray(theta - theta.mean())
 
 
-def _davidson(wins: Matrix, ties: Matrix, prior: Prior, max_iter: int, name: str) -> Matrix:
+def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str) -> Floats:
     """Centred log-strengths under Davidson's model, the tie parameter fitted with them."""
     models = len(wins)
     if not (wins.any() and ties.any()):
@@ -67,7 +67,7 @@ def _davidson(wins: Matrix, ties: Matrix, prior: Prior, max_iter: int, name: str
         require_connected(wins + ties, name)
     pairs = wins + wins.T + ties
 
-    def likelihood(x: Matrix) -> tuple[float, Matrix]:
+    def likelihood(x: Floats) -> tuple[float, Floats]:
         theta, log_nu = x[:-1], x[-1]
         gap = theta[:, None] - theta
         # Terms of the denominator relative to sqrt(pi_i pi_j): the winner i, the winner j, the tie.

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats
 from scorio._labels import read_labels
 from scorio._named import Named
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
@@ -43,7 +44,7 @@ class NamedRanking(Named):
     ranking: str
     names: tuple[str, ...]
     ranks: Ranks
-    scores: NDArray[np.float64]
+    scores: Floats
     item_params: Mapping[str, Any] | None = None
 
     def rows(self) -> Mapping[str, Any]:
@@ -66,9 +67,6 @@ class NamedRanking(Named):
         for rank, name, score in zip(*self.rows().values(), strict=True):
             lines.append(f"{rank:>4}  {name:<{width}}  {score:6.4f}")
         return "\n".join(lines)
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Scored(NamedTuple):
@@ -135,17 +133,13 @@ class RankingFunction(Protocol):
     def __call__(self, R: ArrayLike | None, *args: Any, **options: Any) -> Any: ...
 
 
-def ranked(
-    scores: NDArray[np.float64], method: TieMethod, return_scores: bool, scale: float | None = None
-) -> Plain:
+def ranked(scores: Floats, method: TieMethod, return_scores: bool, scale: float | None = None) -> Plain:
     """Return the ranks of `scores`, made from numbers of size `scale`, and the scores if `return_scores`."""
     ranks = rank_scores(scores, method, scale=scale)
     return Scored(ranks, scores) if return_scores else ranks
 
 
-def fitted(
-    theta: NDArray[np.float64], scores: NDArray[np.float64], method: TieMethod, return_scores: bool
-) -> Plain:
+def fitted(theta: Floats, scores: Floats, method: TieMethod, return_scores: bool) -> Plain:
     """Return the ranks of the abilities of an iterative fit, tied up to its accuracy, and the scores."""
     ranks = rank_scores(theta, method, 1e-6, scale=max(1.0, float(np.abs(theta).max())))
     return Scored(ranks, scores) if return_scores else ranks

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio._labels import Outcomes
 from scorio.eval._arguments import finite, numbers, positive, whole
 from scorio.eval._inputs import read_outcomes
-from scorio.rank._fitting import Matrix, require_connected
+from scorio.rank._fitting import require_connected
 from scorio.rank._pairwise import pair_counts
 from scorio.rank._ranked import Ranking, keeps_names, ranked
 from scorio.rank._ties import TieMethod
@@ -201,7 +202,7 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
-def _numbers(teleport: ArrayLike, models: int) -> Matrix:
+def _numbers(teleport: ArrayLike, models: int) -> Floats:
     weights = numbers("teleport", teleport, "one weight a model", models, least=0.0)
     if not weights.any():
         raise ValueError("teleport must have a weight above 0")

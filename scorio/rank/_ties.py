@@ -7,8 +7,10 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats, Ints
+
 TieMethod: TypeAlias = Literal["competition", "competition_max", "dense", "avg", "ordinal"]
-Ranks: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Ranks: TypeAlias = Ints | Floats
 
 TIE_TOLERANCE = 1e-12
 """Neighbouring scores tie when they differ by at most this times the size of what they were computed from."""
@@ -83,7 +85,7 @@ def rank_scores(
     return rank_groups(order, apart, method)
 
 
-def rank_groups(order: NDArray[np.intp], apart: NDArray[np.bool_], method: TieMethod) -> Ranks:
+def rank_groups(order: NDArray[np.intp], apart: Bools, method: TieMethod) -> Ranks:
     """Return ranks from an order of models and where in it one group ends and the next begins.
 
     Parameters

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio.eval._inputs import Missing, read_categories, read_prior
 from scorio.eval._kernels import _categories
 from scorio.rank._ranked import Ranking, ranked
 from scorio.rank._ties import TieMethod
-
-FloatArray = NDArray[np.float64]
 
 _TAU_GRID = np.concatenate([[0.0], np.geomspace(0.01, 0.5, 24)])
 """Standard deviations of the change of a model's score, in ranges of the rewards; equally likely a priori."""
@@ -30,9 +29,9 @@ class TransferPosterior:
         Posterior mean of τ, the standard deviation of how far scores have moved since the earlier results.
     """
 
-    mu: FloatArray
-    sigma: FloatArray
-    tau: FloatArray
+    mu: Floats
+    sigma: Floats
+    tau: Floats
 
 
 def transfer_posterior(
@@ -176,7 +175,7 @@ def transfer(
     return ranked(found.mu, method, return_scores, trials.size)
 
 
-def _check(x: FloatArray, v: FloatArray, x0: FloatArray, v0: FloatArray, scale: float) -> None:
+def _check(x: Floats, v: Floats, x0: Floats, v0: Floats, scale: float) -> None:
     if not (np.isfinite(scale) and scale > 0):
         raise ValueError(f"scale must be a finite number above 0, got {scale!r}")
     known = ~np.isnan(x0)

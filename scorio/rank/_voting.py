@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._ranked import Ranking, keeps_names, ranked
 from scorio.rank._ties import TieMethod, rank_scores
 
-Matrix: TypeAlias = NDArray[np.float64]
 TiePolicy = Literal["half", "ignore"]
 
 _SECONDS = 60.0
@@ -23,7 +22,7 @@ _MOST_MODELS = 25
 """Of a tie-aware Kemeny ranking by default: 13 seconds (20 models: 4)."""
 
 
-def preferences(R: Outcomes, tie_policy: str = "ignore") -> Matrix:
+def preferences(R: Outcomes, tie_policy: str = "ignore") -> Floats:
     """Return on how many questions model i is right more often than model j, shape (L, L)."""
     if tie_policy not in ("half", "ignore"):
         raise ValueError(f"tie_policy must be half or ignore; got {tie_policy!r}")
@@ -35,7 +34,7 @@ def preferences(R: Outcomes, tie_policy: str = "ignore") -> Matrix:
     return above
 
 
-def _right(R: Outcomes) -> NDArray[np.int64]:
+def _right(R: Outcomes) -> Ints:
     return np.asarray(read_outcomes(R).sum(axis=2, dtype=np.int64))
 
 
@@ -232,7 +231,7 @@ def kemeny_young(
 class _LinearOrder:
     """The order of models with the largest sum of `margin` over its pairs; one binary variable a pair."""
 
-    def __init__(self, margin: Matrix, time_limit: float) -> None:
+    def __init__(self, margin: Floats, time_limit: float) -> None:
         from scipy.optimize import LinearConstraint
         from scipy.sparse import csr_array
 
@@ -247,11 +246,11 @@ class _LinearOrder:
         signs = csr_array((np.tile([1.0, 1.0, -1.0], len(triples)), (rows, columns)), shape=shape)
         self.transitive = LinearConstraint(signs, 0.0, 1.0) if triples else ()
 
-    def value(self, before: NDArray[np.bool_]) -> float:
+    def value(self, before: Bools) -> float:
         """Return the sum of margins of an order."""
         return float(self.margin[before].sum())
 
-    def solve(self, fixed: dict[tuple[int, int], bool]) -> NDArray[np.bool_]:
+    def solve(self, fixed: dict[tuple[int, int], bool]) -> Bools:
         """Return before[i, j] of a best order in which the pairs in `fixed` have the given order."""
         from scipy.optimize import Bounds, milp
 
@@ -275,7 +274,7 @@ class _LinearOrder:
         return before
 
 
-def _levels(above: NDArray[np.bool_]) -> Matrix:
+def _levels(above: Bools) -> Floats:
     """Return L for models that none is above, L − 1 for those beneath only these, and so on."""
     models = len(above)
     levels = np.zeros(models)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats, Integers, Ints
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
 from scorio.eval._inputs import Missing, read_trials
@@ -16,9 +17,7 @@ from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.moments import unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
-Order: TypeAlias = "int | Sequence[int] | NDArray[np.integer[Any]] | None"
+Order: TypeAlias = "int | Sequence[int] | Integers | None"
 """Seed of the questions' order, the order itself, or None for the order as given."""
 
 
@@ -71,7 +70,7 @@ def read_streams(
     return coded, order, target, values, -1
 
 
-def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> Integers:
+def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> Ints:
     """Return the trials of two models, shape (2, M, N)."""
     first, second = (read_trials(name, R, categories, missing) for name, R in (("A", A), ("B", B)))
     if first.shape != second.shape:
@@ -82,7 +81,7 @@ def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> I
     return np.stack([first, second])
 
 
-def lay_out(trials: Integers, order: Order) -> tuple[TrialSequence, Integers]:
+def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints]:
     """Return the trial sequence of recorded trials (L, M, N), and the categories along it, shape (L, M N)."""
     _, questions, repeats = trials.shape
     sequence = sequence_of(order, questions)

@@ -11,15 +11,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
 from scorio.sequential.moments import NOT_YET
 from scorio.sequential.trial_sequence import RunSequence
-
-Ints = NDArray[np.int64]
 
 FINISHED = 2**62
 """Trials of a model with stored results: more than any model can have."""
@@ -65,7 +64,7 @@ class Answers:
         self.progress: Ints = np.array(self.complete, dtype=np.int64)
         self._turns: list[list[int]] = [[] for _ in range(asked)]  # where a model becomes exact, or not
         small = np.result_type(*(one.categories.dtype for one in self.cells))
-        self.answers: NDArray[np.integer] = np.full((asked, 64), NOT_YET, dtype=small)
+        self.answers: Integers = np.full((asked, 64), NOT_YET, dtype=small)
         """Category at each index of each model, also beyond its common prefix; NOT_YET if it is awaited."""
         self._told: Ints = np.zeros((models, 64), dtype=np.int64)
         """Log position, from 1, of each index; in a prefix, that by which all before was told too."""
@@ -74,7 +73,7 @@ class Answers:
         self.answered = 0
         """Outcomes that have been told."""
         self._ready: list[list[int]] = [[] for _ in range(asked)]
-        self.costs: NDArray[np.float64] | None = None
+        self.costs: Floats | None = None
         """What each index of each model cost, if rounds are laid out by it; 0 where it is not known."""
 
     def category(self, model: int, index: int) -> int | None:

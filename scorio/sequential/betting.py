@@ -32,16 +32,14 @@ from math import inf, log, log1p
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIXTURE
 from scorio.sequential.moments import MISSING, fit_prior
 from scorio.sequential.trial_sequence import RunSequence
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SIZES: Final = 16
 """Differences above the number that are bet on, and below it."""
@@ -187,7 +185,7 @@ class ScoreBets:
         """Return the log of the whole stake, given the log winnings (p, steps, sizes) of the plain bets."""
         log_e = _log_sum(self._shares[rows, None] + plain)
         careful = _log_sum(self._shares[rows] + self._careful[rows])
-        return np.asarray(np.logaddexp(log1p(-BY_QUESTION) + log_e, log(BY_QUESTION) + careful[:, None]))
+        return np.logaddexp(log1p(-BY_QUESTION) + log_e, log(BY_QUESTION) + careful[:, None])
 
     # ------------------------------------------------------------------ bets on trials
 
@@ -220,9 +218,7 @@ class ScoreBets:
             score[:, task == number] = _with_missing(self.cells[number], categories)
         return score
 
-    def _won(
-        self, rows: Ints, score: Floats, question: Ints, weight: Floats, counted: NDArray[np.bool_]
-    ) -> Floats:
+    def _won(self, rows: Ints, score: Floats, question: Ints, weight: Floats, counted: Bools) -> Floats:
         """Return the log winnings of each bet on trials, (p, steps, sizes); the worst of a lost one."""
         lead = np.where(counted, self._lead(rows, score, question, weight), 0.0)
         bets = self._bets(rows, lead, counted)
@@ -242,9 +238,9 @@ class ScoreBets:
         value = self.values[rows, None]
         n, total, _ = self._past[:, rows[:, None], question]
         predicted = np.where(n > 0, total / np.maximum(n, 1.0), value)
-        return np.asarray(weight * (np.where(np.isfinite(score), score, predicted) - value))
+        return weight * (np.where(np.isfinite(score), score, predicted) - value)
 
-    def _bets(self, rows: Ints, lead: Floats, counted: NDArray[np.bool_]) -> Floats:
+    def _bets(self, rows: Ints, lead: Floats, counted: Bools) -> Floats:
         """Return λ for each difference at each step, from what earlier steps have shown of the variance."""
         variance = (self.values * (1.0 - self.values))[rows, None]
         if self._learns:
@@ -297,7 +293,7 @@ class ScoreBets:
             won = self._won(rows, early[:, asked], np.flatnonzero(asked), weight, counted)
             self._plain[rows] += won.sum(axis=1)
 
-    def _scores_of_pass(self, rows: Ints, number: int, stop: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def _scores_of_pass(self, rows: Ints, number: int, stop: int) -> tuple[Floats, Bools]:
         """Return the scores of trials asked after `number` others of their question, and which were asked."""
         score = np.full((rows.size, int(self._offset[-1])), np.nan)
         asked = np.zeros(score.shape[1], dtype=bool)
@@ -402,7 +398,7 @@ class _Groups:
         return before, before + change
 
 
-def _with_missing(cells: Cells, categories: NDArray[np.integer]) -> Floats:
+def _with_missing(cells: Cells, categories: Integers) -> Floats:
     """Return scores: infinite of a lost trial, not a number of one that needed no answer or is dropped."""
     known = np.where(categories < 0, np.nan, cells.scores[np.maximum(categories, 0)])
     return np.where(categories == MISSING, inf, known)

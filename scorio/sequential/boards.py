@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, Target
@@ -33,10 +34,6 @@ from scorio.sequential.fold import (
 from scorio.sequential.intervals import EXACT, Intervals
 from scorio.sequential.rules import Rule
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +274,7 @@ class Board:
         # To bring the noise down to a quarter, 16 times the trials are needed.
         either = (noise <= slack) & (4.0 * distance <= noise)
         wide = 2.0 * slack >= self.contrasts.width
-        return np.asarray(needed & (slack > 0.0) & np.where(self.contrasts.measured, wide, either))
+        return needed & (slack > 0.0) & np.where(self.contrasts.measured, wide, either)
 
     # ------------------------------------------------------------------ reading
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.flips import Flips
 from scorio.sequential.moments import (
     DROPPED,
@@ -32,9 +33,6 @@ from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
 
 __all__ = ["DROPPED", "KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "shares", "unit_scores"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 
 
 _FIELDS = len(fields(PathBlock))
@@ -131,7 +129,7 @@ class Cells:
         return float(self.levels.mean()), float((self.levels**2).mean())
 
     @property
-    def asked(self) -> NDArray[np.int64]:
+    def asked(self) -> Ints:
         """Number of different questions that each model was asked so far, shape (L, 1)."""
         steps = self.progress.tolist()
         live = np.array([[self.sequence.asked(number)[0]] for number in steps], dtype=np.int64)
@@ -140,7 +138,7 @@ class Cells:
 
     # ------------------------------------------------------------------ absorbing trials
 
-    def absorb(self, models: Ints, categories: Ints, costs: Floats | None = None) -> None:
+    def absorb(self, models: Integers, categories: Integers, costs: Floats | None = None) -> None:
         """Absorb the next trials of some models at the same index.
 
         Parameters
@@ -183,12 +181,12 @@ class Cells:
                 self.rounds.reach(models, end, self.counts[models], self.lost[models], self.cost)
         self.progress[models] = stop
 
-    def _pay(self, models: Ints, start: int, costs: Floats) -> None:
+    def _pay(self, models: Integers, start: int, costs: Floats) -> None:
         at = models[:, None], self.sequence.of(models, start, start + costs.shape[1])
         np.add.at(self._paid[0], at, costs > 0.0)
         np.add.at(self._paid[1], at, costs)
 
-    def cost(self, models: Ints) -> Floats:
+    def cost(self, models: Integers) -> Floats:
         """Return the mean cost of a trial of each question, shape (I, M); 1 for models without any cost.
 
         One more trial, at the mean of all questions, stands for what is not known.
@@ -196,13 +194,13 @@ class Cells:
         trials, paid = self._paid[:, models]
         each, known = paid / np.maximum(trials, 1.0), (trials > 0.0).sum(axis=1, keepdims=True)
         mean = each.sum(axis=1, keepdims=True) / np.maximum(known, 1)
-        return np.asarray(np.where(mean > 0.0, (paid + mean) / (trials + 1.0), 1.0))
+        return np.where(mean > 0.0, (paid + mean) / (trials + 1.0), 1.0)
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Cut steps where they cannot be taken at once: where a model's own rounds begin or are laid out."""
         return [(start, stop)] if self.rounds is None else self.rounds.pieces(start, stop)
 
-    def _absorb_shared(self, models: Ints, start: int, categories: Ints) -> None:
+    def _absorb_shared(self, models: Integers, start: int, categories: Integers) -> None:
         """Absorb steps that ask all models the same."""
         stop = start + categories.shape[1]
         previous = self.sequence.previous(start, stop)
@@ -212,7 +210,7 @@ class Cells:
             end = step + int(again[0]) if again.size else stop
             step += self._absorb_distinct(models, step, categories[:, step - start : end - start])
 
-    def _absorb_rounds(self, models: Ints, start: int, categories: Ints) -> None:
+    def _absorb_rounds(self, models: Integers, start: int, categories: Integers) -> None:
         """Absorb steps of one round, in which each model has its own questions."""
         assert self.rounds is not None
         stop = start + categories.shape[1]
@@ -232,7 +230,7 @@ class Cells:
             self._mark_exact(models, sums)
             self._path[2:, models, columns] = sums[:, :, kept:]
 
-    def _absorb_distinct(self, models: Ints, start: int, categories: Ints) -> int:
+    def _absorb_distinct(self, models: Integers, start: int, categories: Integers) -> int:
         """Absorb steps that ask different questions, up to the next refit; return how many."""
         # No question occurs twice here, so every step finds its question as it was before the block, and all
         # steps are computed at once.
@@ -294,7 +292,7 @@ class Cells:
         return length
 
     def _lost_shares(
-        self, rows: Ints, questions: Ints, lost: NDArray[np.bool_], n: Ints, y: Floats
+        self, rows: Integers, questions: Integers, lost: Bools, n: Integers, y: Floats
     ) -> Floats:
         """Return the changes of the sums of lost shares, and of these times the question means."""
         before = self.lost[rows, questions]
@@ -303,7 +301,7 @@ class Cells:
         share = np.where(n > 0, number / np.maximum(n + number, 1), 0.0)
         return np.stack([share[1] - share[0], (share * y)[1] - (share * y)[0]])
 
-    def _mark_exact(self, models: Ints, sums: Floats) -> None:
+    def _mark_exact(self, models: Integers, sums: Floats) -> None:
         """Take the noise out of rows (w, u, G, R, …) of models whose answers have none."""
         without = self.exact[models]
         if not without.any():
@@ -311,9 +309,7 @@ class Cells:
         sums[:2, without], sums[2:4, without] = 0.0, np.inf
         sums[7:, without] = 0.0  # a repeat that is lost would have been the same
 
-    def _until_refit(
-        self, models: Ints, start: int, repeated: NDArray[np.int64]
-    ) -> tuple[int, NDArray[np.integer]]:
+    def _until_refit(self, models: Integers, start: int, repeated: Ints) -> tuple[int, Integers]:
         """Return how many steps to take at once, and the models to fit again after the last of them."""
         if repeated.shape[1] == 1 and (start + 1) % self.sequence.questions and (start & (start + 1)):
             doubled = repeated[:, 0] >= 2 * np.maximum(self._fitted[models], 1)
@@ -331,16 +327,16 @@ class Cells:
         self._fitted[models[doubled]] = repeated[doubled, at]
         return at + 1, models[due[:, at]]
 
-    def _seen_questions(self, steps: int) -> Ints | slice:
+    def _seen_questions(self, steps: int) -> Integers | slice:
         """Return the questions among the first `steps` steps."""
         seen = self.sequence.seen(steps)
         return slice(None) if seen == self.sequence.questions else self.sequence.order[:seen]
 
-    def _avg_variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
+    def _avg_variance(self, n: Integers, sx: Floats, sxx: Floats) -> Floats:
         """Variance of avg@N of each cell; 0 where n = 0."""
         return avg_variance(n, sx, sxx, self.levels.size, self._p1, self._p2)
 
-    def _refit(self, models: Ints, questions: Ints | slice) -> None:
+    def _refit(self, models: Integers, questions: Integers | slice) -> None:
         """Fit the priors of models again and recompute their sums, which also clears rounding.
 
         Only `questions` can have trials. They follow from the step alone, so that it changes no bit of a
@@ -363,7 +359,7 @@ class Cells:
 
     # ------------------------------------------------------------------ models that are not asked
 
-    def load(self, model: int, counts: Ints, lost: Ints | None = None) -> None:
+    def load(self, model: int, counts: Integers, lost: Integers | None = None) -> None:
         """Take in all trials of a reference at once.
 
         Parameters
@@ -387,7 +383,7 @@ class Cells:
         n, lost = self.counts[model].sum(axis=1), self.lost[model]
         return np.where(n > 0, lost / np.maximum(n + lost, 1), 0.0)
 
-    def only_lost(self, model: int) -> NDArray[np.bool_]:
+    def only_lost(self, model: int) -> Bools:
         """Return the questions of which all trials of a model have no answer."""
         return np.asarray((self.counts[model].sum(axis=1) == 0) & (self.lost[model] > 0))
 
@@ -424,7 +420,7 @@ class Cells:
 
     # ------------------------------------------------------------------ reading paths
 
-    def path(self, models: Ints, start: int, stop: int) -> PathBlock:
+    def path(self, models: Integers, start: int, stop: int) -> PathBlock:
         """Return the per-step quantities of `models` at steps ``start .. stop-1``.
 
         The steps must have been absorbed and not yet forgotten (:meth:`forget`).
@@ -434,7 +430,7 @@ class Cells:
         part = np.ascontiguousarray(self._path[:, :, start - self._base : stop - self._base])
         return PathBlock(*part.take(models, axis=1))
 
-    def path_of_some(self, models: Ints, start: int, stop: int, only: NDArray[np.bool_]) -> PathBlock:
+    def path_of_some(self, models: Integers, start: int, stop: int, only: Bools) -> PathBlock:
         """Return :meth:`path` within a round, of some questions of each model, shape (models, M)."""
         assert self.rounds is not None
         path = self._path[:, models, start - self._base : stop - self._base].copy()

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats, Integers
 from scorio.sequential.cells import Cells
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 
 _RATES = 0.99 * np.sin(np.pi * (np.arange(16) + 0.5) / 32.0) ** 2
 RATES = np.concatenate([_RATES, -_RATES])
@@ -71,7 +69,7 @@ class ClusterSums:
         self._won = np.zeros((pairs, RATES.size))
         self._centred = centred
 
-    def add(self, pairs: Ints, questions: Ints, change: Floats, gained: NDArray[np.bool_]) -> Spread:
+    def add(self, pairs: Integers, questions: Integers, change: Floats, gained: Bools) -> Spread:
         """Add changes of values at steps that ask these questions; `gained` marks the first of a question."""
         square, size, bets = np.empty_like(change), np.empty_like(change), np.zeros_like(change)
         for column, question in enumerate(questions.tolist()):
@@ -86,7 +84,7 @@ class ClusterSums:
                 bets[:, column] = _log_mean(self._won[pairs])
         return Spread(square, size, None if self._centred else bets)
 
-    def of(self, values: Floats, known: NDArray[np.bool_]) -> Spread:
+    def of(self, values: Floats, known: Bools) -> Spread:
         """Return the spread of the values of all questions, (pairs, M), of which the `known` count."""
         inside = (np.arange(self._sums.shape[1])[:, None] == self._cluster).T
         sums = values @ inside

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats, Ints
 from scorio._labels import Outcomes, name_of, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility, finite
@@ -21,7 +22,6 @@ from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evi
 from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
 from scorio.sequential.rules import Anytime
 
-Floats: TypeAlias = NDArray[np.float64]
 Verdict = Literal["first", "second", "tie", "open"]
 
 
@@ -376,7 +376,7 @@ def score(
 class _Reading:
     """The only contrast of a board, read along recorded trials."""
 
-    def __init__(self, board: Board, categories: NDArray[np.int64]) -> None:
+    def __init__(self, board: Board, categories: Ints) -> None:
         pieces: list[Piece] = []
         board.answers.extend(categories)
         calls = board.read(pieces)

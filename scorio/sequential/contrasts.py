@@ -19,13 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.clusters import Spread
 from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
 from scorio.sequential.path_block import PathBlock
 
 Target = Literal["benchmark", "population"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 Noise = tuple[Floats, Floats, Floats, Floats]
 """w and u summed over models, the smaller G, the smaller R."""
 
@@ -56,8 +55,8 @@ class Contrasts:
     [1, 2, 2]
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: Ints
+    second: Ints
     value: Floats
     width: Floats
 
@@ -68,17 +67,17 @@ class Contrasts:
         return cls(table[:, 0], table[:, 1], np.zeros(len(table)), np.full(len(table), np.nan))
 
     @cached_property
-    def single(self) -> NDArray[np.bool_]:
+    def single(self) -> Bools:
         """Contrasts of one model."""
         return np.asarray(self.second == SINGLE)
 
     @cached_property
-    def partner(self) -> NDArray[np.int64]:
+    def partner(self) -> Ints:
         """The second model; the first again where there is no other."""
         return np.where(self.single, self.first, self.second)
 
     @cached_property
-    def measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> Bools:
         """Contrasts that are settled by the width of an interval: nothing is claimed that could be wrong."""
         return ~np.isnan(self.width)
 
@@ -118,7 +117,7 @@ class ContrastBlock:
     guarded: Floats
     margin: Floats
     avg_variance: Floats
-    questions: NDArray[np.int64]
+    questions: Ints
     slack: Floats
     bets: Floats | None = None
 
@@ -162,11 +161,11 @@ class ContrastBlock:
         margin = tie_variance(self.difference, variance, self.guarded, n, equivalence, step)
         return replace(self, margin=margin)
 
-    def take(self, rows: Ints) -> ContrastBlock:
+    def take(self, rows: Integers) -> ContrastBlock:
         """Return some contrasts."""
         return self._map(to=lambda array: array[rows])
 
-    def columns(self, columns: Ints) -> ContrastBlock:
+    def columns(self, columns: Integers) -> ContrastBlock:
         """Return some steps."""
         return self._map(to=lambda array: array[:, columns])
 
@@ -178,7 +177,7 @@ class ContrastBlock:
         """Return this block with further contrasts at the same steps."""
         return self._map(others, to=lambda a, b: np.concatenate([a, b], axis=0))
 
-    def put(self, rows: Ints, block: ContrastBlock) -> ContrastBlock:
+    def put(self, rows: Integers, block: ContrastBlock) -> ContrastBlock:
         """Return one-step blocks with the last step of `block` in `rows`."""
 
         def replaced(array: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
@@ -250,7 +249,7 @@ def contrast_variance(
     w, u, g, r = noise
     between = (square + kappa) / (questions * questions)
     if target == "population":
-        return np.asarray(np.maximum(between, FLOOR))
+        return np.maximum(between, FLOOR)
     trust = 1.0 - (TRUST / (TRUST + r)) ** 2
     noise_of_trials = w / questions + kappa / (questions + r) ** 2
     within = np.where(

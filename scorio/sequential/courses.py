@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts
@@ -24,10 +25,6 @@ CERTAIN = 700.0
 """Logarithm of the evidence where a difference is known."""
 ROUNDING = 1e-9
 """Differences below it are rounding."""
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 class ContrastReader(Protocol):
@@ -151,7 +148,7 @@ class Courses:
         """Return where a score's interval is as narrow as its contrast requires."""
         radius = confidence_radius(block.variance, self._alpha)
         narrow = 2.0 * (radius + block.slack) <= self._contrasts.width[rows, None]
-        return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
+        return narrow & (block.questions >= MIN_QUESTIONS)
 
     def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:
         """Return the overall estimates at steps ``start .. stop-1`` of the trial sequence."""

@@ -18,9 +18,9 @@ from math import log
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from scorio._arrays import Floats
 
 MIXTURE: Final = ((0.75, 0.05), (0.25, 0.2))
 """(weight, standard deviation τ) of the mixture over true differences."""

@@ -18,12 +18,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.moments import MISSING
-
-Floats = NDArray[np.float64]
 
 RATES: Final = 0.6 * 1.5 ** -np.arange(14.0)
 """The grid of λ."""
@@ -83,7 +82,7 @@ class ExactReader:
         self._spread = np.zeros(pairs)
         self._past = np.zeros((pairs, cells.sequence.questions))
 
-    def read(self, pairs: NDArray[np.int64], start: int, stop: int) -> tuple[Floats, Floats]:
+    def read(self, pairs: Ints, start: int, stop: int) -> tuple[Floats, Floats]:
         """Read on to step `stop`; return log e-values and S at steps ``start .. stop-1``.
 
         The log e-value is minus infinity at steps that do not complete a pass.
@@ -111,7 +110,7 @@ class ExactReader:
             totals[:, column] = self._total[pairs]
         return log_e, totals
 
-    def _read_pass(self, pairs: NDArray[np.int64], end: int) -> None:
+    def _read_pass(self, pairs: Ints, end: int) -> None:
         """Add the pass that step `end` completes."""
         number = int(self._passes[pairs[0]])
         sequence = self.cells.sequence

@@ -5,12 +5,12 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from scorio._arrays import Ints
 
 
-def fixed_passes(
-    noise: ArrayLike, half_width: ArrayLike, alpha: float, comparisons: int = 1
-) -> NDArray[np.int64]:
+def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparisons: int = 1) -> Ints:
     """Complete passes after which a fixed-length run has intervals of a given width.
 
     Every question is asked equally often and the intervals are read once, at the end, so that they may be
@@ -58,4 +58,4 @@ def fixed_passes(
         raise ValueError(f"half_width must be more than 0, got {half_width!r}")
     z = -NormalDist().inv_cdf(alpha / (2 * comparisons))
     passes = np.ceil(np.asarray(noise, dtype=np.float64) * (z / width) ** 2)
-    return np.asarray(np.maximum(passes, 1.0).astype(np.int64))
+    return np.maximum(passes, 1.0).astype(np.int64)

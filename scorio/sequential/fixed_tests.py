@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio._named import Named
 from scorio.eval._arguments import credibility, whole
 from scorio.eval._inputs import Missing, as_array, read_binary, read_categories
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _DRAWS = 1 << 21
 """Random numbers drawn at once."""
@@ -365,7 +363,7 @@ def _means(name: str, R: ArrayLike, weights: ArrayLike | None, missing: Missing)
         trials = read_binary(R, None, missing, None)
         if np.any(np.asarray(trials.n) == 0):
             raise ValueError(f"{name} must have a trial of every question")
-        return np.asarray(trials.correct / np.asarray(trials.n, dtype=np.float64))
+        return trials.correct / np.asarray(trials.n, dtype=np.float64)
     counted = read_categories(R, weights, None, missing, None)
     counted.require_trials(name)
     return np.asarray(counted.counts @ counted.w / counted.counts.sum(axis=1))

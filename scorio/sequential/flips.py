@@ -12,10 +12,9 @@ from functools import lru_cache
 from math import exp, inf, log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
+from scorio._arrays import Floats, Integers
 
 SHARES = {0.0: 0.5, 0.2: 0.125, 0.4: 0.125, 0.6: 0.125, 0.8: 0.125}
 """Alternatives to a chance d, as shares of it, with the weights of the mixture: half on no flips at all."""
@@ -97,7 +96,9 @@ class Flips:
         self.noise = np.zeros(models)
         """Limit of the mean of v/n over answered questions, by model; 0 where it is not limited."""
 
-    def absorb(self, models: Ints, questions: Ints, categories: Ints, before: Ints, seen: Floats) -> Floats:
+    def absorb(
+        self, models: Integers, questions: Integers, categories: Integers, before: Integers, seen: Floats
+    ) -> Floats:
         """Take in answers to different questions, of shape (models, steps); return limits of the mean of v/n.
 
         `before` are the answers to each question before the step, `seen` the answered questions after it.
@@ -126,7 +127,7 @@ class Flips:
         self.noise[rows] = limits[chosen][:, -1]
         return limits
 
-    def apply(self, models: Ints, sums: Floats, limits: Floats) -> None:
+    def apply(self, models: Integers, sums: Floats, limits: Floats) -> None:
         """Hold the noise w of rows (w, u, G, …) to its limits, which are to be trusted (G)."""
         chosen = self.measured[models]
         sums[0, chosen] = np.maximum(sums[0, chosen], limits[chosen])

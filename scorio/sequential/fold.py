@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence_above
 from scorio.sequential.families import Family
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 Signs = NDArray[np.int8]
 
 OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
@@ -153,7 +151,7 @@ class Levels:
             return np.zeros((2, *course.difference.shape), dtype=bool)
         sides = [np.asarray(sign * course.difference - course.slack) for sign in (1.0, -1.0)]
         evidence = np.stack([log_evidence_above(side, course.margin, self.margin) for side in sides])
-        return np.asarray((evidence >= log(self.claims / self.alpha)) & (course.questions >= MIN_QUESTIONS))
+        return (evidence >= log(self.claims / self.alpha)) & (course.questions >= MIN_QUESTIONS)
 
 
 class Fold:

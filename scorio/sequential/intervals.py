@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.contrasts import ContrastBlock, Contrasts
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE
@@ -15,9 +15,6 @@ from scorio.sequential.fold import BETTER, TIE, WORSE
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 Rows = slice | list[int]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats, Integers
+
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
 
@@ -23,9 +25,6 @@ class Mark(IntEnum):
 
 
 MISSING, KNOWN, NOT_YET, DROPPED = (int(mark) for mark in Mark)
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 
 
 def unit_scores(weights: ArrayLike) -> Floats:
@@ -105,19 +104,19 @@ class Prior:
         """Return the prior of models as columns, for rows of questions."""
         return Prior(self.strength[:, None], self.m1[:, None], self.m2[:, None])
 
-    def of(self, models: Ints) -> Prior:
+    def of(self, models: Integers) -> Prior:
         """Return the prior of some models, where this one holds all models'."""
         return Prior(self.strength[models], self.m1[models], self.m2[models])
 
-    def put(self, models: Ints, prior: Prior) -> None:
+    def put(self, models: Integers, prior: Prior) -> None:
         """Replace the prior of some models."""
         self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
 
-    def mean(self, n: Ints, sx: Floats) -> Floats:
+    def mean(self, n: Integers, sx: Floats) -> Floats:
         """Return the posterior mean score of cells with these sums."""
-        return np.asarray((self.strength * self.m1 + sx) / (n + self.strength))
+        return (self.strength * self.m1 + sx) / (n + self.strength)
 
-    def variance(self, n: Ints | Floats, sx: Floats, sxx: Floats) -> Floats:
+    def variance(self, n: Integers | Floats, sx: Floats, sxx: Floats) -> Floats:
         """Return the posterior one-trial variance v of cells with these sums.
 
         Where `sxx` is the array `sx`, scores are 0 and 1, and m2 is m1.
@@ -125,10 +124,10 @@ class Prior:
         total = n + self.strength
         a = (self.strength * self.m1 + sx) / total
         b = a if sxx is sx else (self.strength * self.m2 + sxx) / total
-        return np.asarray((b - a * a) * total / (total + 1.0))
+        return (b - a * a) * total / (total + 1.0)
 
 
-def fit_prior(n: Ints | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -> Prior:
+def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -> Prior:
     """Fit the empirical-Bayes prior of one model, or of several.
 
     Parameters
@@ -156,7 +155,7 @@ def fit_prior(n: Ints | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -
     return Prior(_prior_strength(n, sx, sxx, total), np.asarray(m1), np.asarray(m2))
 
 
-def _prior_strength(n: Ints | Floats, sx: Floats, sxx: Floats, total: Floats) -> Floats:
+def _prior_strength(n: Integers | Floats, sx: Floats, sxx: Floats, total: Floats) -> Floats:
     """Strength A: within-question over between-question variance, of which `total` is the sum."""
     repeated = n >= 2
     k = repeated.sum(axis=-1)
@@ -164,10 +163,10 @@ def _prior_strength(n: Ints | Floats, sx: Floats, sxx: Floats, total: Floats) ->
     within = (np.where(repeated, variance, 0.0).sum(axis=-1) + total) / (k + 1)
     visible = (k > 0) & (total > within)
     strength = np.clip(within / np.where(visible, total - within, 1.0), 0.05, POOLED)
-    return np.asarray(np.where(visible, strength, POOLED))
+    return np.where(visible, strength, POOLED)
 
 
-def avg_variance(n: Ints | Floats, sx: Floats, sxx: Floats, size: int, p1: float, p2: float) -> Floats:
+def avg_variance(n: Integers | Floats, sx: Floats, sxx: Floats, size: int, p1: float, p2: float) -> Floats:
     """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior over `size` categories).
 
     Where `sxx` is the array `sx`, scores are 0 and 1.
@@ -176,4 +175,4 @@ def avg_variance(n: Ints | Floats, sx: Floats, sxx: Floats, size: int, p1: float
     a = (size * p1 + sx) / total
     b = a if sxx is sx else (size * p2 + sxx) / total
     scale = (n > 0) * (total / np.maximum(n, 1))
-    return np.asarray(scale**2 * (b - a * a) / (total + 1.0))
+    return scale**2 * (b - a * a) / (total + 1.0)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from math import exp
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST
 from scorio.sequential.evidence import (
@@ -29,10 +30,6 @@ from scorio.sequential.evidence import (
 )
 from scorio.sequential.fold import Levels
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MOMENTS = 48
 """Moments of a path that are looked at, spaced geometrically."""
@@ -87,15 +84,15 @@ class BoardScores:
 
     def asked(self, steps: Floats) -> Floats:
         """Return the questions asked by some steps."""
-        return np.asarray(np.clip(steps - self.repeats(steps), 1.0, self.questions))
+        return np.clip(steps - self.repeats(steps), 1.0, self.questions)
 
     def unasked(self, asked: Floats) -> Floats:
         """Return the share of the spread between questions that is left when so many are asked."""
-        return np.asarray(np.ones_like(asked) if self.population else 1.0 - asked / self.questions)
+        return np.ones_like(asked) if self.population else 1.0 - asked / self.questions
 
     def worth(self, steps: Floats, share: Floats) -> Floats:
         """Return the trials of passes that are worth as much as `steps`."""
-        return np.asarray(np.minimum(steps, self.rounds) + np.maximum(steps - self.rounds, 0.0) / share)
+        return np.minimum(steps, self.rounds) + np.maximum(steps - self.rounds, 0.0) / share
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +132,11 @@ class OpenContrasts:
     def of(self, values: Floats) -> Floats:
         """Return the differences of values of the models, shape (…, L)."""
         other = np.where(self.second < 0, self.value, values[..., self.second])
-        return np.asarray(values[..., self.first] - other)
+        return values[..., self.first] - other
 
     def sum(self, values: Floats) -> Floats:
         """Return the sums of values of the models, shape (L,)."""
-        return np.asarray(values[self.first] + np.where(self.second < 0, 0.0, values[self.second]))
+        return values[self.first] + np.where(self.second < 0, 0.0, values[self.second])
 
     def future_variance(self, scores: BoardScores, steps: Floats) -> Floats:
         """Return V at future `steps`, shape (K,), scaled to agree with the present V."""
@@ -186,7 +183,7 @@ class OpenContrasts:
         guarded = np.minimum(between, np.maximum(within, uniform))
         within = np.where((least * steps >= ENOUGH_NOISE) | (one <= 0.0), seen, guarded)
         unasked = scores.unasked(asked)
-        return np.asarray(np.maximum(unasked * between + (1.0 - unasked) * within, FLOOR))
+        return np.maximum(unasked * between + (1.0 - unasked) * within, FLOOR)
 
 
 def noise_of(cells: Cells) -> tuple[Floats, Floats]:
@@ -321,12 +318,12 @@ class _Boundaries:
     def ended(self, place: int, difference: Floats, spread: Floats) -> Bools:
         """Return which contrasts are tied, or measured given their standard deviations over the present."""
         tied = np.abs(difference) - self._beyond[:, place] <= self._tie[:, place]
-        return np.asarray(tied | (self._relative[:, place] * spread <= 1.0))
+        return tied | (self._relative[:, place] * spread <= 1.0)
 
     def good_enough(self, place: int, difference: Floats) -> Bools:
         """Return where the first model, and where the second, is not worse by more than the margin."""
         sides = np.stack([difference, -difference]) + self._beyond[:, place]
-        return np.asarray(sides >= self._enough[:, place])
+        return sides >= self._enough[:, place]
 
 
 def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats:
@@ -464,7 +461,7 @@ def _pace(scores: BoardScores, contrasts: OpenContrasts, paths: int, rng: np.ran
     As many answers differ as are rarer than the others to their question, and these are what tells of it.
     """
     rare = max(float(np.median(contrasts.sum(scores.within) * contrasts.steps)), 4.0)
-    return np.asarray(rng.gamma(rare, size=paths) / rare)
+    return rng.gamma(rare, size=paths) / rare
 
 
 def _spread(scores: BoardScores, contrasts: OpenContrasts, truth: Floats, rng: np.random.Generator) -> Floats:

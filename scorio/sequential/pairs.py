@@ -10,16 +10,14 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
 from scorio.sequential.evidence import GUARD
 from scorio.sequential.path_block import PathBlock
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 
 
 class PairReader:
@@ -76,7 +74,7 @@ class PairReader:
                 raise ValueError(f"clusters need target 'population', got target {target!r}")
             self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, pairs)
 
-    def read(self, pairs: Ints, stop: int) -> ContrastBlock:
+    def read(self, pairs: Integers, stop: int) -> ContrastBlock:
         """Read some pairs on, from their common progress up to step `stop`.
 
         Parameters
@@ -106,7 +104,9 @@ class PairReader:
         self.progress[pairs] = stop
         return reduce(ContrastBlock.append, blocks)
 
-    def _read_shared(self, pairs: Ints, start: int, stop: int, a: PathBlock, b: PathBlock) -> ContrastBlock:
+    def _read_shared(
+        self, pairs: Integers, start: int, stop: int, a: PathBlock, b: PathBlock
+    ) -> ContrastBlock:
         """Read steps at which both models are asked the same question."""
         before, after = a.before - b.before, a.after - b.after
         gained = np.isnan(before) & ~np.isnan(after)
@@ -122,7 +122,7 @@ class PairReader:
         first = np.where(gained, new, 0.0)
         return self._block(pairs, a, b, spread, count, asked, first)
 
-    def _read_rounds(self, pairs: Ints, start: int, a: PathBlock, b: PathBlock) -> ContrastBlock:
+    def _read_rounds(self, pairs: Integers, start: int, a: PathBlock, b: PathBlock) -> ContrastBlock:
         """Read steps of one round, in which each model has its own questions and weights."""
         assert self.cells.rounds is not None
         first, second = self.first[pairs], self.second[pairs]
@@ -138,12 +138,12 @@ class PairReader:
 
     def _block(
         self,
-        pairs: Ints,
+        pairs: Integers,
         a: PathBlock,
         b: PathBlock,
         spread: Spread,
-        count: NDArray[np.int64],
-        asked: NDArray[np.int64],
+        count: Ints,
+        asked: Ints,
         first: Floats,
     ) -> ContrastBlock:
         """Return the estimates; `first` are the differences of new questions."""
@@ -191,14 +191,14 @@ class FirstDifferences:
         self._binary = binary
         self._sums = np.full((2, pairs), guard)  # Σd² and Σd⁴, as if a few had differed fully
 
-    def add(self, pairs: Ints, difference: Floats) -> Floats:
+    def add(self, pairs: Integers, difference: Floats) -> Floats:
         """Return mean d⁴ over mean d² after each step, where `difference` is 0 unless the question is new."""
         if self._binary:
             return np.ones(1)
         square = running(self._sums[0, pairs], difference**2)
         fourth = running(self._sums[1, pairs], difference**4)
         self._sums[:, pairs] = square[:, -1], fourth[:, -1]
-        return np.asarray(fourth / square)
+        return fourth / square
 
 
 def running(start: Floats, change: Floats) -> Floats:

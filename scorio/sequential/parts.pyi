@@ -1,3 +1,5 @@
+from scorio._arrays import Bools as Bools
+from scorio._arrays import Floats as Floats
 from scorio.sequential.answers import FINISHED as FINISHED
 from scorio.sequential.answers import Answers as Answers
 from scorio.sequential.boards import Board as Board
@@ -47,9 +49,7 @@ from scorio.sequential.outlook import covariance_of as covariance_of
 from scorio.sequential.outlook import noise_of as noise_of
 from scorio.sequential.outlook import simulate_calls as simulate_calls
 from scorio.sequential.rules import Anytime as Anytime
-from scorio.sequential.rules import Bools as Bools
 from scorio.sequential.rules import Exact as Exact
-from scorio.sequential.rules import Floats as Floats
 from scorio.sequential.rules import Rule as Rule
 from scorio.sequential.rules import ZScore as ZScore
 from scorio.sequential.trial_sequence import RunSequence as RunSequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from scorio._arrays import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PathBlock:
     lost_score: Floats
 
     @property
-    def fresh(self) -> NDArray[np.bool_]:
+    def fresh(self) -> Bools:
         """Whether the model had no answer to the step's question before."""
         return np.isnan(self.before)
 
@@ -46,12 +46,12 @@ class PathBlock:
     @property
     def trials(self) -> Floats:
         """Trials with an answer; infinity where answers have no noise."""
-        return np.asarray(self.seen + self.r)
+        return self.seen + self.r
 
     @property
     def mean(self) -> Floats:
         """Mean score over seen questions."""
-        return np.asarray(self.total / np.maximum(self.seen, 1.0))
+        return self.total / np.maximum(self.seen, 1.0)
 
     def whole(self, asked: ArrayLike) -> bool:
         """Return whether each of the `asked` questions was answered, and no answer is lost."""

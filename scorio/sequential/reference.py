@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
@@ -26,9 +27,6 @@ from scorio.sequential.evidence import FLOOR, GUARD
 from scorio.sequential.moments import DROPPED, MISSING
 from scorio.sequential.pairs import FirstDifferences, running
 from scorio.sequential.path_block import PathBlock
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ENOUGH_QUESTIONS = 30
 """Common questions from which on the regression is trusted."""
@@ -321,9 +319,9 @@ class _Results:
 
     score: Floats
     of_common: tuple[Floats, ...]  # v/n, u, and how far lost answers could lower and raise the score
-    gone: NDArray[np.bool_]  # whether all its trials have lost their answers
-    whole: NDArray[np.bool_]  # whether no answer is lost
-    known: NDArray[np.bool_]
+    gone: Bools  # whether all its trials have lost their answers
+    whole: Bools  # whether no answer is lost
+    known: Bools
     asked: Floats
     total: Floats
     spread: Floats

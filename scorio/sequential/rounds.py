@@ -24,12 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.moments import MISSING, Prior, avg_variance, fit_prior
 from scorio.sequential.trial_sequence import TrialSequence
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
-Bools = NDArray[np.bool_]
 
 QUIET = 0.25
 """Share of the mean standard deviation that is added to every question's when a round is laid out: a question
@@ -78,7 +75,7 @@ def round_share(prior: Prior) -> Floats:
     return np.asarray(np.minimum(share, 1.0))
 
 
-def round_times(weight: Floats, trials: int, least: int, start: float) -> NDArray[np.int64]:
+def round_times(weight: Floats, trials: int, least: int, start: float) -> Ints:
     """Return how often a round asks each question: in proportion to its weight, and at least once.
 
     Parameters
@@ -116,7 +113,7 @@ def round_times(weight: Floats, trials: int, least: int, start: float) -> NDArra
     return np.asarray(least * np.diff(ends, prepend=0.0), dtype=np.int64)
 
 
-def round_questions(order: Ints, times: Ints, least: int) -> NDArray[np.int64]:
+def round_questions(order: Integers, times: Integers, least: int) -> Ints:
     """Return the questions of a round in the order in which they are asked.
 
     Every question first, in the order of the permutation, then the others spread evenly.
@@ -164,16 +161,16 @@ class Snapshot:
     lost: Floats
     unit: Floats
 
-    def estimate(self, models: Ints) -> Floats:
+    def estimate(self, models: Integers) -> Floats:
         """Return the estimated scores of models' questions; 0 where there is none."""
         weight = self.weight[models]
-        return np.asarray(self.score[models] / np.where(weight > 0.0, weight, 1.0))
+        return self.score[models] / np.where(weight > 0.0, weight, 1.0)
 
-    def known(self, models: Ints) -> Bools:
+    def known(self, models: Integers) -> Bools:
         """Return which questions of models had been answered."""
-        return np.asarray(self.weight[models] > 0.0)
+        return self.weight[models] > 0.0
 
-    def of(self, models: Ints) -> Snapshot:
+    def of(self, models: Integers) -> Snapshot:
         """Return the rows of some models."""
         return Snapshot(
             *(getattr(self, name).of(models) if name == "prior" else getattr(self, name)[models]
@@ -240,7 +237,12 @@ class Rounds:
     # ------------------------------------------------------------------ laying out
 
     def reach(
-        self, models: Ints, step: int, counts: Ints, lost: Ints, cost: Callable[[Ints], Floats]
+        self,
+        models: Integers,
+        step: int,
+        counts: Integers,
+        lost: Integers,
+        cost: Callable[[Integers], Floats],
     ) -> None:
         """Lay out or begin the round that is due for models at `step`.
 
@@ -263,10 +265,10 @@ class Rounds:
         if step in self.begins:
             self._begin(models, self.begins.index(step), counts, lost)
 
-    def _moments(self, counts: Ints) -> tuple[Floats, Floats, Floats]:
+    def _moments(self, counts: Integers) -> tuple[Floats, Floats, Floats]:
         return counts.sum(axis=2).astype(np.float64), counts @ self.levels, counts @ self.levels**2
 
-    def _lay_out(self, models: Ints, number: int, counts: Ints, cost: Floats) -> None:
+    def _lay_out(self, models: Integers, number: int, counts: Integers, cost: Floats) -> None:
         self._extend_to(self.begins[number])
         sequence, trials = self.sequence, self.begins[number + 1] - self.begins[number]
         n, sx, sxx = self._moments(counts)
@@ -280,7 +282,7 @@ class Rounds:
             times = round_times(of_model, trials, sequence.samples_per_prompt, start)
             sequence.extend_own(model, round_questions(sequence.order, times, sequence.samples_per_prompt))
 
-    def _begin(self, models: Ints, number: int, counts: Ints, lost: Ints) -> None:
+    def _begin(self, models: Integers, number: int, counts: Integers, lost: Integers) -> None:
         shape = (self.models, self.sequence.questions)
         if number == len(self.snapshots):
             zero, none = np.zeros(shape), np.zeros(self.models)
@@ -325,7 +327,7 @@ class Rounds:
 
     # ------------------------------------------------------------------ reading
 
-    def absorb(self, models: Ints, start: int, categories: Ints) -> Floats:
+    def absorb(self, models: Integers, start: int, categories: Integers) -> Floats:
         """Take in the next trials of some models, all of one round.
 
         Returns
@@ -341,13 +343,13 @@ class Rounds:
         """Return the state when the round of `step` began."""
         return self.snapshots[self.number(step)]
 
-    def score(self, model: int, steps: int, categories: Ints) -> float:
+    def score(self, model: int, steps: int, categories: Integers) -> float:
         """Return the mean estimate of a model after `steps` steps of its sequence, all of them complete."""
         path = self.restricted(model, steps - 1, steps, categories)
         return float(path[5, 0] / max(path[4, 0], 1.0))
 
     def restricted(
-        self, model: int, start: int, stop: int, categories: Ints, only: Bools | None = None
+        self, model: int, start: int, stop: int, categories: Integers, only: Bools | None = None
     ) -> Floats:
         """Return what :meth:`absorb` did of one model at steps of one round, over some questions only.
 
@@ -370,7 +372,7 @@ class Rounds:
         return path[:, 0, start - begin :]
 
     def _follow(
-        self, start: int, models: Ints, categories: Ints, sums: Floats, only: Bools | None = None
+        self, start: int, models: Integers, categories: Integers, sums: Floats, only: Bools | None = None
     ) -> tuple[Floats, Floats]:
         """Return the path of some models from `start` on, and the sums of their present round at its end."""
         state = self.snapshots[self.number(start)].of(models)

@@ -12,14 +12,10 @@ from math import log, log1p
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Floats
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 
 ON_CLUSTERS = 0.9
 """Share of the stake that is bet on clusters of questions."""
@@ -134,7 +130,7 @@ class Anytime:
 
     def tied(self, block: ContrastBlock) -> Bools:
         """The contrasts whose e-value of a tie reaches 1/α."""
-        return np.asarray(self.tie_evidence(block) >= log(1.0 / self.alpha))
+        return self.tie_evidence(block) >= log(1.0 / self.alpha)
 
 
 @dataclass(frozen=True)

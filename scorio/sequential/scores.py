@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
 from scorio.sequential.path_block import PathBlock
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ScoreReader:

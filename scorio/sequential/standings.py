@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
 from scorio._labels import Outcomes, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility
@@ -20,8 +21,6 @@ from scorio.sequential.families import rank_intervals
 from scorio.sequential.fold import OPEN, TIE, WORSE
 from scorio.sequential.intervals import interval
 from scorio.sequential.rules import Anytime
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

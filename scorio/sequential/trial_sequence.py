@@ -16,13 +16,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Bools, Integers, Ints
+
 REPEAT_EVERY = 16
 """New questions per calibration repeat."""
 MAX_REPEATS = 128
 """Calibration repeats at most."""
 
 
-def first_pass(questions: int) -> NDArray[np.int64]:
+def first_pass(questions: int) -> Ints:
     """Positions of the first pass: every question once, with calibration repeats in between.
 
     From ``questions / 8`` on, each 16 new questions are followed by one second trial of the earliest
@@ -94,7 +96,7 @@ class TrialSequence:
 
     def __init__(
         self,
-        order: Sequence[int] | NDArray[np.integer],
+        order: Sequence[int] | Integers,
         samples_per_prompt: int = 1,
         own: int | None = None,
         *,
@@ -126,7 +128,7 @@ class TrialSequence:
         """Return how many steps have been laid out so far."""
         return self._question.size
 
-    def extend(self, positions: NDArray[np.integer]) -> None:
+    def extend(self, positions: Integers) -> None:
         """Lay out further steps, given as positions in the permutation."""
         asked = self.order[positions]
         previous = np.empty(asked.size, dtype=np.int64)
@@ -164,7 +166,7 @@ class TrialSequence:
             self.extend(positions)
             self._passes += 1
 
-    def _next_passes(self, steps: int) -> NDArray[np.int64]:
+    def _next_passes(self, steps: int) -> Ints:
         """Return the positions of so many passes, or blocks of passes, as have at least `steps` steps."""
         block = np.repeat(np.arange(self.questions, dtype=np.int64), self.samples_per_prompt)
         blocks = max(1, steps // block.size)
@@ -176,7 +178,7 @@ class TrialSequence:
         self._passes += blocks - 1
         return positions
 
-    def extend_own(self, model: int, questions: NDArray[np.integer]) -> None:
+    def extend_own(self, model: int, questions: Integers) -> None:
         """Lay out a model's next steps after those that all models share."""
         assert self.shared is not None
         none = np.empty(0, dtype=np.int32)
@@ -208,15 +210,15 @@ class TrialSequence:
             return float("inf") if self.endless else len(self)
         return self.shared + (self._own[model][0].size if model in self._own else 0)
 
-    def of(self, models: NDArray[np.integer], start: int, stop: int) -> NDArray[np.int32]:
+    def of(self, models: Integers, start: int, stop: int) -> NDArray[np.int32]:
         """Return the questions that models are asked at steps ``start .. stop-1``, shape (I, steps)."""
         return self._of(models, start, stop, 0)
 
-    def repeats_of(self, models: NDArray[np.integer], start: int, stop: int) -> NDArray[np.int32]:
+    def repeats_of(self, models: Integers, start: int, stop: int) -> NDArray[np.int32]:
         """Return for each step of models how often its question was asked before, shape (I, steps)."""
         return self._of(models, start, stop, 1)
 
-    def _of(self, models: NDArray[np.integer], start: int, stop: int, part: int) -> NDArray[np.int32]:
+    def _of(self, models: Integers, start: int, stop: int, part: int) -> NDArray[np.int32]:
         end = stop if self.shared is None else min(stop, self.shared)
         of_all = (self.question, self.repeats)[part](min(start, end), end)
         common = np.broadcast_to(of_all, (models.size, of_all.size))
@@ -231,7 +233,7 @@ class TrialSequence:
         self.ensure(stop)
         return self._question[start:stop]
 
-    def previous(self, start: int, stop: int) -> NDArray[np.int64]:
+    def previous(self, start: int, stop: int) -> Ints:
         """Return for each step the step at which its question was asked before; -1 for a new question."""
         self.ensure(stop)
         return self._previous[start:stop]
@@ -262,7 +264,7 @@ class TrialSequence:
         self.ensure(steps)
         return int(self._seen[steps])
 
-    def asked_by(self, start: int, stop: int) -> NDArray[np.int64]:
+    def asked_by(self, start: int, stop: int) -> Ints:
         """Return the number of different questions up to each of the steps ``start .. stop-1``."""
         self.ensure(stop)
         return self._seen[start + 1 : stop + 1]
@@ -272,7 +274,7 @@ class TrialSequence:
         seen = self.seen(steps if self.shared is None else min(steps, self.shared))
         return seen, steps - seen
 
-    def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def complete(self, start: int, stop: int) -> Bools:
         """Return for each step whether, with it, all questions have been asked equally often."""
         self.ensure(max(stop, self.questions))
         first_end = self.questions + self._repeats
@@ -285,7 +287,7 @@ class TrialSequence:
         )
         return np.asarray((whole & (later >= 0)) | ((steps == first_end) & (self._repeats < self.questions)))
 
-    def steps_of(self, question: int, stop: int) -> NDArray[np.int64]:
+    def steps_of(self, question: int, stop: int) -> Ints:
         """Return the steps before `stop` that ask `question`."""
         self.ensure(stop)
         return np.flatnonzero(self._question[:stop] == question)
@@ -376,7 +378,7 @@ class RunSequence:
         self._ensure(stop)
         return self._task[start:stop]
 
-    def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def complete(self, start: int, stop: int) -> Bools:
         """Return for each step whether, with it, all questions of all tasks have been asked equally often.
 
         With several tasks the end of the first pass counts only where no task has calibration repeats.

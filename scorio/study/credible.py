@@ -14,13 +14,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats, Integers, Ints
 from scorio.eval._arguments import whole
 from scorio.rank._ties import rank_groups
 from scorio.study.replicates import Seed, run_blocks
 from scorio.study.sources import Coins
 
 
-def posterior(correct: NDArray[np.integer], n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def posterior(correct: Integers, n: int) -> tuple[Floats, Floats]:
     r"""Return :math:`\mu` and :math:`\sigma` of Bayes@N with the uniform prior.
 
     For 0/1 outcomes the paper's Eq. 15 is a mean of Beta(1 + c, 1 + n - c) posteriors.
@@ -61,9 +62,9 @@ class Separation:
     """
 
     trials: NDArray[np.intp]
-    correct: NDArray[np.float64]
-    tied: NDArray[np.float64]
-    z: NDArray[np.float64]
+    correct: Floats
+    tied: Floats
+    z: Floats
     replicates: int
 
 
@@ -124,7 +125,7 @@ def pair_separation(
 
 def _block_orders(
     coins: Coins, grid: NDArray[np.intp], rng: np.random.Generator, length: int, keep: int
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the number of correct orders, of ties, and the sum of |z| at each N, shape (3, G)."""
     sums = np.zeros((3, len(grid)))
     sign = 1 if coins.means[0] > coins.means[1] else -1
@@ -153,8 +154,8 @@ class RankPatterns:
         Number of runs.
     """
 
-    ranks: NDArray[np.int64]
-    frequency: NDArray[np.float64]
+    ranks: Ints
+    frequency: Floats
     replicates: int
 
     def frequency_of(self, ranks: ArrayLike) -> float:
@@ -163,7 +164,7 @@ class RankPatterns:
         return float(self.frequency[same].sum())
 
 
-def credible_ranks(mu: ArrayLike, sigma: ArrayLike, threshold: float = 1.645) -> NDArray[np.int64]:
+def credible_ranks(mu: ArrayLike, sigma: ArrayLike, threshold: float = 1.645) -> Ints:
     r"""Return the paper's ranking with credible intervals, along the last axis.
 
     Models are sorted by :math:`\mu`; consecutive ones share a rank while

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats, Ints
 from scorio.eval._arguments import whole
 from scorio.rank._kendall import tau_b_of_signs
 from scorio.study.metrics import Metric, pair_signs
@@ -42,9 +43,9 @@ class TauCurves:
 
     metrics: tuple[Metric, ...]
     trials: NDArray[np.intp]
-    tau: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-    constant: NDArray[np.float64]
+    tau: Floats
+    standard_error: Floats
+    constant: Floats
     replicates: int
 
 
@@ -125,7 +126,7 @@ def _block_sums(
     rng: np.random.Generator,
     length: int,
     keep: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the sum and sum of squares of tau and the number of constant rankings, shape (3, K, N)."""
     sums = np.zeros((3, len(metrics), source.trials))
     for n, keys in keys_by_trial(source, metrics, rng, length):
@@ -137,7 +138,7 @@ def _block_sums(
     return sums
 
 
-def mean_and_error(sums: NDArray[np.float64], number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_and_error(sums: Floats, number: int) -> tuple[Floats, Floats]:
     """Return means and standard errors from the sum, ``sums[0]``, and that of squares of `number` values."""
     mean = sums[0] / number
     variance = np.maximum(sums[1] / number - mean**2, 0) * number / (number - 1)
@@ -170,7 +171,7 @@ class BetaUpdate:
         if not shift >= 0 or not np.all(np.minimum(self.a, self.b) > shift):
             raise ValueError(f"a and b must be greater than shift {shift!r}, got {self.a} and {self.b}")
 
-    def draw(self, rng: np.random.Generator, replicates: int, questions: int) -> NDArray[np.float64]:
+    def draw(self, rng: np.random.Generator, replicates: int, questions: int) -> Floats:
         """Return success probabilities of updated models, shape (replicates, L, M)."""
         signs = rng.choice([-self.shift, self.shift], size=(2, replicates, len(self.a), 1))
         shape = (replicates, len(self.a), questions)
@@ -195,11 +196,11 @@ class PriorStudy:
         Monte-Carlo standard error of `tau`.
     """
 
-    original_tau: NDArray[np.float64]
+    original_tau: Floats
     depths: NDArray[np.intp]
     trials: NDArray[np.intp]
-    tau: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
+    tau: Floats
+    standard_error: Floats
 
     @property
     def changed(self) -> float:
@@ -207,9 +208,9 @@ class PriorStudy:
         return float(np.mean(self.original_tau < 1))
 
     @property
-    def gain(self) -> NDArray[np.float64]:
+    def gain(self) -> Floats:
         """Tau minus tau under the uniform prior, shape (K, N) (Fig. 2 c)."""
-        gain: NDArray[np.float64] = self.tau - self.tau[0]
+        gain: Floats = self.tau - self.tau[0]
         return gain
 
 
@@ -308,7 +309,7 @@ def _block(
     rng: np.random.Generator,
     length: int,
     keep: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     p = update.draw(rng, length, originals.questions)
     truth = pair_signs(p.mean(axis=2))[:keep]
     prior = _running_totals(rng, np.broadcast_to(originals.p, p.shape), int(depths[-1]))
@@ -321,7 +322,7 @@ def _block(
     return tau_b_of_signs(pair_signs(originals.means), truth), sums
 
 
-def _running_totals(rng: np.random.Generator, p: NDArray[np.float64], trials: int) -> NDArray[np.int64]:
+def _running_totals(rng: np.random.Generator, p: Floats, trials: int) -> Ints:
     """Return the right answers of each model after 0..trials trials, shape (trials + 1, B, L)."""
     totals = np.zeros((trials + 1, *p.shape[:2]), dtype=np.int64)
     for n in range(1, trials + 1):

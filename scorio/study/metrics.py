@@ -12,6 +12,7 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import Floats, Integers, Ints
 from scorio.eval._arguments import powers, spectrum_weights, unit, whole
 from scorio.eval._kernels import _bank_metrics
 from scorio.eval._kernels._aggregate import Counted
@@ -20,7 +21,7 @@ from scorio.rank._ties import rank_groups
 _LIMIT = 2**62
 
 
-def integer_grid(values: Sequence[Fraction], terms: int) -> tuple[NDArray[np.int64], int]:
+def integer_grid(values: Sequence[Fraction], terms: int) -> tuple[Ints, int]:
     """Put non-negative rationals on an integer grid on which sums of `terms` of them fit an int64.
 
     Parameters
@@ -76,7 +77,7 @@ def pair_signs(keys: NDArray[np.integer | np.floating], tolerance: float = 0) ->
     return signs
 
 
-def competition_ranks(keys: NDArray[np.integer | np.floating], tolerance: float = 0) -> NDArray[np.int64]:
+def competition_ranks(keys: NDArray[np.integer | np.floating], tolerance: float = 0) -> Ints:
     """Return 1 + the number of models with a higher key, along the last axis.
 
     Integers stay integers, where :func:`scorio.rank.rank_scores` would turn long ones into floats.
@@ -178,7 +179,7 @@ class Metric:
         """The smallest number of trials at which the metric is defined (k, or 1 for plug-in metrics)."""
         return 1 if self.linear or self.name == "naive_pass_at_k" else self.k
 
-    def keys(self, correct: NDArray[np.integer], n: int) -> NDArray[np.int64]:
+    def keys(self, correct: Integers, n: int) -> Ints:
         """Return one integer per model that orders models as the metric does.
 
         Parameters
@@ -215,7 +216,7 @@ class Metric:
         return _REAL_TOLERANCE if self.name in _BLENDS else _table(self, n, questions)[1]
 
 
-_BLENDS: dict[str, Callable[[Metric, Counted], NDArray[np.float64]]] = {
+_BLENDS: dict[str, Callable[[Metric, Counted], Floats]] = {
     "geom_at_k": lambda metric, trials: _bank_metrics.geom_at_k(trials, metric.k, *metric.powers),
     "geom_ds_at_k": lambda metric, trials: _bank_metrics.geom_ds_at_k(trials, metric.k, *metric.powers),
     "geo_spectrum_at_k": lambda metric, trials: _bank_metrics.geo_spectrum_at_k(trials, metric.k, metric.lam),
@@ -224,7 +225,7 @@ _BLENDS: dict[str, Callable[[Metric, Counted], NDArray[np.float64]]] = {
 
 
 @lru_cache(maxsize=4096)
-def _table(metric: Metric, n: int, questions: int) -> tuple[NDArray[np.int64], int]:
+def _table(metric: Metric, n: int, questions: int) -> tuple[Ints, int]:
     """Return the integer score of c = 0..n right answers out of n, and the tolerance of a sum."""
     if n < metric.first:
         raise ValueError(f"n must be at least {metric.first} for {metric.label}, got {n!r}")

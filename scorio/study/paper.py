@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scorio._arrays import Floats, Integers
 from scorio._named import needed
 from scorio.eval import bayes
 from scorio.eval._arguments import positive, whole
@@ -167,7 +167,7 @@ def figures_5_and_9(page: Page) -> dict[str, Any]:
     return {"settling": _settling(page, outcomes, "")}
 
 
-def _settling(page: Page, outcomes: NDArray[np.integer], suffix: str) -> str:
+def _settling(page: Page, outcomes: Integers, suffix: str) -> str:
     """Return Figures 5 and 9 of recorded outcomes, columns drawn with and without replacement."""
     trials = outcomes.shape[2]
     metrics = [Metric("bayes"), *(Metric("pass_at_k", k=k) for k in (2, 4, 8) if k < trials)]
@@ -207,7 +207,7 @@ def figure_6(page: Page) -> dict[str, Any]:
     return {"growth": _growth(page, coins.sample(TRIALS, seed=page.seed + 1), "")}
 
 
-def _growth(page: Page, outcomes: NDArray[np.integer], suffix: str) -> str:
+def _growth(page: Page, outcomes: Integers, suffix: str) -> str:
     """Return Figure 6 of recorded outcomes."""
     models = len(outcomes)
     plan = [(size, min(number, comb(models, size))) for size, number in SUBSETS if size < models]
@@ -228,7 +228,7 @@ def _growth(page: Page, outcomes: NDArray[np.integer], suffix: str) -> str:
     return f"{table}\n\n{page.figure(f'figure-6{suffix}', *labels, lines)}"
 
 
-def recorded(page: Page, name: str, outcomes: NDArray[np.integer]) -> dict[str, Any]:
+def recorded(page: Page, name: str, outcomes: Integers) -> dict[str, Any]:
     """Figures 4, 5, 6 and 9 and Table 2 of one set of recorded outcomes, shape (L, M, N)."""
     models, questions, trials = outcomes.shape
     metrics = [metric for metric in paper_metrics() if metric.first <= trials]
@@ -252,7 +252,7 @@ def recorded(page: Page, name: str, outcomes: NDArray[np.integer]) -> dict[str, 
     }
 
 
-def _spread(values: NDArray[np.float64], digits: int) -> str:
+def _spread(values: Floats, digits: int) -> str:
     return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
 
 
@@ -312,7 +312,7 @@ def write_page(
     return path
 
 
-def read_outcomes(data: Path) -> dict[str, NDArray[np.integer]]:
+def read_outcomes(data: Path) -> dict[str, Integers]:
     """Return the outcomes of an npz file by name, after checking that they are 0 and 1."""
     try:
         with np.load(data, allow_pickle=False) as file:

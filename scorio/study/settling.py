@@ -15,6 +15,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Bools, Floats, Integers
 from scorio.study.metrics import Metric, competition_ranks
 from scorio.study.replicates import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import (
@@ -101,7 +102,7 @@ def rank_trajectory(
     return _trajectory(source.by_trial.transpose(1, 2, 0), metric, source.tolerance)
 
 
-def _trajectory(scores: NDArray[np.integer], metric: Metric, tolerance: int) -> RankTrajectory:
+def _trajectory(scores: Integers, metric: Metric, tolerance: int) -> RankTrajectory:
     """Return the ranks along the trials' integer scores, shape (L, M, N), as a source holds them."""
     questions, trials = scores.shape[1:]
     sums = np.cumsum(scores, axis=2, dtype=np.int64)
@@ -138,7 +139,7 @@ class Convergence:
     seed: np.random.SeedSequence
 
     @property
-    def converged(self) -> NDArray[np.bool_]:
+    def converged(self) -> Bools:
         """The replicates that converge, shape (B,)."""
         return np.asarray(self.at != NEVER)
 
@@ -165,12 +166,12 @@ class Convergence:
         """Number of the worst replicate: the first that never converges, else the first of the latest."""
         return int(np.argmax(np.where(self.converged, self.at, self.trials + 1)))
 
-    def pmf(self) -> NDArray[np.float64]:
+    def pmf(self) -> Floats:
         """Return P(convergence@n = n) for n = 1..N, shape (N,); it sums to 1 minus :attr:`never`."""
         counts = np.bincount(self.at[self.converged], minlength=self.trials + 1)
         return counts[1:] / len(self.at)
 
-    def cdf(self) -> NDArray[np.float64]:
+    def cdf(self) -> Floats:
         """Return P(convergence@n <= n) for n = 1..N, shape (N,); it ends at 1 minus :attr:`never`."""
         return np.cumsum(self.pmf())
 
@@ -344,7 +345,7 @@ def _last_mismatches(
     return np.stack([last[:keep, own].max(axis=1) for own in places])
 
 
-def _settled(last_mismatch: NDArray[np.integer], trials: int, confirm: int) -> NDArray[np.int32]:
+def _settled(last_mismatch: Integers, trials: int, confirm: int) -> NDArray[np.int32]:
     """Return convergence@n from the last n at which the ranking differed (``first - 1`` when none did)."""
     settled = last_mismatch.astype(np.int32) + 1
     settled[settled > trials - confirm] = NEVER

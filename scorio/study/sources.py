@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arrays import Floats, Integers, Ints
 from scorio.eval._arguments import numbers, positive, unit, whole
 from scorio.eval._inputs import read_trials
 from scorio.study.metrics import Metric, competition_ranks, integer_grid
@@ -127,7 +128,7 @@ def biased_coins(
     return Coins(shift_to_means(drawn, stated), stated)
 
 
-def shift_to_means(p: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+def shift_to_means(p: Floats, means: Floats) -> Floats:
     """Return each row of `p` moved by one number and clipped to [0, 1], so that its mean is as stated.
 
     The clipped mean grows with the shift, so bisection finds it; 60 halvings of [-1, 1] reach rounding.
@@ -137,13 +138,11 @@ def shift_to_means(p: NDArray[np.float64], means: NDArray[np.float64]) -> NDArra
         middle = (low + high) / 2
         below = np.clip(p + middle[:, None], 0.0, 1.0).mean(axis=1) < means
         low[below], high[~below] = middle[below], middle[~below]
-    shifted: NDArray[np.float64] = np.clip(p + high[:, None], 0, 1)
+    shifted: Floats = np.clip(p + high[:, None], 0, 1)
     return shifted
 
 
-def _correlated_beta(
-    a: NDArray[np.float64], b: NDArray[np.float64], correlation: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _correlated_beta(a: Floats, b: Floats, correlation: float, rng: np.random.Generator) -> Floats:
     from scipy.special import betaincinv, ndtr
 
     common, own = rng.standard_normal((1, a.shape[1])), rng.standard_normal(a.shape)
@@ -152,8 +151,8 @@ def _correlated_beta(
 
 
 Resampling = Literal["columns", "permuted-columns", "columns-per-model", "rows"]
-Ranks = NDArray[np.int64]
-Keys = tuple[NDArray[np.int64], int]
+Ranks = Ints
+Keys = tuple[Ints, int]
 """Comparable scores (replicates, L) and the difference up to which two of them tie."""
 
 
@@ -181,10 +180,10 @@ class Source(ABC):
         """Return the competition ranks that replicates are compared with unless others are given."""
 
     @abstractmethod
-    def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
+    def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         """Yield each trial's scores, shape (replicates, L, M)."""
 
-    def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
+    def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         """Yield each trial's scores summed over questions, shape (replicates, L): the same draws."""
         for scores in self.cells(rng, replicates):
             yield scores.sum(axis=2, dtype=np.int64)
@@ -209,7 +208,7 @@ class IndependentRuns(Source):
         """Return the ranks by the coins' stated means."""
         return competition_ranks(self.coins.means)
 
-    def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
+    def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         """Yield each trial's outcomes, shape (replicates, L, M)."""
         for _ in range(self.trials):
             yield (rng.random((replicates, *self.coins.p.shape)) < self.coins.p).view(np.uint8)
@@ -269,7 +268,7 @@ class Bootstrap(Source):
         if resampling == "permuted-columns" and self.trials > self.recorded:
             raise ValueError(f"trials must be at most the {self.recorded} recorded ones, got {trials!r}")
         self.resampling, self.binary = resampling, weights is None
-        scores: NDArray[np.integer] = tensor.astype(np.uint8)
+        scores: Integers = tensor.astype(np.uint8)
         if weights is not None:
             # A weight means the decimal number it is written as: 0.1 + 0.2 ties with 0.3.
             exact = [Fraction(repr(value)) for value in values.tolist()]
@@ -284,21 +283,19 @@ class Bootstrap(Source):
         """Return the ranks by avg@N over all recorded trials (paper, section 2.7)."""
         return competition_ranks(self.totals_by_trial.sum(axis=0), self.tolerance)
 
-    def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
+    def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         """Yield each trial's scores, shape (replicates, L, M)."""
         if self.resampling == "rows":
             return self._rows(rng, replicates)
         return self._columns(self.by_trial, rng, replicates)
 
-    def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
+    def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         """Yield each trial's scores summed over questions, shape (replicates, L)."""
         if self.resampling == "rows":
             return super().totals(rng, replicates)
         return self._columns(self.totals_by_trial, rng, replicates)
 
-    def _columns(
-        self, by_trial: NDArray[np.integer], rng: np.random.Generator, replicates: int
-    ) -> Iterator[NDArray[np.integer]]:
+    def _columns(self, by_trial: Integers, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         if self.resampling == "columns-per-model":
             each = rng.integers(0, self.recorded, (replicates, self.trials, self.models))
             for step in range(self.trials):
@@ -312,7 +309,7 @@ class Bootstrap(Source):
         for step in range(self.trials):
             yield by_trial[drawn[:, step]]
 
-    def _rows(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
+    def _rows(self, rng: np.random.Generator, replicates: int) -> Iterator[Integers]:
         kind = np.min_scalar_type(self.recorded - 1)
         shape = (replicates, self.models, self.questions)
         right = self.by_trial.sum(axis=0, dtype=np.int64).astype(np.min_scalar_type(self.recorded))
@@ -326,7 +323,7 @@ class Bootstrap(Source):
                 yield self.by_trial[drawn, models, questions]
 
 
-def replicate_trials(source: Source, index: int, *, seed: Seed) -> NDArray[np.integer]:
+def replicate_trials(source: Source, index: int, *, seed: Seed) -> Integers:
     """Return replicate number `index` of a study as a tensor of trial scores, shape (L, M, trials).
 
     For 0/1 outcomes the scores are the outcomes; weighted ones are on the source's integer grid.

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._beta import FloatArray, IntArray
+from scorio._arrays import Floats, Integers, Ints
 
 
 class Counted(NamedTuple):
     """Correct trials and trials of each question; an int `n` where all questions have as many."""
 
-    correct: NDArray[np.integer]
-    n: NDArray[np.integer] | int
-    question_weights: FloatArray | None = None
+    correct: Integers
+    n: Integers | int
+    question_weights: Floats | None = None
 
-    def mean(self, values: FloatArray) -> FloatArray:
+    def mean(self, values: Floats) -> Floats:
         """Weighted mean of the questions' values."""
         return mean(values, self.question_weights)
 
@@ -27,30 +27,28 @@ _TALL = 1 << 9
 """From this size on einsum adds short rows several times faster than sum."""
 
 
-def row_sums(values: NDArray[Any]) -> IntArray:
+def row_sums(values: NDArray[Any]) -> Ints:
     """Sum integers or booleans over the last axis."""
     if values.size < _TALL:
         return np.asarray(values.sum(axis=-1, dtype=np.int64))
     return np.asarray(np.einsum("...n->...", values, dtype=np.int64, casting="unsafe"))
 
 
-def mean(values: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+def mean(values: Floats, question_weights: Floats | None) -> Floats:
     """Weighted mean over the last axis, independent of the questions' order where weights are equal."""
     if question_weights is None:
         return np.asarray(np.sort(values, axis=-1).sum(-1) / values.shape[-1])
     return np.asarray((values * question_weights).sum(-1))
 
 
-def standard_deviation(variances: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+def standard_deviation(variances: Floats, question_weights: Floats | None) -> Floats:
     """Return the standard deviation of the mean of independent values with the given variances."""
     if question_weights is None:
         return np.asarray(np.sqrt(np.sort(variances, axis=-1).sum(-1)) / variances.shape[-1])
     return np.asarray(np.sqrt((variances * question_weights**2).sum(-1)))
 
 
-def per_count(
-    value: Callable[[IntArray, int], FloatArray], correct: NDArray[np.integer], n: NDArray[np.integer] | int
-) -> FloatArray:
+def per_count(value: Callable[[Ints, int], Floats], correct: Integers, n: Integers | int) -> Floats:
     """Evaluate ``value(c, n)``, which takes one ``n`` at a time, at every question.
 
     Where there are more questions than possible counts, values are looked up in a table.
@@ -70,19 +68,17 @@ def per_count(
     return out
 
 
-def _one_size(
-    value: Callable[[IntArray, int], FloatArray], correct: NDArray[np.integer], n: int
-) -> FloatArray:
+def _one_size(value: Callable[[Ints, int], Floats], correct: Integers, n: int) -> Floats:
     if correct.size <= n:
         return value(correct.ravel().astype(np.int64), n).reshape(correct.shape)
     return np.asarray(value(np.arange(n + 1), n)[correct])
 
 
 def per_pair(
-    moments: Callable[[IntArray, IntArray], tuple[FloatArray, ...]],
-    first: NDArray[np.integer],
-    second: NDArray[np.integer] | int,
-) -> tuple[FloatArray, ...]:
+    moments: Callable[[Ints, Ints], tuple[Floats, ...]],
+    first: Integers,
+    second: Integers | int,
+) -> tuple[Floats, ...]:
     """Evaluate ``moments`` once for every distinct pair of non-negative integers.
 
     Parameters
@@ -105,7 +101,7 @@ def per_pair(
     return tuple(result[inverse].reshape(first.shape) for result in results)
 
 
-def _distinct(codes: IntArray) -> tuple[IntArray, IntArray]:
+def _distinct(codes: Ints) -> tuple[Ints, Ints]:
     """Return the distinct non-negative codes in order, and the place of each code among them."""
     span = int(codes.max(initial=0)) + 1
     if span > max(1024, 4 * codes.size):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ._beta import FloatArray, IntArray
+from scorio._arrays import Floats, Ints
 
 _BLOCK = 1 << 20
 """Largest number of elements of a temporary array."""
@@ -22,7 +22,7 @@ _CACHED_CELLS = 1 << 14
 
 
 @lru_cache(maxsize=256)
-def hat_table(n: int, k: int) -> FloatArray:
+def hat_table(n: int, k: int) -> Floats:
     """Return ``C(c, k) / C(n, k)`` for ``c = 0..n``, read-only; ``k`` in ``0..n``.
 
     Starts at ``c = n``, where the value is 1, and multiplies by the ratio ``(c - k) / c``: products of
@@ -39,14 +39,14 @@ def hat_table(n: int, k: int) -> FloatArray:
     return table
 
 
-def pass_any(c: IntArray, n: int, k: int) -> FloatArray:
+def pass_any(c: Ints, n: int, k: int) -> Floats:
     """Probability that at least one of `k` drawn trials is correct."""
     if k == 1:
-        return np.asarray(hat_table(n, 1)[c])
-    return np.asarray(1.0 - hat_table(n, k)[n - c])
+        return hat_table(n, 1)[c]
+    return 1.0 - hat_table(n, k)[n - c]
 
 
-def auc(c: IntArray, n: int, k: int) -> FloatArray:
+def auc(c: Ints, n: int, k: int) -> Floats:
     """Trapezoidal mean of Pass@1 .. Pass@k.
 
     With ``m = n - c``, ``F_j = C(m, j) / C(n, j)`` telescopes:
@@ -60,29 +60,29 @@ def auc(c: IntArray, n: int, k: int) -> FloatArray:
     total = (n + 1.0) / (c + 1.0) * (1.0 - hat_table(n + 1, k + 1)[m]) - 1.0
     value = 1.0 - (total - 0.5 * (failed_first + failed_last)) / (k - 1)
     # A question without a correct trial scores 0 and one without a wrong trial 1, to the last digit.
-    return np.asarray(np.where(c == 0, 0.0, np.where(m == 0, 1.0, value)))
+    return np.where(c == 0, 0.0, np.where(m == 0, 1.0, value))
 
 
-def log_factorials(n: int) -> FloatArray:
+def log_factorials(n: int) -> Floats:
     """Return ``log(i!)`` for ``i = 0..n``, read-only."""
     # Rounded up so that a growing run does not rebuild the table at every trial.
     return _log_factorials(max(256, 1 << n.bit_length()))[: n + 1]
 
 
 @lru_cache(maxsize=8)
-def _log_factorials(n: int) -> FloatArray:
+def _log_factorials(n: int) -> Floats:
     table = np.array([math.lgamma(i + 1.0) for i in range(n + 1)])
     table.flags.writeable = False
     return table
 
 
-def log_binomials(k: int) -> FloatArray:
+def log_binomials(k: int) -> Floats:
     """Return ``log C(k, j)`` for ``j = 0..k``."""
     log_fact = log_factorials(k)
     return np.asarray(log_fact[k] - log_fact - log_fact[::-1])
 
 
-def hypergeometric_pmf(c: IntArray, n: int, k: int) -> FloatArray:
+def hypergeometric_pmf(c: Ints, n: int, k: int) -> Floats:
     """Probability of ``j`` correct among `k` drawn, an array of shape ``(len(c), k + 1)``.
 
     Rows are normalised, which removes the rounding of the terms that do not depend on ``j``.
@@ -101,10 +101,10 @@ def hypergeometric_pmf(c: IntArray, n: int, k: int) -> FloatArray:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def spectrum(c: IntArray, n: int, k: int, scores: FloatArray) -> FloatArray:
+def spectrum(c: Ints, n: int, k: int, scores: Floats) -> Floats:
     """Return ``E[scores[X]]`` for the number ``X`` of correct trials among `k` drawn."""
     if (n + 1) * (k + 1) <= _CACHED_CELLS:
-        return np.asarray(_spectrum_table(n, k, scores.tobytes())[c])
+        return _spectrum_table(n, k, scores.tobytes())[c]
     block = max(1, _BLOCK // (k + 1))
     values = np.empty(c.size)
     for start in range(0, c.size, block):
@@ -114,26 +114,26 @@ def spectrum(c: IntArray, n: int, k: int, scores: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=256)
-def _spectrum_table(n: int, k: int, scores: bytes) -> FloatArray:
+def _spectrum_table(n: int, k: int, scores: bytes) -> Floats:
     """Values for ``c = 0..n``: leaderboards ask for one spectrum of many matrices of one size."""
     pmf = hypergeometric_pmf(np.arange(n + 1), n, k)
-    table: FloatArray = (pmf * np.frombuffer(scores)).sum(axis=1)
+    table: Floats = (pmf * np.frombuffer(scores)).sum(axis=1)
     table.flags.writeable = False
     return table
 
 
-def single_threshold(scores: FloatArray) -> int | None:
+def single_threshold(scores: Floats) -> int | None:
     """Return the only threshold with a weight in the event scores of a spectrum, if there is one."""
     rises = np.flatnonzero(scores[1:] > scores[:-1])
     return int(rises[0]) + 1 if rises.size == 1 else None
 
 
-def threshold_scores(k: int, threshold: int) -> FloatArray:
+def threshold_scores(k: int, threshold: int) -> Floats:
     """Event scores of "at least `threshold` of `k`": 0 below, 1 from there on."""
     return (np.arange(k + 1) >= threshold).astype(np.float64)
 
 
-def mg_scores(k: int) -> FloatArray:
+def mg_scores(k: int) -> Floats:
     """Event scores of mG-Pass@k: ``(2 / k) max(j - ceil(k / 2), 0)``."""
     return np.maximum(np.arange(k + 1) - (k + 1) // 2, 0) * 2.0 / k
 
@@ -157,6 +157,6 @@ def tau_threshold(k: int, tau: float) -> int:
     return min(j, k)
 
 
-def cumulative_scores(weights: FloatArray) -> FloatArray:
+def cumulative_scores(weights: Floats) -> Floats:
     """Event scores ``A_j = w_1 + .. + w_j`` of a threshold spectrum, shape (k + 1,)."""
     return np.concatenate([[0.0], np.cumsum(weights)])

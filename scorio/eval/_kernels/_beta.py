@@ -11,19 +11,15 @@ so ``Var[p^k] = E[p^k]^2 (exp(S) - 1)`` with ``S`` a sum of positive terms: the 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
+from scorio._arrays import Floats
 
 _BLOCK = 1 << 20
 """Largest number of elements of a temporary array."""
 
 
-def power_log_moments(a: FloatArray, b: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+def power_log_moments(a: Floats, b: Floats, k: int) -> tuple[Floats, Floats]:
     """Logarithms of ``E[p^k]`` and of ``E[p^2k] / E[p^k]^2`` for ``p ~ Beta(a, b)``.
 
     Parameters
@@ -52,18 +48,18 @@ def power_log_moments(a: FloatArray, b: FloatArray, k: int) -> tuple[FloatArray,
     return log_mean, log_ratio
 
 
-def power_moments(a: FloatArray, b: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+def power_moments(a: Floats, b: Floats, k: int) -> tuple[Floats, Floats]:
     """Mean and variance of ``p^k`` for ``p ~ Beta(a, b)``; arguments as in `power_log_moments`."""
     log_mean, log_ratio = power_log_moments(a, b, k)
     return np.exp(log_mean), power_variance(log_mean, log_ratio)
 
 
-def power_variance(log_mean: FloatArray, log_ratio: FloatArray) -> FloatArray:
+def power_variance(log_mean: Floats, log_ratio: Floats) -> Floats:
     """Return ``Var[p^k]`` from the logarithms of `power_log_moments`."""
-    return np.asarray(-np.exp(2.0 * log_mean + log_ratio) * np.expm1(-log_ratio))
+    return -np.exp(2.0 * log_mean + log_ratio) * np.expm1(-log_ratio)
 
 
-def power_covariance_factor(total: FloatArray, k: int) -> FloatArray:
+def power_covariance_factor(total: Floats, k: int) -> Floats:
     """Return ``1 - E[p^k q^k] / (E[p^k] E[q^k])`` for ``p ~ Beta(a, b)``, ``q = 1 - p``, ``a + b = total``.
 
     The ratio is ``prod_{i<k} (A + i) / (A + k + i)``: it depends on ``a + b`` alone.

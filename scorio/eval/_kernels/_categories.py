@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from scorio._arrays import Floats, Integers, Ints
 
 from ._aggregate import mean, per_count, per_pair, row_sums, standard_deviation
 from ._bank import hat_table
-from ._beta import FloatArray, IntArray, power_log_moments
+from ._beta import power_log_moments
 
-Moments: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+Moments: TypeAlias = tuple[Floats, Floats, Floats, Floats]
 
 _COMPARED_CATEGORIES = 4
 _LEAST_QUESTIONS = 1 << 9
@@ -22,7 +23,7 @@ _MANY = 4096
 """From so many questions on, counting equal questions is faster than sums over all."""
 
 
-def category_counts(R: NDArray[np.integer], size: int) -> IntArray:
+def category_counts(R: Integers, size: int) -> Ints:
     """Count the trials of each question in each category.
 
     Parameters
@@ -53,11 +54,11 @@ def category_counts(R: NDArray[np.integer], size: int) -> IntArray:
 
 
 def bayes(
-    counts: NDArray[np.integer],
-    w: FloatArray,
-    prior_counts: NDArray[np.integer] | None = None,
-    question_weights: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray]:
+    counts: Integers,
+    w: Floats,
+    prior_counts: Integers | None = None,
+    question_weights: Floats | None = None,
+) -> tuple[Floats, Floats]:
     """Bayes@N: mean and standard deviation under Dirichlet(1, ..., 1) plus prior trials, per question.
 
     Parameters
@@ -75,7 +76,7 @@ def bayes(
     w, unit = _in_range(w)
     trials = counts if prior_counts is None else counts + prior_counts
 
-    def moments(columns: FloatArray) -> Moments:
+    def moments(columns: Floats) -> Moments:
         posterior = columns + 1.0
         total = _sum(posterior)
         value, variance = _dirichlet_moments(posterior, total, w)
@@ -84,9 +85,7 @@ def bayes(
     return _summary(moments, trials, w, unit, question_weights)
 
 
-def avg(
-    counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
+def avg(counts: Integers, w: Floats, question_weights: Floats | None = None) -> tuple[Floats, Floats]:
     """avg@N: mean of the questions' mean rewards, with the uniform-prior deviation rescaled.
 
     Every question has at least one trial. A question's Bayes@N deviation is multiplied by
@@ -104,7 +103,7 @@ def avg(
     """
     w, unit = _in_range(w)
 
-    def moments(columns: FloatArray) -> Moments:
+    def moments(columns: Floats) -> Moments:
         n = _sum(columns)
         total = n + len(columns)
         variance = _dirichlet_moments(columns + 1.0, total, w)[1] * (total / n) ** 2
@@ -114,12 +113,12 @@ def avg(
 
 
 def _summary(
-    moments: Callable[[FloatArray], Moments],
-    counts: NDArray[np.integer],
-    w: FloatArray,
+    moments: Callable[[Floats], Moments],
+    counts: Integers,
+    w: Floats,
     unit: float,
-    question_weights: FloatArray | None,
-) -> tuple[FloatArray, FloatArray]:
+    question_weights: Floats | None,
+) -> tuple[Floats, Floats]:
     """Mean and deviation over questions; `moments` of columns: what is pooled, its sum, mean and variance.
 
     Where many questions have equally many trials in few categories, the moments of the distinct counts are
@@ -144,7 +143,7 @@ def _summary(
     )
 
 
-def _states(counts: NDArray[np.integer], base: int, span: int) -> tuple[FloatArray, IntArray]:
+def _states(counts: Integers, base: int, span: int) -> tuple[Floats, Ints]:
     """Return the distinct counts by columns, (C + 1, S), and how often each comes up, (matrices, S)."""
     questions, size = counts.shape[-2:]
     codes = counts[..., 0]
@@ -160,25 +159,21 @@ def _states(counts: NDArray[np.integer], base: int, span: int) -> tuple[FloatArr
 
 
 def bayes_mean(
-    counts: NDArray[np.integer],
-    w: FloatArray,
-    prior_counts: NDArray[np.integer] | None = None,
-    question_weights: FloatArray | None = None,
-) -> FloatArray:
+    counts: Integers,
+    w: Floats,
+    prior_counts: Integers | None = None,
+    question_weights: Floats | None = None,
+) -> Floats:
     """The mean of `bayes` alone."""
     return _mean(counts if prior_counts is None else counts + prior_counts, 1, w, question_weights)
 
 
-def avg_mean(
-    counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
-) -> FloatArray:
+def avg_mean(counts: Integers, w: Floats, question_weights: Floats | None = None) -> Floats:
     """The mean of `avg` alone."""
     return _mean(counts, 0, w, question_weights)
 
 
-def _mean(
-    counts: NDArray[np.integer], more: int, w: FloatArray, question_weights: FloatArray | None
-) -> FloatArray:
+def _mean(counts: Integers, more: int, w: Floats, question_weights: Floats | None) -> Floats:
     """Mean reward of the questions' counts with `more` trials in every category."""
     w, unit = _in_range(w)
     n = row_sums(counts)
@@ -190,7 +185,7 @@ def _mean(
     return unit * _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
 
 
-def _in_range(w: FloatArray) -> tuple[FloatArray, float]:
+def _in_range(w: Floats) -> tuple[Floats, float]:
     """Return rewards whose squares neither overflow nor vanish, and the power of two they are to be times."""
     largest = float(np.abs(w).max())
     if largest == 0.0 or 1e-100 < largest < 1e100:
@@ -199,12 +194,12 @@ def _in_range(w: FloatArray) -> tuple[FloatArray, float]:
     return w / unit, unit
 
 
-def _columns(counts: NDArray[np.integer]) -> FloatArray:
+def _columns(counts: Integers) -> Floats:
     """Move the categories to the front, shape (C + 1, ..., M): sums over few categories are then fast."""
     return np.ascontiguousarray(counts.transpose(-1, *range(counts.ndim - 1)), dtype=np.float64)
 
 
-def _sum(columns: FloatArray, w: FloatArray | None = None) -> FloatArray:
+def _sum(columns: Floats, w: Floats | None = None) -> Floats:
     """Sum over categories, weighted by `w`, in one order whatever the shape: equal counts give equal sums."""
     total = columns[0] if w is None else columns[0] * w[0]
     for k in range(1, len(columns)):
@@ -212,9 +207,7 @@ def _sum(columns: FloatArray, w: FloatArray | None = None) -> FloatArray:
     return np.asarray(total)
 
 
-def _dirichlet_moments(
-    posterior: FloatArray, total: FloatArray, w: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _dirichlet_moments(posterior: Floats, total: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of ``w . pi`` for ``pi ~ Dirichlet(posterior)``, `posterior` by columns.
 
     The squares are centred, so that rewards far from 0 lose no digits.
@@ -225,12 +218,12 @@ def _dirichlet_moments(
 
 
 def _mean_reward(
-    columns: FloatArray,
-    total: FloatArray,
-    value: FloatArray,
-    w: FloatArray,
-    question_weights: FloatArray | None,
-) -> FloatArray:
+    columns: Floats,
+    total: Floats,
+    value: Floats,
+    w: Floats,
+    question_weights: Floats | None,
+) -> Floats:
     """Mean over questions of ``value``, the mean reward of the trials in `columns`.
 
     Where all questions have the same total the category sums are exact integers, and matrices with the same
@@ -245,16 +238,14 @@ def _mean_reward(
     return np.where(even.all(-1), pooled, mean(value, None))
 
 
-def _levels(w: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+def _levels(w: Floats) -> tuple[Floats, Floats, Ints]:
     """Top reward, gaps between distinct rewards, and the (C + 1, levels - 1) indicator of "at most level"."""
     levels, level_of = np.unique(w, return_inverse=True)
     below = (level_of[:, None] <= np.arange(levels.size - 1)).astype(np.int64)
     return levels[-1], np.diff(levels), below
 
 
-def max_at_k(
-    counts: NDArray[np.integer], k: int, w: FloatArray, question_weights: FloatArray | None = None
-) -> FloatArray:
+def max_at_k(counts: Integers, k: int, w: Floats, question_weights: Floats | None = None) -> Floats:
     """Max@k: expected best reward among `k` of a question's trials drawn without replacement.
 
     The best of `k` is at most ``r_l`` with probability ``C(c_l, k) / C(n, k)``, where ``c_l`` trials have a
@@ -281,12 +272,12 @@ def max_at_k(
 
 
 def max_at_k_posterior(
-    counts: NDArray[np.integer],
+    counts: Integers,
     k: int,
-    w: FloatArray,
-    prior_counts: NDArray[np.integer] | None = None,
-    question_weights: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray]:
+    w: Floats,
+    prior_counts: Integers | None = None,
+    question_weights: Floats | None = None,
+) -> tuple[Floats, Floats]:
     """Posterior mean and deviation of the expected best of `k` new trials.
 
     The cumulative probabilities ``A_l`` of a Dirichlet vector are Beta variables, and for ``l < m`` the ratio
@@ -318,8 +309,8 @@ def max_at_k_posterior(
     return unit * mean(value, question_weights), unit * standard_deviation(variance, question_weights)
 
 
-def _power_moments_of(k: int) -> Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]:
-    def moments(a: IntArray, total: IntArray) -> tuple[FloatArray, FloatArray]:
+def _power_moments_of(k: int) -> Callable[[Ints, Ints], tuple[Floats, Floats]]:
+    def moments(a: Ints, total: Ints) -> tuple[Floats, Floats]:
         return power_log_moments(a.astype(np.float64), (total - a).astype(np.float64), k)
 
     return moments

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from scorio._arrays import Floats, Ints
+
 from . import _bank
 from ._aggregate import Counted, per_pair, standard_deviation
 from ._beta import (
-    FloatArray,
-    IntArray,
     power_covariance_factor,
     power_log_moments,
     power_moments,
@@ -23,7 +23,7 @@ from ._beta import (
 )
 from ._quadrature import Nodes, auc_at, nodes, posterior_weights, spectrum_at
 
-Moments = tuple[FloatArray, FloatArray]
+Moments = tuple[Floats, Floats]
 Prior = tuple[float, float]
 UNIFORM: Prior = (1.0, 1.0)
 
@@ -31,7 +31,7 @@ UNIFORM: Prior = (1.0, 1.0)
 def pass_at_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> Moments:
     """Pass@k of new trials, ``1 - (1 - p)^k``."""
 
-    def moments(c: IntArray, size: IntArray) -> Moments:
+    def moments(c: Ints, size: Ints) -> Moments:
         a, b = _beta(c, size, prior)
         log_failed, log_ratio = power_log_moments(b, a, k)
         return -np.expm1(log_failed), power_variance(log_failed, log_ratio)
@@ -42,7 +42,7 @@ def pass_at_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> Mome
 def pass_hat_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> Moments:
     """Pass^k (Unanimous@k, G-Pass@k) of new trials, ``p^k``."""
 
-    def moments(c: IntArray, size: IntArray) -> Moments:
+    def moments(c: Ints, size: Ints) -> Moments:
         return power_moments(*_beta(c, size, prior), k)
 
     return _summary(moments, trials)
@@ -74,7 +74,7 @@ def mg_pass_at_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> M
 
 
 def threshold_spectrum_at_k_posterior(
-    trials: Counted, k: int, weights: FloatArray, prior: Prior = UNIFORM
+    trials: Counted, k: int, weights: Floats, prior: Prior = UNIFORM
 ) -> Moments:
     """Threshold spectrum of new trials with `weights` ``w_1 .. w_k``."""
     scores = _bank.cumulative_scores(weights)
@@ -86,7 +86,7 @@ def geom_at_k_posterior(
 ) -> Moments:
     """Geom@k of new trials, by the delta method in every question."""
 
-    def moments(c: IntArray, size: IntArray) -> Moments:
+    def moments(c: Ints, size: Ints) -> Moments:
         # Every question is a separate dataset.
         parts = _pass_and_unanimous(Counted(c[:, None], size[:, None]), k, prior)
         return _delta(*parts, pass_power, unanimous_power)
@@ -104,7 +104,7 @@ def geom_ds_at_k_posterior(
 
 
 def geo_spectrum_at_k_posterior(
-    trials: Counted, k: int, lam: float = 0.5, weights: FloatArray | None = None, prior: Prior = UNIFORM
+    trials: Counted, k: int, lam: float = 0.5, weights: Floats | None = None, prior: Prior = UNIFORM
 ) -> Moments:
     """GeoSpectrum of new trials, by the delta method at the dataset's means."""
     scores = _bank.mg_scores(k) if weights is None else _bank.cumulative_scores(weights)
@@ -115,7 +115,7 @@ def geo_spectrum_at_k_posterior(
     grid = _grid(trials, 2 * k, prior)
     functions = np.stack([-np.expm1(k * grid.log_q), spectrum_at(grid, k, scores)])
 
-    def moments(c: IntArray, size: IntArray) -> tuple[FloatArray, ...]:
+    def moments(c: Ints, size: Ints) -> tuple[Floats, ...]:
         return _joint_moments(grid, functions, *_beta(c, size, prior))
 
     passed, summary, var_passed, var_summary, covariance = per_pair(moments, trials.correct, trials.n)
@@ -132,24 +132,24 @@ def geo_spectrum_at_k_posterior(
     return value, np.sqrt(variance)
 
 
-def _beta(c: IntArray, n: IntArray, prior: Prior) -> tuple[FloatArray, FloatArray]:
+def _beta(c: Ints, n: Ints, prior: Prior) -> tuple[Floats, Floats]:
     """Posterior Beta parameters."""
     return np.asarray(prior[0] + c, dtype=np.float64), np.asarray(prior[1] + (n - c), dtype=np.float64)
 
 
-def _summary(moments: Callable[[IntArray, IntArray], Moments], trials: Counted) -> Moments:
+def _summary(moments: Callable[[Ints, Ints], Moments], trials: Counted) -> Moments:
     values, variances = per_pair(moments, trials.correct, trials.n)
     return trials.mean(values), standard_deviation(variances, trials.question_weights)
 
 
-def _variance_of_mean(variances: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+def _variance_of_mean(variances: Floats, question_weights: Floats | None) -> Floats:
     """As `standard_deviation`, squared; also for covariances, which may be negative."""
     if question_weights is None:
         return np.asarray(np.sort(variances, axis=-1).sum(-1) / variances.shape[-1] ** 2)
     return np.asarray((variances * question_weights**2).sum(-1))
 
 
-def _spectrum(trials: Counted, k: int, scores: FloatArray, prior: Prior) -> Moments:
+def _spectrum(trials: Counted, k: int, scores: Floats, prior: Prior) -> Moments:
     """Posterior summary of ``E[scores[X]]``; a single threshold of 1 or `k` has a closed form."""
     threshold = _bank.single_threshold(scores)
     if threshold == 1:
@@ -163,12 +163,12 @@ def _spectrum(trials: Counted, k: int, scores: FloatArray, prior: Prior) -> Mome
     return _integrated(lambda grid: spectrum_at(grid, k, scores), trials, k, prior)
 
 
-def _integrated(function: Callable[[Nodes], FloatArray], trials: Counted, k: int, prior: Prior) -> Moments:
+def _integrated(function: Callable[[Nodes], Floats], trials: Counted, k: int, prior: Prior) -> Moments:
     """Posterior summary of a polynomial of degree `k` in ``p``, given by its values at the nodes."""
     grid = _grid(trials, 2 * k, prior)
     values = function(grid)
 
-    def moments(c: IntArray, size: IntArray) -> Moments:
+    def moments(c: Ints, size: Ints) -> Moments:
         a, b = _beta(c, size, prior)
         value, variance = np.empty(a.size), np.empty(a.size)
         for rows, weights in posterior_weights(grid, a, b):
@@ -179,9 +179,7 @@ def _integrated(function: Callable[[Nodes], FloatArray], trials: Counted, k: int
     return _summary(moments, trials)
 
 
-def _joint_moments(
-    grid: Nodes, functions: FloatArray, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, ...]:
+def _joint_moments(grid: Nodes, functions: Floats, a: Floats, b: Floats) -> tuple[Floats, ...]:
     """Means, variances and covariance of two functions given by their values at the nodes."""
     x, y = functions
     mean_x, mean_y, var_x, var_y, covariance = np.empty((5, a.size))
@@ -201,14 +199,14 @@ def _grid(trials: Counted, degree: int, prior: Prior) -> Nodes:
 
 def _pass_and_unanimous(
     trials: Counted, k: int, prior: Prior
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Dataset-level Pass@k and Pass^k of new trials as the arguments of `_delta`.
 
     Pass^k goes through logarithms: a question that is never right has ``E[p^k]`` far below the smallest
     double, and a ratio such as ``E[p^2k] / E[p^k]`` is still needed.
     """
 
-    def moments(c: IntArray, size: IntArray) -> tuple[FloatArray, ...]:
+    def moments(c: Ints, size: Ints) -> tuple[Floats, ...]:
         a, b = _beta(c, size, prior)
         log_failed, log_failed_ratio = power_log_moments(b, a, k)
         log_all, log_all_ratio = power_log_moments(a, b, k)
@@ -240,11 +238,11 @@ def _pass_and_unanimous(
 
 
 def _delta(
-    log_x: FloatArray,
-    log_y: FloatArray,
-    log_var_x: FloatArray,
-    log_var_y: FloatArray,
-    relative_covariance: FloatArray,
+    log_x: Floats,
+    log_y: Floats,
+    log_var_x: Floats,
+    log_var_y: Floats,
+    relative_covariance: Floats,
     x_power: float,
     y_power: float,
 ) -> Moments:
@@ -263,6 +261,6 @@ def _delta(
     return value, np.where(value == 0.0, 0.0, np.maximum(variance, 0.0))
 
 
-def _scaled(factor: float, values: FloatArray) -> FloatArray:
+def _scaled(factor: float, values: Floats) -> Floats:
     """Return ``factor * values``, with ``0 * inf = 0``."""
     return np.zeros_like(values) if factor == 0.0 else np.asarray(factor * values)

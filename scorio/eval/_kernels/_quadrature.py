@@ -23,8 +23,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from scorio._arrays import Floats
+
 from ._bank import log_binomials
-from ._beta import FloatArray
 
 _LARGEST_STEP = 0.125
 _WIDTHS = 0.55 * 1.377
@@ -46,9 +47,9 @@ _ALL_COUNTS = 4096
 class Nodes:
     """Shared abscissae: logarithms of ``p``, of ``q = 1 - p`` and of the weight ``cosh(y)``; read-only."""
 
-    log_p: FloatArray
-    log_q: FloatArray
-    log_weight: FloatArray
+    log_p: Floats
+    log_q: Floats
+    log_weight: Floats
 
 
 @lru_cache(maxsize=64)
@@ -91,7 +92,7 @@ def _lower_edge(a: float, b: float) -> float:
     return mode - below
 
 
-def posterior_weights(grid: Nodes, a: FloatArray, b: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+def posterior_weights(grid: Nodes, a: Floats, b: Floats) -> Iterator[tuple[slice, Floats]]:
     """Yield the nodes' probabilities under Beta(a, b), block by block of rows.
 
     Parameters
@@ -119,7 +120,7 @@ def posterior_weights(grid: Nodes, a: FloatArray, b: FloatArray) -> Iterator[tup
         yield rows, weights
 
 
-def spectrum_at(grid: Nodes, k: int, scores: FloatArray) -> FloatArray:
+def spectrum_at(grid: Nodes, k: int, scores: Floats) -> Floats:
     """Return ``E[scores[X]]``, ``X ~ Binomial(k, p)``, at every node; `scores` are those of 0..k."""
     values = np.empty(grid.log_p.size)
     log_choose = log_binomials(k)
@@ -146,7 +147,7 @@ def spectrum_at(grid: Nodes, k: int, scores: FloatArray) -> FloatArray:
     return values
 
 
-def auc_at(grid: Nodes, k: int) -> FloatArray:
+def auc_at(grid: Nodes, k: int) -> Floats:
     """Trapezoidal mean of ``1 - q^j`` over ``j = 1..k`` at every node, shape (nodes,); ``k >= 2``.
 
     A geometric sum; where ``q^k`` is next to 1 and the sum next to its number of terms, the power series in
