@@ -149,21 +149,6 @@ def test_functions_of_one_name_beside_two_configs_are_told_apart(tmp_path, monke
         assert score("python", "x", "x", options).category == category
 
 
-@pytest.mark.parametrize(
-    ("pattern", "target", "answer", "category"),
-    [
-        (r"ANSWER: (\w+)", "Paris", "ANSWER: Rome ANSWER: paris", 1),
-        (r"ANSWER: (\w+)", "Paris", "ANSWER: Rome", 0),
-        (r"ANSWER: (\w+)", "Paris", "Paris", 0),
-        (r"\d+", "42", "41 or 42", 1),
-        (None, r"colou?r\b", "What COLOR is it", 1),
-        (None, r"colou?r\b", "colored", 0),
-    ],
-)
-def test_regular_expressions(pattern, target, answer, category):
-    assert score("regex", answer, target, {"pattern": pattern}).category == category
-
-
 def test_a_pattern_that_backtracks_for_ever_is_cut_off():
     found = score("regex", "a" * 40 + "!", "x", {"pattern": r"(?:(a|a)*)*(b)\1$"})  # would take years
     assert found.category == 0
@@ -174,85 +159,12 @@ def test_a_broken_pattern_is_named():
     assert problem.startswith("'(a' is not a regular expression")
 
 
-@pytest.mark.parametrize(
-    ("options", "target", "answer", "category"),
-    [
-        ({"field": "city"}, "Paris", '{"city": "paris"}', 1),
-        ({"field": "a.b"}, "2", 'so {"a": {"b": 2.0}} is it', 1),
-        ({"field": "items.1"}, "y", '{"items": ["x", "y"]}', 1),
-        ({"field": "city"}, "Paris", '{"town": "Paris"}', 0),
-        ({"field": "city"}, "Paris", "Paris", 0),
-        ({"field": "ok"}, "true", '{"ok": true}', 1),
-        ({"field": "n"}, "2", '{"n": 2} as in [1].', 1),
-        ({"field": "n"}, "2", '{"n": 2}, no: {"n": 3}', 0),
-        ({"field": "n"}, "[1]", '{"n": [true]}', 0),
-        ({}, '{"n": 1}', '{"n": 1.0}', 1),
-        ({}, '{"n": 1}', '{"n": true}', 0),
-        ({}, '{"n": [0, null]}', '{"n": [false, null]}', 0),
-        ({"schema": {"type": "object", "required": ["n"]}}, "any", '{"n": 1}', 1),
-        ({"schema": {"type": "object", "required": ["n"]}}, "any", '{"m": 1}', 0),
-        ({"schema": {"properties": {"n": {"type": "integer"}}}, "field": "n"}, "3", '{"n": 3}', 1),
-        ({"schema": {"properties": {"n": {"enum": (1, 2)}}}, "field": "n"}, "3", '{"n": 3}', 0),
-    ],
-)
-def test_json_fields_and_schemas(options, target, answer, category):
-    assert score("json", answer, target, options).category == category
-
-
 @pytest.mark.parametrize("target", ["42", "true", '"Paris"', "null", "Paris"])
 def test_a_target_that_no_object_or_list_can_be_is_refused(target):
     problem = build_scorer("json", {}).check_target(Question("t", "q", target))
     assert "is not a JSON object or list; set field" in problem
 
 
-@pytest.mark.parametrize(
-    ("target", "answer", "category"),
-    [
-        ("5", "It is 5.", 1),
-        ("5", "It is 5, or so", 1),
-        ("5", "It is 0.5", 0),
-        ("5", "It is 5.5", 0),
-        ("5", "It is -5", 0),
-        ("5", "-5", 0),
-        ("5", "It is 10-5", 1),
-        ("1", "It is 1,000", 0),
-        ("1,000", "It is 1,000", 1),
-        ("art", "a party", 0),
-        ("北京", "首都是北京。", 1),
-        ("東京", "答えは東京です", 1),
-        ("กรุงเทพ", "เมืองหลวงคือกรุงเทพ", 1),
-    ],
-)
-def test_a_text_is_found_where_no_word_or_number_goes_on(target, answer, category):
-    assert score("contains", answer, target).category == category
-
-
 def test_a_broken_schema_is_named():
     problem = build_scorer("json", {"schema": {"type": "objekt"}}).check_target(Question("t", "q", "x"))
     assert "not a valid JSON Schema" in problem
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "value"),
-    [
-        ("f1", "the cat sat", 1.0),
-        ("f1", "a dog", 0.0),
-        ("f1", "the cat", 0.8),
-        ("rouge", "sat cat the", 1 / 3),
-        ("rouge", "the cat sat", 1.0),
-    ],
-)
-def test_overlap_is_logged_as_a_score(kind, answer, value):
-    found = score(kind, answer, "the cat sat")
-    assert found.signals["score"] == pytest.approx(value, abs=1e-6)
-    assert found.category == int(value >= 0.5)
-
-
-@pytest.mark.parametrize("kind", ["exact", "numeric", "choice", "math", "regex", "contains"])
-def test_a_marker_says_where_to_look(kind):
-    target = "B" if kind == "choice" else "7"
-    assert score(kind, f"FINAL> 1 FINAL> {target}", target, {"marker": "FINAL>"}).category == 1
-    found = score(kind, f"It is {target}", target, {"marker": "FINAL>"})
-    assert (found.category, found.reason) == (0, "no answer found")
-    in_a_tag = f"<result>1</result> <result>{target}</result> as asked"
-    assert score(kind, in_a_tag, target, {"marker": "<result>"}).category == 1
