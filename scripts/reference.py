@@ -347,10 +347,7 @@ def _option(option: click.Option) -> str:
     names = ", ".join([*option.opts, *option.secondary_opts])
     if option.is_flag or option.count:
         return f"`{names}`"
-    kind = option.metavar
-    if kind is None:
-        choices = getattr(option.type, "choices", None)
-        kind = "|".join(map(str, choices)) if choices else option.type.name.split()[0].upper()
+    kind = option.metavar or "|".join(getattr(option.type, "choices", ()))
     return f"`{_cell(f'{names} {kind}', code=True)}`"
 
 

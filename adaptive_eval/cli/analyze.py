@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from adaptive_eval.cli.options import (
+    FOLDER,
+    PATH,
     Number,
     choices_of,
     decision_options,
-    examples,
+    flag,
     log_options,
+    named,
+    option,
     refuse_options,
 )
 from adaptive_eval.cli.simulating import (
@@ -46,27 +49,26 @@ _PAIRS_SHOWN = 45
 """Pairs up to which a table shows each."""
 
 
-@click.command(
+@named(
     "analyze",
-    epilog=examples(
-        "adaptive-eval analyze lm_eval_out/ logs/*.eval",
-        "adaptive-eval analyze trials.csv --goal baseline=old --equivalence 0.02 --write runs/table",
-        "adaptive-eval analyze leaderboard.jsonl --map question=task_id,score=passed --model mine --preview",
-    ),
+    "lm_eval_out/ logs/*.eval",
+    "trials.csv --goal baseline=old --equivalence 0.02 --write runs/table",
+    "leaderboard.jsonl --map question=task_id,score=passed --model mine --preview",
 )
-@click.argument("recorded", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES…]")
-@click.option(
-    "--write", type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
-    help="Write the results as a run in the directory RUN, which must not exist, and report that.",
-)  # fmt: skip
-@click.option("--preview", is_flag=True, help="Show how the first trials are read, and do nothing else.")
-@click.option(
-    "--fixed", is_flag=True,
-    help="The number of trials was fixed before anybody looked: the verdict is that of one look (McNemar or "
+@click.argument("recorded", nargs=-1, type=PATH, metavar="[FILES…]")
+@option(
+    "--write RUN",
+    "Write the results as a run in the directory RUN, which must not exist, and report that.",
+    FOLDER,
+)
+@flag("--preview", "Show how the first trials are read, and do nothing else.")
+@flag(
+    "--fixed",
+    "The number of trials was fixed before anybody looked: the verdict is that of one look (McNemar or "
     "paired t, with Holm).",
-)  # fmt: skip
+)
 @log_options
-@click.option("--right-from", type=Number(0.0, 1.0), metavar="X", help="Lowest score that counts as right.")
+@option("--right-from X", "Lowest score that counts as right.", Number(0.0, 1.0))
 @decision_options
 @simulation_options(None)
 def command(**options: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adaptive_eval.cli.options import Number, examples
+from adaptive_eval.cli.options import NOT_NEGATIVE, PATH, named, option
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 
@@ -15,19 +15,15 @@ if TYPE_CHECKING:
     from adaptive_eval.run.claims import Claim
 
 
-@click.command(
+@named(
     "check",
-    epilog=examples(
-        "adaptive-eval check runs/nightly --not-worse candidate:production --margin 0.02",
-        "adaptive-eval check runs/nightly --at-least candidate:0.8",
-    ),
+    "runs/nightly --not-worse candidate:production --margin 0.02",
+    "runs/nightly --at-least candidate:0.8",
 )
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--not-worse", metavar="NEW:OLD", multiple=True, help="NEW is not worse than OLD. Repeatable.")
-@click.option("--margin", type=Number(min=0.0), default=0.0, help="Margin for --not-worse, in score units.")
-@click.option(
-    "--at-least", metavar="MODEL:SCORE", multiple=True, help="MODEL scores at least SCORE. Repeatable."
-)
+@click.argument("run", type=PATH, metavar="RUN")
+@option("--not-worse NEW:OLD …", "NEW is not worse than OLD. Repeatable.")
+@option("--margin N", "Margin for --not-worse, in score units.", NOT_NEGATIVE, default=0.0)
+@option("--at-least MODEL:SCORE …", "MODEL scores at least SCORE. Repeatable.")
 def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tuple[str, ...]) -> int:
     """Say whether claims about the models of the run in the directory RUN hold.
 

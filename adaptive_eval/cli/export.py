@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adaptive_eval.cli.options import WholeNumber, examples
+from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
 from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
@@ -29,41 +29,30 @@ SUFFIXES = {
 """Formats that a file with such a name can hold; the first is the default."""
 
 
-@click.command(
+@named(
     "export",
-    epilog=examples(
-        "adaptive-eval export runs/aime --out aime.parquet",
-        "adaptive-eval export runs/long --format parquet --out trials",
-        "adaptive-eval export runs/aime --format model-card",
-        "adaptive-eval export runs/aime --push me/aime-results",
-    ),
+    "runs/aime --out aime.parquet",
+    "runs/long --format parquet --out trials",
+    "runs/aime --format model-card",
+    "runs/aime --push me/aime-results",
 )
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("run", type=PATH, metavar="RUN")
 @click.option(
     "--format",
     "form",
     type=click.Choice([*TABLES, *FOLDERS, *TEXTS]),
     help=f"What to write. Default: what the name of --out says ({', '.join(SUFFIXES)}).",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="File, or for lm-eval and inspect a folder. Default: standard output, if it is text.",
+@option(
+    "--out PATH", "File, or for lm-eval and inspect a folder. Default: standard output, if it is text.", PATH
 )
-@click.option(
-    "--part-rows",
-    type=WholeNumber(min=1),
-    metavar="N",
-    help="Most rows of a part, for Parquet in a folder. Default: 100,000.",
+@option("--part-rows N", "Most rows of a part, for Parquet in a folder. Default: 100,000.", COUNT)
+@flag("--no-texts", "Leave prompts and answers out of a table.")
+@option(
+    "--push OWNER/NAME",
+    "Put trials, report and card into this dataset of the Hugging Face Hub. Default: nothing is sent.",
 )
-@click.option("--no-texts", is_flag=True, help="Leave prompts and answers out of a table.")
-@click.option(
-    "--push",
-    metavar="OWNER/NAME",
-    help="Put trials, report and card into this dataset of the Hugging Face Hub. Default: nothing is sent.",
-)
-@click.option("--public", is_flag=True, help="Make the dataset that --push creates public. Default: private.")
+@flag("--public", "Make the dataset that --push creates public. Default: private.")
 def command(
     run: Path,
     form: str | None,

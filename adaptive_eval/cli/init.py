@@ -8,39 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber, examples
+from adaptive_eval.cli.options import COUNT, SHARE, Number, WholeNumber, flag, named, option
 
 if TYPE_CHECKING:
     from adaptive_eval.core.spec import SessionSpec
     from adaptive_eval.run.new_config import Listed, Offer
 
-_MARGIN = Number(min=0.0, max=1.0, min_open=True, max_open=True)
+_MARGIN = SHARE
 
 
-@click.command(
+@named(
     "init",
-    epilog=examples(
-        "adaptive-eval init",
-        "adaptive-eval init my.yaml --endpoint http://gpu1:8000/v1 --task gsm8k --margin 0.03",
-    ),
+    "",
+    "my.yaml --endpoint http://gpu1:8000/v1 --task gsm8k --margin 0.03",
 )
 @click.argument(
     "file", default="adaptive-eval.yaml", type=click.Path(dir_okay=False, path_type=Path), metavar="[FILE]"
 )
-@click.option("--endpoint", "urls", multiple=True, metavar="URL", help="A server. Repeatable.")
-@click.option(
-    "--model", "wanted", multiple=True, metavar="ID", help="A model. Repeatable. Default: all listed."
-)
-@click.option("--api-key-env", metavar="NAME", help="The variable that holds the servers' key.")
-@click.option(
-    "--task", "task_name", metavar="NAME", help="A ready benchmark (adaptive-eval tasks) or a file."
-)
-@click.option("--dataset", metavar="FILE", help="A local copy of the benchmark's dataset.")
-@click.option("--scorer", metavar="KIND", help="How answers are scored. Default: chosen by the targets.")
-@click.option("--margin", type=_MARGIN, help="Models closer than this count as tied. Default: by simulation.")
-@click.option("--trials", type=WholeNumber(min=1), help="Budget in trials. Default: by simulation.")
-@click.option("--max-tokens", type=WholeNumber(min=1), default=4096, help="Most tokens of an answer.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@option("--endpoint urls URL …", "A server. Repeatable.")
+@option("--model wanted ID …", "A model. Repeatable. Default: all listed.")
+@option("--api-key-env NAME", "The variable that holds the servers' key.")
+@option("--task task_name NAME", "A ready benchmark (adaptive-eval tasks) or a file.")
+@option("--dataset FILE", "A local copy of the benchmark's dataset.")
+@option("--scorer KIND", "How answers are scored. Default: chosen by the targets.")
+@option("--margin N", "Models closer than this count as tied. Default: by simulation.", _MARGIN)
+@option("--trials N", "Budget in trials. Default: by simulation.", COUNT)
+@option("--max-tokens N", "Most tokens of an answer.", COUNT, default=4096)
+@flag("--force", "Replace FILE if it exists.")
 def command(file: Path, **options: Any) -> None:
     """Write a first config to FILE (default: adaptive-eval.yaml), and its schema for editors next to it.
 
@@ -97,7 +91,7 @@ def _afforded(spec: SessionSpec, margin: float | None, trials: int | None) -> tu
         chosen = next((offer for offer in offered if offer.margin == margin), chosen)
     if trials is not None:
         return margin, trials, ""
-    trials = int(_number("Budget in trials", chosen.trials, WholeNumber(min=1)))
+    trials = int(_number("Budget in trials", chosen.trials, COUNT))
     return margin, trials, chosen.words if trials == chosen.trials else ""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber, named_mean, refuse_options
+from adaptive_eval.cli.options import FROM_0, NOT_NEGATIVE, WholeNumber, named_mean, option, refuse_options
 from adaptive_eval.errors import UsageError, in_words
 
 if TYPE_CHECKING:
@@ -22,32 +22,22 @@ _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
 
 
 @click.command("mimic", short_help="Serve biased coins as an OpenAI-compatible endpoint.")
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", type=WholeNumber(0, 65535), default=8000, help="Port; 0 takes a free one.")
-@click.option(
-    "--dataset",
-    "datasets",
-    multiple=True,
-    metavar="FILE",
-    help="Answer key: JSON Lines with question, answer and, for multiple choice, choices. Repeatable.",
+@option("--host ADDRESS", "Address to listen on.", default="127.0.0.1")
+@option("--port N", "Port; 0 takes a free one.", WholeNumber(0, 65535), default=8000)
+@option(
+    "--dataset datasets FILE …",
+    "Answer key: JSON Lines with question, answer and, for multiple choice, choices. Repeatable.",
 )
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="NAME=MEAN",
-    help=f"A model and its mean accuracy in [0, 1]. Repeatable. Default: {', '.join(_DEFAULT_MODELS)}.",
+@option(
+    "--model models NAME=MEAN …",
+    f"A model and its mean accuracy in [0, 1]. Repeatable. Default: {', '.join(_DEFAULT_MODELS)}.",
 )
-@click.option("--seed", type=WholeNumber(min=0), default=0, help="Seed of every coin and latency.")
-@click.option(
-    "--latency", type=Number(min=0.0), default=0.2, metavar="SECONDS", help="Median latency, lognormal."
-)
-@click.option("--api-key-env", metavar="NAME", help="Variable with the key that requests must carry.")
-@click.option(
-    "--spec",
-    "spec_file",
-    metavar="FILE",
-    help="Everything in one JSON file, faults included, in place of the options above but host and port.",
+@option("--seed N", "Seed of every coin and latency.", FROM_0, default=0)
+@option("--latency SECONDS", "Median latency, lognormal.", NOT_NEGATIVE, default=0.2)
+@option("--api-key-env NAME", "Variable with the key that requests must carry.")
+@option(
+    "--spec spec_file FILE",
+    "Everything in one JSON file, faults included, in place of the options above but host and port.",
 )
 def command(host: str, port: int, spec_file: str | None, **options: Any) -> None:
     """Serve biased coins as an OpenAI-compatible endpoint.

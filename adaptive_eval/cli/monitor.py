@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import WholeNumber, display_option, given_options
+from adaptive_eval.cli.options import PATH, WholeNumber, display_option, flag, given_options, option
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import INTERRUPTED, STOPS
 
@@ -23,16 +23,11 @@ LOOK_EVERY = 0.5
 
 
 @click.command("monitor")
-@click.argument("run", type=click.Path(path_type=Path), metavar="[RUN|FOLDER]", default="runs")
+@click.argument("run", type=PATH, metavar="[RUN|FOLDER]", default="runs")
 @display_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print a line of JSON at every change, or for every run.",
-)
-@click.option("--once", is_flag=True, help="Show the run once and exit.")
-@click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma in addition to the scores.")
+@flag("--json as_json", "Print a line of JSON at every change, or for every run.")
+@flag("--once", "Show the run once and exit.")
+@flag("--bayes", "Show Bayes@N mu ± sigma in addition to the scores.")
 @click.option(
     "--until",
     type=click.Choice(["resolved", "stopped"]),
@@ -40,15 +35,14 @@ LOOK_EVERY = 0.5
     "process runs it. resolved: wait through interruptions, until the goal is reached or a budget, a cap or "
     "its endpoints have ended the run.",
 )
-@click.option("--web", is_flag=True, help="Serve a live web page, of a run or of all in a folder.")
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    default="127.0.0.1",
-    help="Address the page listens on. With another, anyone who reaches it and knows the printed link, which "
+@flag("--web", "Serve a live web page, of a run or of all in a folder.")
+@option(
+    "--host ADDRESS",
+    "Address the page listens on. With another, anyone who reaches it and knows the printed link, which "
     "holds a random token, can read the run; nobody can change it.",
+    default="127.0.0.1",
 )
-@click.option("--port", type=WholeNumber(0, 65535), default=0, help="Port of the page; 0 takes a free one.")
+@option("--port N", "Port of the page; 0 takes a free one.", WholeNumber(0, 65535), default=0)
 def command(
     run: Path,
     display: str | None,

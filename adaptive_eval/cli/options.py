@@ -49,13 +49,32 @@ class WholeNumber(click.IntRange):
     get_metavar = Number.get_metavar
 
 
-override_option = click.option(
-    "-o",
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a setting of the config, such as budget.trials=500. Repeatable.",
+PATH, FOLDER = click.Path(path_type=Path), click.Path(file_okay=False, path_type=Path)
+COUNT, FROM_0 = WholeNumber(min=1), WholeNumber(min=0)
+POSITIVE, NOT_NEGATIVE = Number(min=0.0, min_open=True), Number(min=0.0)
+SHARE = Number(min=0.0, max=1.0, min_open=True, max_open=True)
+
+
+def option(
+    words: str, says: str, kind: click.ParamType[Any] | None = None, **settings: Any
+) -> Callable[[Any], Any]:
+    """Return an option written as in a usage line, such as ``--rename OLD=NEW …``.
+
+    The last word says what it takes; ``…`` after it lets the option be repeated.
+    """
+    repeated = words.endswith(" …")
+    *names, takes = words.removesuffix(" …").split()
+    return click.option(*names, metavar=takes, multiple=repeated, type=kind, help=says, **settings)
+
+
+def flag(words: str, says: str) -> Callable[[Any], Any]:
+    """Return an option that takes nothing, by its name and maybe that of its parameter."""
+    return click.option(*words.split(), is_flag=True, help=says)
+
+
+override_option = option(
+    "-o --override overrides KEY=VALUE …",
+    "Change a setting of the config, such as budget.trials=500. Repeatable.",
 )
 
 display_option = click.option(
@@ -65,22 +84,18 @@ display_option = click.option(
 )
 
 disk_option = click.option(
-    "--disk-check/--no-disk-check",
-    default=True,
-    help="Check first that the run has room on its disk.",
+    "--disk-check/--no-disk-check", default=True, help="Check first that the run has room on its disk."
 )
 
 metrics_options = stacked(
-    click.option(
-        "--metrics-port",
-        metavar="[HOST:]PORT",
-        help="Serve Prometheus metrics at http://127.0.0.1:PORT/metrics while running.",
+    option(
+        "--metrics-port [HOST:]PORT",
+        "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics while running.",
     ),
-    click.option(
-        "--metrics-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Keep Prometheus metrics in FILE, for a textfile collector.",
+    option(
+        "--metrics-file FILE",
+        "Keep Prometheus metrics in FILE, for a textfile collector.",
+        click.Path(dir_okay=False, path_type=Path),
     ),
 )
 
@@ -114,42 +129,33 @@ def named_mean(option: str, text: str) -> tuple[str, float]:
     raise UsageError(f"{option} {text!r} is not NAME=MEAN with a mean from 0 to 1, such as expert=0.9")
 
 
-def examples(*commands: str) -> str:
-    """Return the end of a command's help: examples, one per line."""
-    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
+def named(name: str, *examples: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return the decorator of a command whose help ends with examples of its arguments."""
+    lines = ["\b", "Examples:", *(f"  adaptive-eval {name} {arguments}".rstrip() for arguments in examples)]
+    return click.command(name, epilog="\n".join(lines), **settings)
 
 
 log_options = stacked(
-    click.option(
-        "--model",
-        multiple=True,
-        metavar="NAME[=FILE]",
-        help="The model of files that name none; or of one more FILE. Repeatable.",
-    ),
-    click.option("--task", metavar="NAME", help="Name of the task, in place of the files' own."),
-    click.option("--rename", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
-    click.option("--id", "question_id", metavar="FIELD", help="The dataset's field that names a question."),
-    click.option(
-        "--map",
-        "mapped",
-        metavar="OURS=THEIRS,…",
-        help="Which columns of a table hold what: question=task_id,model=agent,score=passed,repeat=trial. A "
+    option("--model NAME[=FILE] …", "The model of files that name none; or of one more FILE. Repeatable."),
+    option("--task NAME", "Name of the task, in place of the files' own."),
+    option("--rename OLD=NEW …", "Rename a model. Repeatable."),
+    option("--id question_id FIELD", "The dataset's field that names a question."),
+    option(
+        "--map mapped OURS=THEIRS,…",
+        "Which columns of a table hold what: question=task_id,model=agent,score=passed,repeat=trial. A "
         "dot leads into an object; rows=PATH names the list of rows in a JSON file.",
     ),
-    click.option(
-        "--range",
-        metavar="LO,HI",
+    option(
+        "--range LO,HI",
+        "Lowest and highest score: scores are kept as numbers. Default: 0,1, with few values between.",
         callback=lambda *given: score_range(given[-1]),
-        help="Lowest and highest score: scores are kept as numbers. Default: 0,1, with few values between.",
     ),
-    click.option("--metric", metavar="NAME", help="Metric or scorer to take, if the log has several."),
-    click.option("--filter", metavar="NAME", help="Filter to take, if the log has several (lm-eval)."),
-    click.option(
-        "--scorer",
-        metavar="SCORER",
-        help="Score the answers again: a scorer's kind, or a mapping with kind and options.",
+    option("--metric NAME", "Metric or scorer to take, if the log has several."),
+    option("--filter NAME", "Filter to take, if the log has several (lm-eval)."),
+    option(
+        "--scorer SCORER", "Score the answers again: a scorer's kind, or a mapping with kind and options."
     ),
-    click.option("--incomplete", is_flag=True, help="Take logs of unfinished evaluations too."),
+    flag("--incomplete", "Take logs of unfinished evaluations too."),
 )
 
 
@@ -215,19 +221,16 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
 
 
 decision_options = stacked(
-    click.option("--only", metavar="NAMES", help="Only these of the recorded models, separated by commas."),
-    click.option("--weights", metavar="LIST", help="Weight of each category of the rubric. Default: 0,1."),
-    click.option(
-        "--goal",
-        metavar="GOAL",
-        help="ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and`. "
+    option("--only NAMES", "Only these of the recorded models, separated by commas."),
+    option("--weights LIST", "Weight of each category of the rubric. Default: 0,1."),
+    option(
+        "--goal GOAL",
+        "ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and`. "
         "Default: ranking.",
     ),
-    click.option("--confidence", metavar="N", help="1 minus the error rate. Default: 0.95."),
-    click.option(
-        "--equivalence",
-        metavar="E",
-        help="Equivalence margin, in score units: models within it are tied. Default: no ties.",
+    option("--confidence N", "1 minus the error rate. Default: 0.95."),
+    option(
+        "--equivalence E", "Equivalence margin, in score units: models within it are tied. Default: no ties."
     ),
     override_option,
 )

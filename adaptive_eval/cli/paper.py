@@ -6,30 +6,22 @@ from pathlib import Path
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber
+from adaptive_eval.cli.options import COUNT, FOLDER, FROM_0, POSITIVE, flag, option
 
 
 @click.command("paper")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("paper"),
-    help="Folder of page and figures.",
+@option("--out DIRECTORY", "Folder of page and figures.", FOLDER, default=Path("paper"))
+@option(
+    "--scale N", "Multiplies all numbers of replicates; 0.01 takes about a minute.", POSITIVE, default=1.0
 )
-@click.option(
-    "--scale",
-    type=Number(min=0.0, min_open=True),
-    default=1.0,
-    help="Multiplies all numbers of replicates; 0.01 takes about a minute.",
+@option("--jobs N", "Processes; they change no number.", COUNT, default=2)
+@option("--seed N", "Seed of coins and runs.", FROM_0, default=1)
+@option(
+    "--data FILE",
+    "An npz file of your own outcomes, an array (models, questions, trials) a benchmark.",
+    click.Path(path_type=Path, dir_okay=False, exists=True),
 )
-@click.option("--jobs", type=WholeNumber(1), default=2, help="Processes; they change no number.")
-@click.option("--seed", type=WholeNumber(min=0), default=1, help="Seed of coins and runs.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="An npz file of your own outcomes, an array (models, questions, trials) a benchmark.",
-)
-@click.option("--png", is_flag=True, help="Also write every figure as PNG.")
+@flag("--png", "Also write every figure as PNG.")
 def command(out: Path, scale: float, jobs: int, seed: int, data: Path | None, png: bool) -> None:
     """Write the paper's simulated figures and tables (arXiv:2510.04265) next to ours, as a page.
 

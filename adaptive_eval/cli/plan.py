@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from adaptive_eval.cli.options import (
+    COUNT,
+    NOT_NEGATIVE,
+    PATH,
+    POSITIVE,
     Number,
-    WholeNumber,
     decision_options,
-    examples,
     given_options,
+    named,
     numbers,
+    option,
     refuse_options,
     replayed,
     session_spec,
@@ -58,94 +61,60 @@ _OF_A_CONFIG = ("models", "questions", "recorded", "only", "weights", "goal", "c
 """Options that a config answers itself."""
 
 
-@click.command(
+@named(
     "plan",
-    epilog=examples(
-        "adaptive-eval plan my.yaml",
-        "adaptive-eval plan --means 0.75,0.7,0.5 --questions 60 --equivalence 0.08",
-        "adaptive-eval plan --recorded outcomes.csv --goal top-k=2",
-    ),
+    "my.yaml",
+    "--means 0.75,0.7,0.5 --questions 60 --equivalence 0.08",
+    "--recorded outcomes.csv --goal top-k=2",
 )
-@click.argument("config_file", metavar="[CONFIG]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--assume",
-    "stated",
-    multiple=True,
-    metavar="NAME=MEAN",
-    help="A model's mean score, from 0 (worst category) to 1 (best). Repeatable.",
+@click.argument("config_file", metavar="[CONFIG]", required=False, type=PATH)
+@option(
+    "--assume stated NAME=MEAN …", "A model's mean score, from 0 (worst category) to 1 (best). Repeatable."
 )
-@click.option(
-    "--from",
-    "previous",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Assume the scores of a previous run, or of a file of recorded outcomes.",
+@option(
+    "--from previous PATH", "Assume the scores of a previous run, or of a file of recorded outcomes.", PATH
 )
-@click.option(
-    "--margin",
-    "margins",
-    multiple=True,
-    type=Number(min=0.0, min_open=True),
-    metavar="E",
-    help="Equivalence margin to compare with the config's, in score units. Repeatable.",
+@option(
+    "--margin margins E …",
+    "Equivalence margin to compare with the config's, in score units. Repeatable.",
+    POSITIVE,
 )
-@click.option(
-    "--spread",
-    type=Number(min=0.0, min_open=True),
-    metavar="X",
-    help="Beta concentration of the questions' difficulty: larger is more alike.",
+@option("--spread X", "Beta concentration of the questions' difficulty: larger is more alike.", POSITIVE)
+@option("--correlation R", "Correlation of difficulty between models, from 0 to 1.", Number(0.0, 1.0))
+@option("--prompt-tokens N", "Mean tokens of a prompt.", NOT_NEGATIVE)
+@option("--answer-tokens N", "Mean tokens of an answer.", NOT_NEGATIVE)
+@option("--latency S", "Seconds that an answer takes.", NOT_NEGATIVE)
+@option(
+    "--fixed N",
+    "Trials per question of the run of fixed length to compare with. Default: max_passes of the config.",
+    COUNT,
 )
-@click.option(
-    "--correlation",
-    type=Number(0.0, 1.0),
-    metavar="R",
-    help="Correlation of difficulty between models, from 0 to 1.",
-)
-@click.option("--prompt-tokens", type=Number(min=0.0), metavar="N", help="Mean tokens of a prompt.")
-@click.option("--answer-tokens", type=Number(min=0.0), metavar="N", help="Mean tokens of an answer.")
-@click.option("--latency", type=Number(min=0.0), metavar="S", help="Seconds that an answer takes.")
-@click.option(
-    "--fixed", type=WholeNumber(min=1), metavar="N",
-    help="Trials per question of the run of fixed length to compare with. Default: max_passes of the config.",
-)  # fmt: skip
-@click.option(
-    "--batch-hours",
-    type=Number(min=0.0, min_open=True),
+@option(
+    "--batch-hours H",
+    "Assumed hours until a batch is answered, to compare live requests with batches.",
+    POSITIVE,
     default=1.0,
-    metavar="H",
-    help="Assumed hours until a batch is answered, to compare live requests with batches.",
 )
-@click.option("--models", type=WholeNumber(min=1), metavar="N", help="Number of coins. Default: 5.")
-@click.option(
-    "--means",
-    metavar="LIST",
-    help="Mean scores of coins, such as 0.6,0.5,0.5, or paper for the paper's eleven. Default: 0.3 to 0.7.",
+@option("--models N", "Number of coins. Default: 5.", COUNT)
+@option(
+    "--means LIST",
+    "Mean scores of coins, such as 0.6,0.5,0.5, or paper for the paper's eleven. Default: 0.3 to 0.7.",
 )
-@click.option("--questions", type=WholeNumber(min=1), metavar="N", help="Questions of coins. Default: 30.")
-@click.option(
-    "--recorded",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Replay recorded outcomes (npz, jsonl, csv, parquet, or a run's directory) in shuffled order.",
+@option("--questions N", "Questions of coins. Default: 30.", COUNT)
+@option(
+    "--recorded FILE …",
+    "Replay recorded outcomes (npz, jsonl, csv, parquet, or a run's directory) in shuffled order.",
+    PATH,
 )
 @decision_options
-@click.option(
-    "--in-flight",
-    type=WholeNumber(min=1),
+@option(
+    "--in-flight N",
+    "Trials in flight; decisions do not depend on it, trials spent do. 1 simulates fastest.",
+    COUNT,
     default=1,
-    metavar="N",
-    help="Trials in flight; decisions do not depend on it, trials spent do. 1 simulates fastest.",
 )
-@click.option(
-    "--latency-sigma", type=Number(min=0.0), default=0.4, help="Log standard deviation of --latency."
-)
-@click.option(
-    "--latency-factor",
-    type=Number(min=0.0, min_open=True),
-    default=1.0,
-    help="A right answer takes this many times as long.",
-)
+@option("--latency-sigma N", "Log standard deviation of --latency.", NOT_NEGATIVE, default=0.4)
+@option("--latency-factor N", "A right answer takes this many times as long.", POSITIVE, default=1.0)
 @simulation_options(200)
 def command(**options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import adaptive_eval
-from adaptive_eval.cli.options import examples
+from adaptive_eval.cli.options import named
 
 _WITHIN = Path(adaptive_eval.__file__).parent
 _CONFIGS = (_WITHIN / "quickstart", _WITHIN.parent / "configs")
@@ -22,11 +22,7 @@ _NEXT = (
 )
 
 
-@click.command(
-    "quickstart",
-    context_settings={"ignore_unknown_options": True},
-    epilog=examples("adaptive-eval quickstart", "adaptive-eval quickstart --display plain"),
-)
+@named("quickstart", "", "--display plain", context_settings={"ignore_unknown_options": True})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF run]")
 def command(options: tuple[str, ...]) -> int:
     """Rank five simulated models on 40 word problems: half a minute, no key, no GPU, nothing downloaded.

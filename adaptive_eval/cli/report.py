@@ -6,27 +6,24 @@ from pathlib import Path
 
 import click
 
-from adaptive_eval.cli.options import examples
+from adaptive_eval.cli.options import FOLDER, PATH, flag, named, option
 
 
-@click.command(
+@named(
     "report",
-    epilog=examples(
-        "adaptive-eval report runs/aime",
-        "adaptive-eval report runs/before runs/after",
-        "adaptive-eval report runs --output site",
-    ),
+    "runs/aime",
+    "runs/before runs/after",
+    "runs --output site",
 )
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN...", nargs=-1, required=True)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Directory for the reports, made if missing. Default: RUN; a comparison is printed; a "
+@click.argument("run", type=PATH, metavar="RUN...", nargs=-1, required=True)
+@option(
+    "--output DIR",
+    "Directory for the reports, made if missing. Default: RUN; a comparison is printed; a "
     "leaderboard goes to leaderboard.",
+    FOLDER,
 )
-@click.option("--leaderboard", is_flag=True, help="One page for one or two runs too.")
-@click.option("--no-examples", is_flag=True, help="Quote no questions and answers in report.html.")
+@flag("--leaderboard", "One page for one or two runs too.")
+@flag("--no-examples", "Quote no questions and answers in report.html.")
 def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_examples: bool) -> None:
     """Write the report on the run in the directory RUN, and print where it is.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adaptive_eval.cli.options import WholeNumber, examples
+from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
 from adaptive_eval.cli.simulating import progress_bar, workers_of
 from adaptive_eval.errors import UsageError
 
@@ -20,37 +20,22 @@ if TYPE_CHECKING:
     from adaptive_eval.run.rescoring import Rescoring, RescoringSpec
 
 
-@click.command(
+@named(
     "rescore",
-    epilog=examples(
-        "adaptive-eval rescore runs/aime --rubric format-aware --rubric strict-compliance",
-        "adaptive-eval rescore runs/aime --scorer '{kind: numeric, tolerance: 0.01}'",
-    ),
+    "runs/aime --rubric format-aware --rubric strict-compliance",
+    "runs/aime --scorer '{kind: numeric, tolerance: 0.01}'",
 )
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option(
-    "--rubric",
-    "rubrics",
-    multiple=True,
-    metavar="RUBRIC",
-    help="A schema's name, or a rubric as in a config. Repeatable: one ranking each.",
+@click.argument("run", type=PATH, metavar="RUN")
+@option(
+    "--rubric rubrics RUBRIC …", "A schema's name, or a rubric as in a config. Repeatable: one ranking each."
 )
-@click.option("--scorer", metavar="SCORER", help="A scorer's kind, or a mapping with kind and options.")
-@click.option("--task", metavar="NAME", help="Score only this task. Default: all.")
-@click.option("--name", metavar="NAME", help="Name of the ranking. Default: scorer and rubric.")
-@click.option(
-    "--workers",
-    type=WholeNumber(min=1),
-    metavar="N",
-    help="Processes, for slow scorers. Default: 1.",
-)
-@click.option(
-    "--ray",
-    metavar="ADDRESS",
-    help="Score on a Ray cluster: auto, local or HOST:PORT. The result is the same.",
-)
-@click.option("--dry-run", is_flag=True, help="Show the ranking and store nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@option("--scorer SCORER", "A scorer's kind, or a mapping with kind and options.")
+@option("--task NAME", "Score only this task. Default: all.")
+@option("--name NAME", "Name of the ranking. Default: scorer and rubric.")
+@option("--workers N", "Processes, for slow scorers. Default: 1.", COUNT)
+@option("--ray ADDRESS", "Score on a Ray cluster: auto, local or HOST:PORT. The result is the same.")
+@flag("--dry-run", "Show the ranking and store nothing.")
+@flag("--json as_json", "Print JSON.")
 def command(
     run: Path,
     rubrics: tuple[str, ...],

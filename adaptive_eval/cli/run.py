@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adaptive_eval.cli.options import (
-    Number,
+    FOLDER,
+    PATH,
+    SHARE,
     disk_option,
     display_option,
-    examples,
+    flag,
     metrics_options,
+    named,
+    option,
     override_option,
 )
 
@@ -23,43 +27,22 @@ if TYPE_CHECKING:
 _OF_CONFIGS = (".yaml", ".yml", ".json")
 
 
-@click.command(
+@named(
     "run",
-    epilog=examples(
-        "adaptive-eval run my.yaml",
-        "adaptive-eval run runs/my -o budget.trials=40k",
-        "adaptive-eval run --model http://gpu1:8000/v1#a --model http://gpu1:8000/v1#b --task gsm8k",
-    ),
+    "my.yaml",
+    "runs/my -o budget.trials=40k",
+    "--model http://gpu1:8000/v1#a --model http://gpu1:8000/v1#b --task gsm8k",
 )
-@click.argument("source", type=click.Path(path_type=Path), metavar="[CONFIG|RUN]", required=False)
-@click.option(
-    "--model", "models", multiple=True, metavar="URL#NAME", help="Without CONFIG: a model. Repeatable."
+@click.argument("source", type=PATH, metavar="[CONFIG|RUN]", required=False)
+@option("--model models URL#NAME …", "Without CONFIG: a model. Repeatable.")
+@option(
+    "--task tasks NAME …", "Without CONFIG: a ready benchmark (adaptive-eval tasks) or a file. Repeatable."
 )
-@click.option(
-    "--task",
-    "tasks",
-    multiple=True,
-    metavar="NAME",
-    help="Without CONFIG: a ready benchmark (adaptive-eval tasks) or a file. Repeatable.",
-)
-@click.option(
-    "--margin",
-    type=Number(min=0.0, max=1.0, min_open=True, max_open=True),
-    help="Without CONFIG: models closer than this count as tied.",
-)
+@option("--margin N", "Without CONFIG: models closer than this count as tied.", SHARE)
 @override_option
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="The run's directory. Default: runs/NAME, with the config's name.",
-)
-@click.option("--new", is_flag=True, help="Start over; a previous run is kept as NAME-1, NAME-2, ….")
-@click.option(
-    "--allow-missing",
-    is_flag=True,
-    help="Run without models whose first request is refused. Default: end the run.",
-)
+@option("--out DIR", "The run's directory. Default: runs/NAME, with the config's name.", FOLDER)
+@flag("--new", "Start over; a previous run is kept as NAME-1, NAME-2, ….")
+@flag("--allow-missing", "Run without models whose first request is refused. Default: end the run.")
 @disk_option
 @display_option
 @metrics_options

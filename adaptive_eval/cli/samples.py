@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adaptive_eval.cli.options import WholeNumber
+from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, option
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,24 +20,22 @@ if TYPE_CHECKING:
 
 
 @click.command("samples")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--model", metavar="NAME", help="Only this model.")
-@click.option("--task", metavar="NAME", help="Only this task.")
-@click.option("--question", metavar="ID", help="Only the question with this id.")
-@click.option("--category", type=WholeNumber(min=0), metavar="K", help="Only answers of category K.")
+@click.argument("run", type=PATH, metavar="RUN")
+@option("--model NAME", "Only this model.")
+@option("--task NAME", "Only this task.")
+@option("--question ID", "Only the question with this id.")
+@option("--category K", "Only answers of category K.", FROM_0)
 @click.option(
     "--compare",
     nargs=2,
     metavar="A B",
     help="The answers of models A and B to the same questions side by side, first those that differ.",
 )
-@click.option("--missing", is_flag=True, help="Only trials that got no answer or no category.")
-@click.option(
-    "--limit", type=WholeNumber(min=1), metavar="N", help="At most N. Default: 10; with --json, all."
-)
-@click.option("--newest", is_flag=True, help="The newest first.")
-@click.option("--full", is_flag=True, help="Show long texts whole.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, with whole texts.")
+@flag("--missing", "Only trials that got no answer or no category.")
+@option("--limit N", "At most N. Default: 10; with --json, all.", COUNT)
+@flag("--newest", "The newest first.")
+@flag("--full", "Show long texts whole.")
+@flag("--json as_json", "Print one JSON object a line, with whole texts.")
 def command(
     run: Path,
     model: str | None,

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from adaptive_eval.cli.options import Command, WholeNumber, stacked
+from adaptive_eval.cli.options import COUNT, FROM_0, Command, flag, option, stacked
 from adaptive_eval.errors import UsageError
 from adaptive_eval.views.plain_data import json_text
 
@@ -33,26 +33,20 @@ PIPED_WIDTH = 160
 def simulation_options(replicates: int | None) -> Callable[[Command], Command]:
     """Add the options of every simulation; `replicates` is the default number of runs."""
     return stacked(
-        click.option(
-            "--replicates",
-            type=WholeNumber(min=1),
+        option(
+            "--replicates N",
+            "Number of simulated runs; the error of a rate falls with its square root.",
+            COUNT,
             default=replicates,
-            metavar="N",
-            help="Number of simulated runs; the error of a rate falls with its square root.",
         ),
-        click.option("--seed", type=WholeNumber(min=0), default=0, help="Seed of all random numbers."),
-        click.option(
-            "--ray",
-            metavar="ADDRESS",
-            help="Simulate on a Ray cluster: auto, local or HOST:PORT. The results are the same.",
+        option("--seed N", "Seed of all random numbers.", FROM_0, default=0),
+        option(
+            "--ray ADDRESS", "Simulate on a Ray cluster: auto, local or HOST:PORT. The results are the same."
         ),
-        click.option(
-            "--workers",
-            type=WholeNumber(min=1),
-            metavar="N",
-            help="Processes. Default: one for each core. The results do not depend on it.",
+        option(
+            "--workers N", "Processes. Default: one for each core. The results do not depend on it.", COUNT
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+        flag("--json as_json", "Print the results as JSON."),
     )
 
 

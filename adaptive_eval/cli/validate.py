@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import examples, override_option
+from adaptive_eval.cli.options import PATH, flag, named, option, override_option
 from adaptive_eval.cli.run import is_run
 from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem, RunDamaged
 from adaptive_eval.stops import REACHED, UNEXPECTED
@@ -21,32 +21,27 @@ if TYPE_CHECKING:
     from adaptive_eval.config import RunConfig
 
 
-@click.command(
+@named(
     "validate",
-    epilog=examples(
-        "adaptive-eval validate my.yaml",
-        "adaptive-eval validate runs/aime --salvage runs/aime-2",
-        "adaptive-eval validate --schema > schema.json",
-    ),
+    "my.yaml",
+    "runs/aime --salvage runs/aime-2",
+    "--schema > schema.json",
 )
-@click.argument("source", type=click.Path(path_type=Path), metavar="[CONFIG|RUN]", required=False)
+@click.argument("source", type=PATH, metavar="[CONFIG|RUN]", required=False)
 @override_option
-@click.option("--offline", is_flag=True, help="Do not contact the endpoints.")
-@click.option(
+@flag("--offline", "Do not contact the endpoints.")
+@flag(
     "--probe",
-    is_flag=True,
-    help="Find out which parameters a server ignores: 7 requests of 32 tokens to each model. Each judge or "
+    "Find out which parameters a server ignores: 7 requests of 32 tokens to each model. Each judge or "
     "verifier scores one answer.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: problems and warnings with their codes.")
-@click.option(
-    "--salvage",
-    "target",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Copy the undamaged trials of RUN to a new run in DIR. `run DIR` continues it.",
+@flag("--json as_json", "Print JSON: problems and warnings with their codes.")
+@option(
+    "--salvage target DIR",
+    "Copy the undamaged trials of RUN to a new run in DIR. `run DIR` continues it.",
+    PATH,
 )
-@click.option("--schema", is_flag=True, help="Print the JSON schema of a config, for editors.")
+@flag("--schema", "Print the JSON schema of a config, for editors.")
 def command(source: Path | None, schema: bool, target: Path | None, **options: Any) -> int | None:
     """Check the config CONFIG, its datasets and its endpoints, or the run file in the directory RUN.
 
