@@ -76,7 +76,8 @@ def _best_words(results: Results) -> str:
     if len(results.models) == 1:
         return f"{best.model} scores {score}"
     if len(first) > 1:
-        return f"{listing([line.model for line in first])} have the highest score: {fixed(best.score, decimals)}"
+        names = listing([line.model for line in first])
+        return f"{names} have the highest score: {fixed(best.score, decimals)}"
     return f"{best.model} has the highest score: {score}"
 
 
