@@ -113,7 +113,7 @@ def _call(name: str, answer: str, question: dict[str, Any]) -> dict[str, Any]:
 def _read(result: Any) -> dict[str, Any]:
     """Return a function's result as a mapping with all its parts, of Python's own types."""
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
-    score = given.get("score")
+    score: Any = given.get("score")
     if hasattr(score, "item"):  # a number of NumPy or of a tensor
         score = score.item()
     if not isinstance(score, bool | int | float):
