@@ -107,7 +107,7 @@ _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}", re.ASCII)
 
 
-STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 """Values are taken as written (no text as number), and unknown keys are refused."""
 
 

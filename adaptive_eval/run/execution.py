@@ -303,7 +303,6 @@ def collector_frozen() -> Iterator[None]:
 
     A full collection looks at some 300,000 of them and holds up the event loop for about 100 ms.
     """
-    gc.collect()
     gc.freeze()
     try:
         yield

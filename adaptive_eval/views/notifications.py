@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import httpx2
-
 from adaptive_eval.errors import UsageError
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import count
@@ -72,6 +70,8 @@ def webhook(url: str, timeout: float = 10.0) -> Channel:
         raise UsageError("the webhook is no URL that begins with http:// or https://; its value is not shown")
 
     def post(notice: Notice) -> None:
+        import httpx2  # most runs notify nobody
+
         try:
             answer = httpx2.post(
                 url.strip(),
