@@ -2,6 +2,7 @@
 
 import html
 import json
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -9,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.endpoints.answer import (
-    MOST_TOKENS,
     chat_text,
     plain_text,
     read_completions,
@@ -23,6 +23,7 @@ from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageErr
 from adaptive_eval.trial import Message, Usage
 
 NO_SECRETS = Redactor([])
+SHOWN = json.loads((Path(__file__).parents[1] / "data" / "server_answers.json").read_text())
 OURS = ["model", "messages", "prompt", "n", "seed", "echo", "stream", "stream_options"]
 
 
@@ -36,55 +37,16 @@ def read(data, *, text_of=chat_text, secret=None, **options):
     return answer
 
 
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        ({"content": "42"}, "42"),
-        ({"content": None}, ""),
-        ({}, ""),
-        ({"content": None, "refusal": "I cannot help with that."}, "I cannot help with that."),
-        (
-            {"content": [{"type": "text", "text": "4"}, {"type": "thinking"}, {"type": "text", "text": "2"}]},
-            "42",
-        ),
-        ({"content": "half \ud83d"}, "half \ufffd"),
-        ({"content": "\ud83d\ude00"}, "\U0001f600"),
-    ],
-)
+@pytest.mark.parametrize(("message", "text"), SHOWN["texts"])
 def test_the_text_of_an_answer(message, text):
     answer = read(body(message))
     assert answer.text == text
     assert answer.latency == 0.25
 
 
-# As the documentation of these servers shows them: the message, and one part of the same streamed.
-REASONED = {
-    "DeepSeek, SGLang, llama.cpp": {"content": "7", "reasoning_content": "3 + 4"},
-    "vLLM": {"content": "7", "reasoning": "3 + 4", "reasoning_content": "3 + 4"},
-    "OpenRouter": {
-        "content": "7",
-        "reasoning": "3 + 4",
-        "reasoning_details": [{"type": "reasoning.text", "text": "3 + 4", "index": 0}],
-    },
-    "OpenRouter, a summary": {
-        "content": "7",
-        "reasoning": None,
-        "reasoning_details": [{"type": "reasoning.summary", "summary": "3 + 4"}],
-    },
-    "LiteLLM": {"content": "7", "thinking_blocks": [{"type": "thinking", "thinking": "3 + 4"}]},
-    "Ollama": {"content": "7", "thinking": "3 + 4"},
-    "Mistral": {
-        "content": [
-            {"type": "thinking", "thinking": [{"type": "text", "text": "3 + 4"}]},
-            {"type": "text", "text": "7"},
-        ]
-    },
-    "Anthropic": {"content": [{"type": "thinking", "thinking": "3 + 4"}, {"type": "text", "text": "7"}]},
-}
-
-
-@pytest.mark.parametrize("message", REASONED.values(), ids=REASONED)
-def test_reasoning_is_kept_beside_the_text(message):
+@pytest.mark.parametrize(("server", "message"), SHOWN["reasoned"])
+def test_reasoning_is_kept_beside_the_text(server, message):
+    """As the documentation of each server shows it: the message, and parts of the same streamed."""
     answer = read(body(message))
     assert (answer.text, answer.reasoning) == ("7", "3 + 4")
     stream = Assembly(NO_SECRETS)
@@ -108,22 +70,7 @@ def test_reasoning_has_its_part_in_what_an_answer_of_several_has_cost():
     assert sum(answer.reasoning_tokens for answer in answers) == 90
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        [],
-        "text",
-        {},
-        {"choices": None},
-        {"choices": []},
-        {"choices": ["x"]},
-        {"choices": [{"finish_reason": "stop"}]},
-        {"choices": [{"message": "42"}]},
-        body({"content": 42}),
-        body({"content": {"text": "42"}}),
-    ],
-)
+@pytest.mark.parametrize("data", SHOWN["malformed"])
 def test_what_is_no_completion_is_malformed(data):
     with pytest.raises(TransientEndpointError) as raised:
         read(data)
@@ -145,33 +92,9 @@ def test_a_failure_inside_a_200_keeps_its_status():
     assert (raised.value.kind, raised.value.status) == ("auth", 401)
 
 
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        (None, Usage()),
-        ({}, Usage()),
-        ("x", Usage()),
-        ({"prompt_tokens": 5, "completion_tokens": None}, Usage(5, 0)),
-        ({"prompt_tokens": -5, "completion_tokens": "7"}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": 2.0}, Usage()),
-        ({"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": None}, Usage(5, 7)),
-        (
-            {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}},
-            Usage(5, 7, 4),
-        ),
-        (
-            {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 10**30}},
-            Usage(5, 7, 5),
-        ),
-        ({"prompt_tokens": {"a": 1}, "completion_tokens": [7], "total_tokens": 10**30}, Usage()),
-        ({"prompt_tokens": float("nan"), "completion_tokens": float("inf")}, Usage()),
-        ({"prompt_tokens": MOST_TOKENS, "completion_tokens": 1}, Usage(MOST_TOKENS, 1)),
-        ({"prompt_tokens": 10**30, "completion_tokens": 1}, None),
-        ({"prompt_tokens": 1, "completion_tokens": MOST_TOKENS + 1}, None),
-    ],
-)
+@pytest.mark.parametrize(("usage", "tokens"), SHOWN["usages"])
 def test_usage(usage, tokens):
-    assert read_usage(usage) == tokens
+    assert read_usage(usage) == (tokens and Usage(*tokens))
 
 
 def test_more_tokens_than_the_context_holds_are_no_report():
