@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.scoring.text import answer_part, last_boxed, last_stated, unwrapped
+from adaptive_eval.scoring.text import TAIL, answer_part, last_boxed, last_stated, unwrapped
 
 TEXTS = json.loads((Path(__file__).parents[1] / "data" / "read_texts.json").read_text())
 
@@ -29,6 +29,10 @@ def test_the_last_statement_wins(text, line):
 @pytest.mark.parametrize(("text", "part"), TEXTS["after_reasoning"])  # fmt: skip
 def test_reasoning_is_left_out(text, part):
     assert answer_part(text) == part
+
+
+def test_of_a_long_text_the_end_is_read():
+    assert answer_part("x" * (TAIL + 5) + "y") == "x" * (TAIL - 1) + "y"
 
 
 @pytest.mark.parametrize(("text", "plain"), TEXTS["plain"])
