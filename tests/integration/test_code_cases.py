@@ -9,6 +9,7 @@ import zlib
 from base64 import b64encode
 
 import pytest
+from programs import programs
 from test_code_scorer import sandboxed, scored
 
 from adaptive_eval.scoring import code
@@ -67,46 +68,18 @@ def test_anything_else_is_refused(monkeypatch, field, words):
 
 
 @sandboxed
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        ("n = int(input())\nprint(sum(map(int, input().split())))", "the tests pass"),
-        (
-            "def main():\n    _, *a = map(int, sys.stdin.buffer.read().split())\n"
-            "    os.write(1, str(sum(a)).encode())\n    os._exit(0)\n"
-            "import os\nif __name__ == '__main__':\n    main()",
-            "the tests pass",
-        ),
-        ("print(sum(map(int, open(0).read().split()[1:])))\nexit_code = 0\nsys.exit()", "the tests pass"),
-        ("print(6)", "failed: AssertionError: case 2 of 2: gave '6', not '10.0'"),
-        ("print('6 ')\nprint('x')", "failed: AssertionError: case 1 of 2: gave '6 \\nx', not '6'"),
-        ("raise ValueError('no')", "failed: AssertionError: case 1 of 2: ValueError: no"),
-        ("while True:\n    pass", "failed: AssertionError: case 1 of 2: took longer than 1 s"),
-    ],
-    ids=range(7),
-)
-def test_a_program_is_run_on_the_input_of_every_case(program, reason):
+@pytest.mark.parametrize("name", programs("of cases"))
+def test_a_program_is_run_on_the_input_of_every_case(name):
+    program, _, reason = programs("of cases")[name]
     question = asked(SUMS[:1], SUMS[1:])
     score = scored(f"```python\n{program}\n```", question, cases=("public", "private"), cpu_limit=1.0)
     assert (score.category, score.reason) == (int(reason == "the tests pass"), reason)
 
 
 @sandboxed
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        (
-            "class Solution:\n    def add(self, a: List[int], k: int) -> List[int]:\n        print(k)\n"
-            "        return tuple(x + k for x in a)",
-            "the tests pass",
-        ),
-        ("def add(a, k):\n    return [x + k for x in a]", "the tests pass"),
-        ("def add(a, k):\n    return a", "failed: AssertionError: case 1 of 2: gave '[1, 2]', not '[4, 5]'"),
-        ("class Solution:\n    pass", "failed: AssertionError: case 1 of 2: AttributeError: "),
-    ],
-    ids=range(4),
-)
-def test_a_function_is_called_with_the_arguments_of_every_case(program, reason):
+@pytest.mark.parametrize("name", programs("called"))
+def test_a_function_is_called_with_the_arguments_of_every_case(name):
+    program, _, reason = programs("called")[name]
     question = asked(CALLS, CALLS, '{"func_name": "add"}')
     score = scored(f"```python\n{program}\n```", question, cases=("public", "private"))
     assert score.reason.startswith(reason)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from mimic_runs import command, mimic_config, run_config
+from programs import programs
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import sandbox
@@ -44,64 +45,22 @@ SHORT = Limits(wall=1.0, cpu=20.0)
 
 
 @sandboxed
-@pytest.mark.parametrize(
-    ("code", "tests"),
-    [
-        ("def f(x):\n    return x + 1", "assert f(1) == 2"),
-        (
-            "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int",
-            "assert P(3).x == 3 and P.__module__ == 'answer'",
-        ),
-        ("import json, re, math, collections, itertools, heapq", "assert math.sqrt(4) == 2"),
-        ("open('/tmp/x', 'w').write('a')", "assert open('/tmp/x').read() == 'a'"),
-        ("print('x' * 10**7)", "pass"),
-        ("if __name__ == '__main__':\n    raise SystemExit(1)", "pass"),
-        (
-            "def f(x):\n    return x + 1",
-            "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
-            "        self.assertEqual(f(1), 2)\nunittest.main()",
-        ),
-        ("x = 'é\ud800'", "pass"),
-        (
-            "def main():\n    return int(input()) + 1",
-            "from unittest.mock import patch\nwith patch('builtins.input', return_value='3'):\n"
-            "    assert main() == 4",
-        ),
-        (
-            "class V:\n    def __init__(self, x): self.x = x\n    def __eq__(self, other):\n"
-            "        return self.x == other.x\nclass E:\n    def __eq__(self, other):\n"
-            "        return type(self) is type(other)",
-            "assert V(1) == V(1) and E() == E()",
-        ),
-    ],
-)
-def test_a_right_program_passes(code, tests):
+@pytest.mark.parametrize("name", programs("right"))
+def test_a_right_program_passes(name):
+    code, tests, _ = programs("right")[name]
     outcome = run_tests(code, tests, PATIENT)
     assert outcome.passed, outcome.reason
 
 
 @sandboxed
-@pytest.mark.parametrize(
-    ("code", "tests", "reason"),
-    [
-        ("def f(x):\n    return x", "assert f(1) == 2, 'off by one'", "failed: AssertionError: off by one"),
-        ("def f(", "pass", "failed: SyntaxError"),
-        ("import numpy", "pass", "failed: ModuleNotFoundError"),
-        (
-            "def f(x):\n    return x",
-            "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
-            "        self.assertEqual(f(1), 2)\nunittest.main()",
-            "failed: FAILED (failures=1)",
-        ),
-        ("import ctypes; ctypes.string_at(0)", "pass", "was ended by signal 11"),
-        ("", "input()", "failed: EOFError"),
-        # Ending the process before the tests have run passes no test.
-        ("import os; os._exit(0)", "pass", "ended before its tests had run"),
-        ("raise SystemExit(0)", "pass", "ended before its tests had run"),
-        ("import os; os.write(3, b'started' * 99); os._exit(0)", "pass", ""),
-    ],
-)
-def test_a_wrong_program_fails_with_its_reason(code, tests, reason):
+def test_half_a_character_in_a_program_harms_nothing():
+    assert run_tests("x = 'é\ud800'", "pass", PATIENT).passed
+
+
+@sandboxed
+@pytest.mark.parametrize("name", programs("wrong"))
+def test_a_wrong_program_fails_with_its_reason(name):
+    code, tests, reason = programs("wrong")[name]
     outcome = run_tests(code, tests, PATIENT)
     assert not outcome.passed
     assert outcome.reason.startswith(reason), outcome.reason
@@ -111,21 +70,9 @@ def test_a_wrong_program_fails_with_its_reason(code, tests, reason):
 
 
 @sandboxed
-@pytest.mark.parametrize(
-    "code",
-    [
-        "while True: pass",
-        "import time; time.sleep(10**6)",
-        "import sys\nwhile True: sys.stderr.write('x' * 10**6)",
-        "import sys\nwhile True: print('x' * 10**6)",
-        "import signal, time\nfor s in set(signal.Signals) - {9, 19}: signal.signal(s, signal.SIG_IGN)\n"
-        "while True: time.sleep(1)",
-        "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        os.setsid()\n"
-        "        time.sleep(10**6)\ntime.sleep(10**6)",
-    ],
-    ids=["loop", "sleep", "errors", "output", "signals", "children"],
-)
-def test_a_program_that_never_ends_is_killed_with_all_its_processes(code):
+@pytest.mark.parametrize("name", programs("endless"))
+def test_a_program_that_never_ends_is_killed_with_all_its_processes(name):
+    code = programs("endless")[name].code
     seen: set[tuple[str, str]] = set()
     others = descendants()  # of earlier tests in this process
     with ThreadPoolExecutor() as pool:
@@ -173,32 +120,9 @@ def test_cpu_time_is_bounded_whatever_the_clock_says():
 
 
 @sandboxed
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("x = bytearray(10**10)", "MemoryError"),
-        ("x = []\nwhile True: x.append('a' * 10**7 + str(len(x)))", "MemoryError"),
-        ("import os\nwhile True: os.fork()", ""),  # whose words come last is left to chance
-        (
-            "import os, time\nwhile True:\n    if not os.fork(): time.sleep(99)",
-            "Resource temporarily unavailable",
-        ),
-        (
-            "import threading, time\nfor _ in range(100):\n"
-            "    threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
-            "can't start new thread",
-        ),
-        ("open('/tmp/x', 'wb').write(b'a' * 10**8)", "File too large"),
-        ("for n in range(99): open(f'/tmp/{n}', 'wb').write(b'a' * 10**6)", "No space left"),
-        (
-            "import os\nfor n in range(10**7): os.symlink('x', f'/tmp/{n:0200d}')",
-            "made more than 10,000 files",
-        ),
-        ("files = [open('/tmp/x', 'w') for _ in range(1000)]", "Too many open files"),
-    ],
-    ids=["memory", "many-texts", "fork-bomb", "forks", "threads", "file", "files", "names", "descriptors"],
-)
-def test_what_a_program_takes_is_bounded(code, reason):
+@pytest.mark.parametrize("name", programs("greedy"))
+def test_what_a_program_takes_is_bounded(name):
+    code, _, reason = programs("greedy")[name]
     outcome = run_tests(code, "pass", PATIENT)
     assert not outcome.passed
     assert reason in outcome.reason
@@ -217,45 +141,15 @@ def skip_without(protection, python):
         pytest.skip(cure)
 
 
-CALL = """
-import ctypes, os
-libc = ctypes.CDLL(None, use_errno=True)
-def call(name, *arguments):
-    if getattr(libc, name)(*arguments) < 0:
-        raise OSError(ctypes.get_errno(), name)
-"""
-MOUNT = """
-user, group = os.getuid(), os.getgid()
-call("unshare", 0x10000000 | 0x20000)  # a user and a mount namespace
-call("prctl", 4, 1, 0, 0, 0)
-for place, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-    open("/proc/self/" + place, "w").write(text)
-os.mkdir("/tmp/more")
-call("mount", b"more", b"/tmp/more", b"tmpfs", 0, b"size=1g")
-for number in range(10):
-    open(f"/tmp/more/{number}", "wb").write(bytes(10**7))
-"""
+REFUSED = programs("refused by the kernel")
 
 
 @sandboxed
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize(
-    "code",
-    [
-        MOUNT,
-        "call('syscall', {'x86_64': 56, 'aarch64': 220}[os.uname().machine], 0x10000011, 0, 0, 0, 0)",
-        "call('shmget', 0, 4096, 0o1600)",
-        "call('syscall', {'x86_64': 248, 'aarch64': 217}[os.uname().machine], b'user', b'x', b'y', 1, -3)",
-        "call('syscall', 425, 4, ctypes.create_string_buffer(240))",
-        "call('ptrace', 0, 0, 0, 0)",
-        "os.memfd_create('x')",
-        "import socket; socket.socket(40, socket.SOCK_STREAM)",
-    ],
-    ids=["a larger disk", "clone", "shm", "keyring", "io_uring", "ptrace", "memfd", "vsock"],
-)
-def test_the_kernel_refuses_what_a_program_has_no_need_of(code, python):
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_kernel_refuses_what_a_program_has_no_need_of(name, python):
     skip_without("a filter on system calls", python)
-    outcome = run_tests(CALL + code, "pass", PATIENT, python)
+    outcome = run_tests(REFUSED[name].code, "pass", PATIENT, python)
     assert not outcome.passed
     assert any(words in outcome.reason for words in ("[Errno 1]", "[Errno 97]")), outcome.reason
 
@@ -303,7 +197,7 @@ def test_an_older_bubblewrap_runs_programs_and_says_what_it_lacks(tmp_path, monk
     found = sandbox.protections(python)
     assert found.pop("a bar on further user namespaces") is not None
     assert found["a filter on system calls"] is None
-    outcome = run_tests(CALL + MOUNT, "pass", PATIENT, python)
+    outcome = run_tests(REFUSED["a larger disk"].code, "pass", PATIENT, python)
     assert "[Errno 1]" in outcome.reason
 
 
