@@ -35,6 +35,7 @@ from adaptive_eval.options.mistakes import (
     no_dataset,
     shown,
 )
+from adaptive_eval.options.section import Record, Section, described
 from adaptive_eval.tasks.sources import is_file_source
 
 MAX_BYTES = 2_000_000
@@ -296,6 +297,11 @@ def json_schema() -> dict[str, Any]:
     'integer'
     """
     schema = RunConfig.model_json_schema(by_alias=True, mode="validation")
+    known: list[type] = [*_all_under(Section), *_all_under(Record)]
+    sections = {one.__name__: one for one in known}
+    for name, part in {**schema["$defs"], RunConfig.__name__: schema}.items():
+        for key, words in described(sections[name]).items():
+            part["properties"][key]["description"] = words
     models = schema["properties"]["models"]
     models["items"] = {"anyOf": [models["items"], _VARIANTS]}
     return {
@@ -303,3 +309,10 @@ def json_schema() -> dict[str, Any]:
         **schema,
         "title": "adaptive-eval config",
     }
+
+
+def _all_under(base: type) -> Iterator[type]:
+    under: list[type] = base.__subclasses__()
+    for one in under:
+        yield one
+        yield from _all_under(one)

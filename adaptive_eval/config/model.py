@@ -38,17 +38,12 @@ class DiscoveryConfig(Section):
     """Servers that come and go, and the source that lists them."""
 
     discover: str
-    every: Seconds = Field(default=10.0, gt=0, le=86_400, description="Seconds from one reading to the next.")
-    patience: Seconds = Field(
-        default=600.0,
-        ge=0,
-        le=8_640_000,
-        description="Seconds without any server, the first one included, after which the model is stopped.",
-    )
-    each: SharedLimits = Field(
-        default_factory=SharedLimits,
-        description="Limits of each server that is found, unless servers has its address.",
-    )
+    every: Seconds = Field(default=10.0, gt=0, le=86_400)
+    """Seconds from one reading to the next."""
+    patience: Seconds = Field(default=600.0, ge=0, le=8_640_000)
+    """Seconds without any server, the first one included, after which the model is stopped."""
+    each: SharedLimits = Field(default_factory=SharedLimits)
+    """Limits of each server that is found, unless servers has its address."""
 
     @property
     def source(self) -> str:
@@ -59,25 +54,23 @@ class DiscoveryConfig(Section):
 class FileDiscovery(DiscoveryConfig):
     """A file, or all that a pattern matches, with host:port or a URL on each line."""
 
-    discover: Literal["file"] = Field(description="They are written into files.")
-    path: str = Field(
-        min_length=1,
-        max_length=1000,
-        description="The file, or a pattern such as servers/*.txt; from the config's folder.",
-    )
+    discover: Literal["file"]
+    """They are written into files."""
+    path: str = Field(min_length=1, max_length=1000)
+    """The file, or a pattern such as servers/*.txt; from the config's folder."""
 
 
 class CommandDiscovery(DiscoveryConfig):
     """A command that writes host:port or a URL on each line of its output."""
 
-    discover: Literal["command"] = Field(description="A command names them.")
-    run: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        min_length=1, description="Program and arguments; it runs in the config's folder, without a shell."
-    )
-    every: Seconds = Field(default=30.0, gt=0, le=86_400, description="Seconds from one run to the next.")
-    timeout: Seconds = Field(
-        default=10.0, gt=0, le=3600, description="Seconds after which it is killed and counts as failed."
-    )
+    discover: Literal["command"]
+    """A command names them."""
+    run: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
+    """Program and arguments; it runs in the config's folder, without a shell."""
+    every: Seconds = Field(default=30.0, gt=0, le=86_400)
+    """Seconds from one run to the next."""
+    timeout: Seconds = Field(default=10.0, gt=0, le=3600)
+    """Seconds after which it is killed and counts as failed."""
 
 
 def _how(value: Any) -> str:
@@ -102,87 +95,58 @@ class ModelConfig(Section):
 
     model_config = ConfigDict(json_schema_extra=_provided)
 
-    name: Label = Field(description="The label in reports.")
-    model: str | None = Field(
-        default=None, min_length=1, max_length=300, description="The id sent to the server; default: name."
-    )
-    provider: str | None = Field(
-        default=None,
-        description="Provider, in place of endpoints and api_key_env: openai, openrouter, mistral, "
-        "ollama and others (docs/providers.md).",
-    )
-    endpoints: Endpoints = Field(
-        description="Base URLs of its servers (a pool), mimic for the local biased coins, or "
-        "python:FILE.py:FUNCTION for a function of yours, litellm for LiteLLM's library; or discover: file "
-        "or command, where servers come and go.",
-    )
-    api: Literal["chat", "completions", "responses", "messages"] = Field(
-        default="chat",
-        description="Which kind of request is sent: chat, completions for a model that continues a text, "
-        "responses for OpenAI's Responses API, or messages for Anthropic's Messages API.",
-    )
-    accepts: tuple[Literal["text", "image", "audio", "tools"], ...] | None = Field(
-        default=None,
-        description="Content that it accepts; tasks with other content are refused. Default: text only for "
-        "api: completions, no audio for api: responses and messages, else everything.",
-    )
-    api_key_env: EnvName | None = Field(
-        default=None, description="Name of the environment variable that holds the API key."
-    )
-    headers: dict[str, Header] = Field(
-        default_factory=dict, description="Further headers: a text, or {env: NAME} for a secret."
-    )
-    sampling: SamplingConfig = Field(default_factory=SamplingConfig, description="Parameters of the request.")
-    extra_body: dict[str, Any] = Field(
-        default_factory=dict, description="Further fields of the request, sent as written."
-    )
-    system: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Its own system message, in place of the tasks': a text, or a .txt or .md file.",
-    )
-    prompt: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Its own prompt, in place of the tasks': a text with {input}, or a .txt or .md file.",
-    )
-    concurrency: Concurrency = Field(
-        default="auto",
-        description="Trials in flight at once, over all servers; or auto: as many as the servers can take.",
-    )
-    samples_per_request: Annotated[int | Literal["auto"], auto_or_up_to(128)] = Field(
-        default=1,
-        description="Answers to a question that one request asks for: its prompt is paid once. auto: as "
-        "many as are worth it for the prompts and answers of the run.",
-    )
-    deterministic: bool = Field(
-        default=False,
-        description="Whether it gives the same answer every time, by your word; a few repeats test it, then "
-        "each question is asked once.",
-    )
-    send_seed: bool = Field(
-        default=True, description="Send each trial's seed; false for a server that refuses the field seed."
-    )
-    stream: bool = Field(
-        default=False,
-        description="Receive answers as streams, so that timeout.idle ends a request that hangs.",
-    )
-    batch: Batch = Field(
-        default=None,
-        description="Ask in batches (OpenAI's Batch interface; with api: messages, Anthropic's): slower, at "
-        "half the price. concurrency is the size of a batch; auto: what the forecast says is needed.",
-    )
-    timeout: TimeoutConfig = Field(
-        default_factory=TimeoutConfig, description="Time after which a request is cancelled."
-    )
-    rate_limit: RateLimit | None = Field(
-        default=None, description="Requests and tokens a minute, over all its servers."
-    )
-    price: Price | None = Field(default=None, description="USD per million tokens.")
-    budget: BudgetSpec = Field(
-        default_factory=BudgetSpec,
-        description="Budget of this model; when it ends, its open pairs stay undecided.",
-    )
+    name: Label
+    """The label in reports."""
+    model: str | None = Field(default=None, min_length=1, max_length=300)
+    """The id sent to the server; default: name."""
+    provider: str | None = None
+    """Provider, in place of endpoints and api_key_env: openai, openrouter, mistral, ollama and others
+    (docs/providers.md)."""
+    endpoints: Endpoints
+    """Base URLs of its servers (a pool), mimic for the local biased coins, or python:FILE.py:FUNCTION for a
+    function of yours, litellm for LiteLLM's library; or discover: file or command, where servers come and
+    go."""
+    api: Literal["chat", "completions", "responses", "messages"] = "chat"
+    """Which kind of request is sent: chat, completions for a model that continues a text, responses for
+    OpenAI's Responses API, or messages for Anthropic's Messages API."""
+    accepts: tuple[Literal["text", "image", "audio", "tools"], ...] | None = None
+    """Content that it accepts; tasks with other content are refused. Default: text only for api: completions,
+    no audio for api: responses and messages, else everything."""
+    api_key_env: EnvName | None = None
+    """Name of the environment variable that holds the API key."""
+    headers: dict[str, Header] = Field(default_factory=dict)
+    """Further headers: a text, or {env: NAME} for a secret."""
+    sampling: SamplingConfig = Field(default_factory=SamplingConfig)
+    """Parameters of the request."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request, sent as written."""
+    system: str | None = Field(default=None, min_length=1)
+    """Its own system message, in place of the tasks': a text, or a .txt or .md file."""
+    prompt: str | None = Field(default=None, min_length=1)
+    """Its own prompt, in place of the tasks': a text with {input}, or a .txt or .md file."""
+    concurrency: Concurrency = "auto"
+    """Trials in flight at once, over all servers; or auto: as many as the servers can take."""
+    samples_per_request: Annotated[int | Literal["auto"], auto_or_up_to(128)] = 1
+    """Answers to a question that one request asks for: its prompt is paid once. auto: as many as are worth it
+    for the prompts and answers of the run."""
+    deterministic: bool = False
+    """Whether it gives the same answer every time, by your word; a few repeats test it, then each question is
+    asked once."""
+    send_seed: bool = True
+    """Send each trial's seed; false for a server that refuses the field seed."""
+    stream: bool = False
+    """Receive answers as streams, so that timeout.idle ends a request that hangs."""
+    batch: Batch = None
+    """Ask in batches (OpenAI's Batch interface; with api: messages, Anthropic's): slower, at half the price.
+    concurrency is the size of a batch; auto: what the forecast says is needed."""
+    timeout: TimeoutConfig = Field(default_factory=TimeoutConfig)
+    """Time after which a request is cancelled."""
+    rate_limit: RateLimit | None = None
+    """Requests and tokens a minute, over all its servers."""
+    price: Price | None = None
+    """USD per million tokens."""
+    budget: BudgetSpec = Field(default_factory=BudgetSpec)
+    """Budget of this model; when it ends, its open pairs stay undecided."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

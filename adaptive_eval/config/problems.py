@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.mistakes import MALFORMED, Found, Mistakes, Place, did_you_mean, nearest, shown
+from adaptive_eval.options.section import described
 
 _ELSEWHERE = {
     ("SamplingConfig", "seed"): "every trial gets its own seed, derived from the run's seed at the top",
@@ -59,21 +60,18 @@ def plain_problems(error: ValidationError, root: type[BaseModel]) -> Found:
             yield spot.path_of(details), Coded(_code(details), _words(details, spot, root))
 
 
-class _Spot:
+class _Spot(NamedTuple):
     """The place in the grammar of an error's location."""
 
-    def __init__(
-        self, path: Place, owner: type[BaseModel] | None, field: FieldInfo | None, annotation: Any
-    ) -> None:
-        self.path = path
-        self.owner = owner
-        self.field = field
-        self.annotation = annotation
+    path: Place
+    owner: type[BaseModel] | None
+    said: str  # what the grammar says of it
+    annotation: Any
 
     @classmethod
     def find(cls, root: type[BaseModel], loc: tuple[int | str, ...]) -> _Spot:
         """Follow `loc` down the grammar, leaving out the library's own additions to it."""
-        spot = cls((), root, None, root)
+        spot = cls((), root, "", root)
         for part in loc:
             spot = spot._step(part)
         return spot
@@ -84,20 +82,21 @@ class _Spot:
         annotation = _bare(self.annotation)
         tagged = _tagged(annotation)
         if part in tagged:
-            return _Spot(self.path, self.owner, self.field, tagged[part])
+            return self._replace(annotation=tagged[part])
         options = _sections(annotation)
         if len(options) > 1:
             chosen = next((option for option in options if part in _kinds(option)), None)
-            return _Spot(self.path, chosen or self.owner, self.field, chosen)
+            return self._replace(owner=chosen or self.owner, annotation=chosen)
         if options:
             field = _fields(options[0]).get(str(part))
-            return _Spot((*self.path, part), options[0], field, field.annotation if field else None)
+            said = described(options[0]).get(str(part)) or (field and field.description) or ""
+            return _Spot((*self.path, part), options[0], said, field.annotation if field else None)
         inner = get_args(annotation)
         if get_origin(annotation) is tuple and isinstance(part, int):
             item = inner[0] if inner[-1] is Ellipsis or part >= len(inner) else inner[part]
-            return _Spot((*self.path, part), self.owner, self.field, item)
+            return self._replace(path=(*self.path, part), annotation=item)
         if get_origin(annotation) is dict:
-            return _Spot((*self.path, part), self.owner, self.field, inner[1])
+            return self._replace(path=(*self.path, part), annotation=inner[1])
         return self
 
     def path_of(self, details: ErrorDetails) -> Place:
@@ -108,7 +107,7 @@ class _Spot:
     @property
     def description(self) -> str:
         """The grammar's description of this field, for a message."""
-        text = self.field.description if self.field and self.field.description else ""
+        text = self.said
         is_word = text[1:2].islower() or text[1:2] == " "
         return (text[:1].lower() + text[1:] if is_word else text).rstrip(".")
 

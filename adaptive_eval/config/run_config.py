@@ -31,16 +31,14 @@ from adaptive_eval.tasks.sources import is_file_source
 class MimicConfig(ServerOptions):
     """The mimic server: an OpenAI-compatible server of biased coins."""
 
-    seed: int = Field(
-        default=0, ge=0, lt=2**63, description="Seed of every answer, length, latency and random fault."
-    )
-    latency: LatencySpec = Field(
-        default=LatencySpec(), description="How long answers take, if a model does not say."
-    )
-    tokens: TokenSpec = Field(
-        default=TokenSpec(), description="How long prompts and answers are, if a model does not say."
-    )
-    models: dict[Label, ModelOptions] = Field(min_length=1, description="The models it serves, by id.")
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Seed of every answer, length, latency and random fault."""
+    latency: LatencySpec = LatencySpec()
+    """How long answers take, if a model does not say."""
+    tokens: TokenSpec = TokenSpec()
+    """How long prompts and answers are, if a model does not say."""
+    models: dict[Label, ModelOptions] = Field(min_length=1)
+    """The models it serves, by id."""
 
     def spec(self, questions: Iterable[Mapping[str, Any]]) -> MimicSpec:
         """Return the server's spec with `questions` as its answer key.
@@ -74,25 +72,17 @@ def _address(value: str) -> str:
 class ExecutorConfig(Section):
     """Where requests are made and answers scored: in this process, or by workers on a cluster of Ray."""
 
-    kind: Literal["local", "ray"] = Field(
-        default="local", description="local: in this process; ray: by workers on a cluster of Ray."
-    )
-    address: Annotated[str, AfterValidator(_address)] = Field(
-        default="auto",
-        description="The cluster: auto (the one this machine belongs to), local (started for the run), "
-        "HOST:PORT or ray://HOST:PORT.",
-    )
-    actors: int = Field(default=2, ge=1, le=10_000, description="Workers.")
-    cpus_per_actor: float = Field(
-        default=1.0,
-        gt=0,
-        description="CPUs that a worker takes on its node: it scores as many answers at once.",
-    )
-    patience: Seconds = Field(
-        default=300.0,
-        gt=0,
-        description="Seconds without a worker after which the run ends; `run RUN` continues it.",
-    )
+    kind: Literal["local", "ray"] = "local"
+    """local: in this process; ray: by workers on a cluster of Ray."""
+    address: Annotated[str, AfterValidator(_address)] = "auto"
+    """The cluster: auto (the one this machine belongs to), local (started for the run), HOST:PORT or
+    ray://HOST:PORT."""
+    actors: int = Field(default=2, ge=1, le=10_000)
+    """Workers."""
+    cpus_per_actor: float = Field(default=1.0, gt=0)
+    """CPUs that a worker takes on its node: it scores as many answers at once."""
+    patience: Seconds = Field(default=300.0, gt=0)
+    """Seconds without a worker after which the run ends; `run RUN` continues it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -116,26 +106,18 @@ def _command(value: Any) -> Any:
 class NotifyConfig(Section):
     """Recipients of notices: webhook, command, experiment trackers; none can delay or fail the run."""
 
-    webhook_env: EnvName | None = Field(
-        default=None,
-        description="Name of the environment variable that holds the URL to post to; the URL is a secret.",
-    )
-    command: Annotated[tuple[str, ...] | None, BeforeValidator(_command)] = Field(
-        default=None, description="Program with its arguments; it gets the notice as JSON on its input."
-    )
-    wandb: str | None = Field(
-        default=None, min_length=1, description="Project of Weights & Biases that the figures are logged to."
-    )
-    mlflow: str | None = Field(
-        default=None, min_length=1, description="Experiment of MLflow that the figures are logged to."
-    )
-    otel: bool = Field(
-        default=False,
-        description="Send spans and metrics of requests by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT.",
-    )
-    on: tuple[NoticeKind, ...] = Field(
-        default=("pair_decided", "stopped", "error"), min_length=1, description="Events that are sent."
-    )
+    webhook_env: EnvName | None = None
+    """Name of the environment variable that holds the URL to post to; the URL is a secret."""
+    command: Annotated[tuple[str, ...] | None, BeforeValidator(_command)] = None
+    """Program with its arguments; it gets the notice as JSON on its input."""
+    wandb: str | None = Field(default=None, min_length=1)
+    """Project of Weights & Biases that the figures are logged to."""
+    mlflow: str | None = Field(default=None, min_length=1)
+    """Experiment of MLflow that the figures are logged to."""
+    otel: bool = False
+    """Send spans and metrics of requests by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT."""
+    on: tuple[NoticeKind, ...] = Field(default=("pair_decided", "stopped", "error"), min_length=1)
+    """Events that are sent."""
 
     @model_validator(mode="after")
     def _has_a_recipient(self) -> NotifyConfig:
@@ -147,17 +129,16 @@ class NotifyConfig(Section):
 class ReferenceConfig(Section):
     """Models of earlier runs to compare with; they are asked nothing."""
 
-    run: str | None = Field(default=None, min_length=1, description="The earlier run's directory.")
-    file: str | None = Field(
-        default=None, min_length=1, description="A file of recorded outcomes, instead of a run."
-    )
-    models: tuple[Label, ...] = Field(default=(), description="Names of its models to compare with.")
-    series: Literal["previous", "earlier"] | None = Field(
-        default=None,
-        description="In place of models, if run is a pattern such as runs/step-*: the models of the run "
-        "before (previous) or of all its runs (earlier), without models of this config and without runs "
-        "that asked or scored otherwise.",
-    )
+    run: str | None = Field(default=None, min_length=1)
+    """The earlier run's directory."""
+    file: str | None = Field(default=None, min_length=1)
+    """A file of recorded outcomes, instead of a run."""
+    models: tuple[Label, ...] = ()
+    """Names of its models to compare with."""
+    series: Literal["previous", "earlier"] | None = None
+    """In place of models, if run is a pattern such as runs/step-*: the models of the run before (previous) or
+    of all its runs (earlier), without models of this config and without runs that asked or scored
+    otherwise."""
 
 
 def _series(value: Any) -> Any:
@@ -168,19 +149,12 @@ def _series(value: Any) -> Any:
 class PriorConfig(Section):
     """Earlier results that enter the estimates, never a stopping decision."""
 
-    from_: str = Field(
-        alias="from", min_length=1, description="The earlier run's directory, or a file of recorded outcomes."
-    )
-    depth: int = Field(
-        default=1,
-        ge=1,
-        le=10**6,
-        description="How many earlier trials per question Bayes@N starts from; 1 to 4 help.",
-    )
-    transfer: bool = Field(
-        default=False,
-        description="Show an early ranking too, which uses all earlier trials.",
-    )
+    from_: str = Field(alias="from", min_length=1)
+    """The earlier run's directory, or a file of recorded outcomes."""
+    depth: int = Field(default=1, ge=1, le=10**6)
+    """How many earlier trials per question Bayes@N starts from; 1 to 4 help."""
+    transfer: bool = False
+    """Show an early ranking too, which uses all earlier trials."""
 
 
 class RunConfig(Section):
@@ -191,48 +165,45 @@ class RunConfig(Section):
     building the class directly checks each value alone.
     """
 
-    name: RunName = Field(description="The run's name; its results are kept under it.")
-    seed: int = Field(
-        default=0, ge=0, lt=2**63, description="Seed of the question order, of every trial and of shuffling."
-    )
-    models: tuple[ModelConfig, ...] = Field(min_length=1, description="The models.")
-    servers: tuple[ServerConfig, ...] = Field(
-        default=(), description="Limits of servers, for all models that are served there together."
-    )
-    tasks: tuple[TaskConfig, ...] = Field(min_length=1, description="The tasks.")
-    overall: Literal["macro", "pooled"] = Field(
-        default="macro",
-        description="The overall score of several tasks: each counts the same (macro), or each question "
-        "(pooled).",
-    )
-    goal: Goal = Field(
-        default=GoalSpec(),
-        description="The decision to reach: a section, or one line such as top-k=2 and width=0.05.",
-    )
-    stopping: StoppingSpec = Field(default_factory=StoppingSpec, description="When a pair counts as decided.")
-    allocation: AllocationSpec = Field(
-        default_factory=AllocationSpec, description="Which model and question gets the next trial."
-    )
+    name: RunName
+    """The run's name; its results are kept under it."""
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Seed of the question order, of every trial and of shuffling."""
+    models: tuple[ModelConfig, ...] = Field(min_length=1)
+    """The models."""
+    servers: tuple[ServerConfig, ...] = ()
+    """Limits of servers, for all models that are served there together."""
+    tasks: tuple[TaskConfig, ...] = Field(min_length=1)
+    """The tasks."""
+    overall: Literal["macro", "pooled"] = "macro"
+    """The overall score of several tasks: each counts the same (macro), or each question (pooled)."""
+    goal: Goal = GoalSpec()
+    """The decision to reach: a section, or one line such as top-k=2 and width=0.05."""
+    stopping: StoppingSpec = Field(default_factory=StoppingSpec)
+    """When a pair counts as decided."""
+    allocation: AllocationSpec = Field(default_factory=AllocationSpec)
+    """Which model and question gets the next trial."""
     spend: Spend = "trials"
-    budget: RunBudget = Field(default_factory=RunBudget, description="Budget of the run.")
+    budget: RunBudget = Field(default_factory=RunBudget)
+    """Budget of the run."""
     references: Annotated[
         tuple[ReferenceConfig, ...],
         BeforeValidator(_series, json_schema_input_type=tuple[ReferenceConfig, ...] | str),
-    ] = Field(
-        default=(),
-        description="Models of earlier runs to compare with; they are asked nothing. The word previous or "
-        "earlier alone is that series of runs/*.",
-    )
-    prior: PriorConfig | None = Field(default=None, description="Earlier results for the estimates.")
-    retry: RetryConfig = Field(default_factory=RetryConfig, description="Retry policy of failed requests.")
-    on: OnConfig = Field(default_factory=OnConfig, description="Category of a response without an answer.")
-    executor: ExecutorConfig = Field(
-        default_factory=ExecutorConfig, description="Where requests are made and answers scored."
-    )
-    notify: NotifyConfig | None = Field(default=None, description="Recipients of notices about the run.")
-    mimic: MimicConfig | None = Field(
-        default=None, description="A local server of biased coins, started for the run."
-    )
+    ] = ()
+    """Models of earlier runs to compare with; they are asked nothing. The word previous or earlier alone is
+    that series of runs/*."""
+    prior: PriorConfig | None = None
+    """Earlier results for the estimates."""
+    retry: RetryConfig = Field(default_factory=RetryConfig)
+    """Retry policy of failed requests."""
+    on: OnConfig = Field(default_factory=OnConfig)
+    """Category of a response without an answer."""
+    executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
+    """Where requests are made and answers scored."""
+    notify: NotifyConfig | None = None
+    """Recipients of notices about the run."""
+    mimic: MimicConfig | None = None
+    """A local server of biased coins, started for the run."""
 
     _text: str = PrivateAttr("")
     _source: str = PrivateAttr("config")

@@ -36,27 +36,23 @@ _SHOWN = 60  # characters of a wrong value
 class LatencySpec(Section):
     """Seconds from request to answer, lognormal."""
 
-    median: float = Field(default=0.0, ge=0, description="Median in seconds; 0 answers at once.")
-    sigma: float = Field(default=0.4, ge=0, description="Standard deviation of the logarithm.")
-    correct_factor: float = Field(
-        default=1.0,
-        ge=0,
-        description="Right answers take this many times as long.",
-    )
+    median: float = Field(default=0.0, ge=0)
+    """Median in seconds; 0 answers at once."""
+    sigma: float = Field(default=0.4, ge=0)
+    """Standard deviation of the logarithm."""
+    correct_factor: float = Field(default=1.0, ge=0)
+    """Right answers take this many times as long."""
 
 
 class TokenSpec(Section):
     """Lengths of prompts and answers in tokens."""
 
-    prompt_overhead: int = Field(
-        default=8, ge=0, description="Tokens that the chat template adds to a prompt."
-    )
-    completion_median: int = Field(
-        default=60, ge=1, description="Median length of an answer, in tokens; lengths are lognormal."
-    )
-    completion_sigma: float = Field(
-        default=0.3, ge=0, description="Standard deviation of the logarithm of that length."
-    )
+    prompt_overhead: int = Field(default=8, ge=0)
+    """Tokens that the chat template adds to a prompt."""
+    completion_median: int = Field(default=60, ge=1)
+    """Median length of an answer, in tokens; lengths are lognormal."""
+    completion_sigma: float = Field(default=0.3, ge=0)
+    """Standard deviation of the logarithm of that length."""
 
 
 class FaultSpec(Section):
@@ -105,31 +101,21 @@ class FaultSpec(Section):
 class ModelOptions(Section):
     """One mimic model: a probability of a right answer for every question."""
 
-    mean: Probability | None = Field(
-        default=None,
-        description="Mean probability of a right answer. Per question p ~ Beta(spread·mean, "
-        "spread·(1 − mean)), shifted and clipped so that each dataset has exactly this mean.",
-    )
-    accuracies: tuple[Probability, ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="Probabilities, one for each question in order; `mean` may be left out then.",
-    )
-    spread: float = Field(
-        default=8.0, ge=1e-6, description="Concentration of the questions' probabilities around the mean."
-    )
-    like: str | None = Field(
-        default=None, description="A model whose easy questions are easy for this one too."
-    )
-    latency: LatencySpec | None = Field(
-        default=None, description="How long answers take; default: the server's."
-    )
-    tokens: TokenSpec | None = Field(
-        default=None, description="How long prompts and answers are; default: the server's."
-    )
-    cached: bool = Field(
-        default=False, description="Whether a prompt always gets the same response, as from a caching proxy."
-    )
+    mean: Probability | None = None
+    """Mean probability of a right answer. Per question p ~ Beta(spread·mean, spread·(1 − mean)), shifted and
+    clipped so that each dataset has exactly this mean."""
+    accuracies: tuple[Probability, ...] | None = Field(default=None, min_length=1)
+    """Probabilities, one for each question in order; `mean` may be left out then."""
+    spread: float = Field(default=8.0, ge=1e-6)
+    """Concentration of the questions' probabilities around the mean."""
+    like: str | None = None
+    """A model whose easy questions are easy for this one too."""
+    latency: LatencySpec | None = None
+    """How long answers take; default: the server's."""
+    tokens: TokenSpec | None = None
+    """How long prompts and answers are; default: the server's."""
+    cached: bool = False
+    """Whether a prompt always gets the same response, as from a caching proxy."""
 
     @model_validator(mode="after")
     def _has_a_mean(self) -> Self:
@@ -194,21 +180,13 @@ class KnownQuestion(Section):
 class ServerOptions(Section):
     """Options of the whole mimic server."""
 
-    seed: int = Field(
-        default=0,
-        ge=-(2**63),
-        lt=2**63,
-        description="Seed of every answer, length, latency and random fault.",
-    )
-    correlation: Probability = Field(
-        default=1.0,
-        description="Correlation between models of how hard a question is; 1: the same questions are hard "
-        "for every model.",
-    )
-    answer: str = Field(
-        default="The answer is \\boxed{{answer}}.",
-        description="The last sentence of an answer, with {answer} in it.",
-    )
+    seed: int = Field(default=0, ge=-(2**63), lt=2**63)
+    """Seed of every answer, length, latency and random fault."""
+    correlation: Probability = 1.0
+    """Correlation between models of how hard a question is; 1: the same questions are hard for every
+    model."""
+    answer: str = "The answer is \\boxed{{answer}}."
+    """The last sentence of an answer, with {answer} in it."""
 
     @field_validator("answer")
     @classmethod

@@ -106,22 +106,22 @@ class GoalSpec(Record):
     "find the best model, and every model's interval no wider than 0.05"
     """
 
-    kind: GoalKind = Field(
-        default="ranking",
-        description="ranking decides every pair; top-k finds the best; baseline compares every model with "
-        "one; threshold with a number; width knows every score to a precision; pairs decides the pairs "
-        "named; budget ranks as well as a budget allows; all reaches several goals.",
-    )
-    k: int = Field(default=1, ge=1, description="Of top-k: how many models are the best.")
-    model: str = Field(default="", description="Of baseline: the model that every other is compared with.")
-    value: float = Field(default=0.0, description="Of threshold: the number, in score units.")
-    width: float = Field(
-        default=0.0, ge=0, description="Of width: the largest width of an interval, in score units."
-    )
-    pairs: tuple[tuple[str, str], ...] = Field(default=(), description="Of pairs: pairs of model names.")
-    goals: tuple[Annotated[GoalSpec, BeforeValidator(_goal, json_schema_input_type=str | GoalSpec)], ...] = (
-        Field(default=(), description="Of all: the goals, each written as under goal; any but budget.")
-    )
+    kind: GoalKind = "ranking"
+    """ranking decides every pair; top-k finds the best; baseline compares every model with one; threshold
+    with a number; width knows every score to a precision; pairs decides the pairs named; budget ranks as
+    well as a budget allows; all reaches several goals."""
+    k: int = Field(default=1, ge=1)
+    """Of top-k: how many models are the best."""
+    model: str = ""
+    """Of baseline: the model that every other is compared with."""
+    value: float = 0.0
+    """Of threshold: the number, in score units."""
+    width: float = Field(default=0.0, ge=0)
+    """Of width: the largest width of an interval, in score units."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Of pairs: pairs of model names."""
+    goals: tuple[Annotated[GoalSpec, BeforeValidator(_goal, json_schema_input_type=str | GoalSpec)], ...] = ()
+    """Of all: the goals, each written as under goal; any but budget."""
 
     @property
     def parts(self) -> tuple[GoalSpec, ...]:
@@ -184,38 +184,22 @@ PolicyChoice: TypeAlias = Annotated[str, _one_of(POLICIES, POLICY_GROUP)]
 class StoppingSpec(Record):
     """When a pair counts as decided; see :mod:`scorio.sequential.rules`."""
 
-    rule: RuleChoice = Field(
-        default="anytime",
-        description="anytime holds its error rate at any number of looks. An installed package's rule goes "
-        "by its name.",
-    )
-    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="1 minus the error rate.")
-    family: Literal["holm", "pair"] = Field(
-        default="holm",
-        description="Error rate over any wrong winner (holm; with the goal top-k, over a wrong set), or each "
-        "pair.",
-    )
-    equivalence: float | None = Field(
-        default=None,
-        gt=0,
-        description="Scores that differ by less are a tie, in units of the score; without it there are none.",
-    )
-    max_passes: int | None = Field(
-        default=None,
-        ge=1,
-        le=10**6,
-        description="Trials per question and model after which the run ends, decided or not. Default: 80; "
-        "the goal budget has no such end unless it is set.",
-    )
-    target: Literal["benchmark", "population"] = Field(
-        default="benchmark",
-        description="Verdicts about these questions (benchmark), or about questions like these (population).",
-    )
-    ties: Literal["pair", "family"] = Field(
-        default="pair",
-        description="How the error rate of ties is shared: each pair, or all pairs as family says (needs "
-        "about twice the trials of a tie on a board of ten).",
-    )
+    rule: RuleChoice = "anytime"
+    """anytime holds its error rate at any number of looks. An installed package's rule goes by its name."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """1 minus the error rate."""
+    family: Literal["holm", "pair"] = "holm"
+    """Error rate over any wrong winner (holm; with the goal top-k, over a wrong set), or each pair."""
+    equivalence: float | None = Field(default=None, gt=0)
+    """Scores that differ by less are a tie, in units of the score; without it there are none."""
+    max_passes: int | None = Field(default=None, ge=1, le=10**6)
+    """Trials per question and model after which the run ends, decided or not. Default: 80; the goal budget
+    has no such end unless it is set."""
+    target: Literal["benchmark", "population"] = "benchmark"
+    """Verdicts about these questions (benchmark), or about questions like these (population)."""
+    ties: Literal["pair", "family"] = "pair"
+    """How the error rate of ties is shared: each pair, or all pairs as family says (needs about twice the
+    trials of a tie on a board of ten)."""
 
     @property
     def own_rule(self) -> bool:
@@ -232,16 +216,12 @@ class StoppingSpec(Record):
 class AllocationSpec(Record):
     """Which model, and which question, gets the next trial."""
 
-    models: PolicyChoice = Field(
-        default="round-robin",
-        description="round-robin serves the models that are still needed in turn; uniform serves all. An "
-        "installed package's policy goes by its name.",
-    )
-    questions: QuestionPolicy = Field(
-        default="auto",
-        description="schedule: one order of questions, the same for all models. rounds: after two passes, "
-        "each model's trials go where its own answers vary. auto: rounds up to 100 questions a task.",
-    )
+    models: PolicyChoice = "round-robin"
+    """round-robin serves the models that are still needed in turn; uniform serves all. An installed package's
+    policy goes by its name."""
+    questions: QuestionPolicy = "auto"
+    """schedule: one order of questions, the same for all models. rounds: after two passes, each model's
+    trials go where its own answers vary. auto: rounds up to 100 questions a task."""
 
 
 Spend: TypeAlias = Annotated[

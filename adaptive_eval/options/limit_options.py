@@ -21,11 +21,12 @@ class Price(Record):
     600000
     """
 
-    input: float = Field(ge=0, description="USD per million prompt tokens.")
-    output: float = Field(ge=0, description="USD per million answer tokens.")
-    cached_input: float | None = Field(
-        default=None, ge=0, description="USD per million prompt tokens found in the cache."
-    )
+    input: float = Field(ge=0)
+    """USD per million prompt tokens."""
+    output: float = Field(ge=0)
+    """USD per million answer tokens."""
+    cached_input: float | None = Field(default=None, ge=0)
+    """USD per million prompt tokens found in the cache."""
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
         """Return the price of one request in USD."""
@@ -68,14 +69,18 @@ class BudgetSpec(Record):
     {'trials': 2000}
     """
 
-    trials: Count | None = Field(default=None, description="Trials, such as 20000 or 20k.")
-    tokens: Count | None = Field(default=None, description="Prompt and answer tokens, such as 50M.")
-    usd: float | None = Field(default=None, gt=0, le=10**15, description="US dollars.")
-    wall_clock: Seconds | None = Field(
-        default=None, gt=0, description="Running time, such as 2h or 30m; a number alone is seconds."
-    )
-    prompt_tokens: Count | None = Field(default=None, description="Prompt tokens.")
-    completion_tokens: Count | None = Field(default=None, description="Answer tokens.")
+    trials: Count | None = None
+    """Trials, such as 20000 or 20k."""
+    tokens: Count | None = None
+    """Prompt and answer tokens, such as 50M."""
+    usd: float | None = Field(default=None, gt=0, le=10**15)
+    """US dollars."""
+    wall_clock: Seconds | None = Field(default=None, gt=0)
+    """Running time, such as 2h or 30m; a number alone is seconds."""
+    prompt_tokens: Count | None = None
+    """Prompt tokens."""
+    completion_tokens: Count | None = None
+    """Answer tokens."""
 
     def limits(self) -> dict[str, float]:
         """Return the limits by name."""
@@ -100,15 +105,11 @@ _LIMITS = ("trials", "tokens", "usd", "wall_clock", "prompt_tokens", "completion
 class RunBudget(BudgetSpec):
     """Limits of the run; a limit that is left out does not apply."""
 
-    at_deadline: Literal["drain", "cancel"] = Field(
-        default="drain",
-        description="At the end of the run's time: await the requests in flight, or cancel them.",
-    )
-    usage_on_failure: Literal["presume", "prompt-only", "none"] = Field(
-        default="presume",
-        description="How a failed request counts that may have been billed: prompt and longest answer, the "
-        "prompt, or nothing; with less than presume a bill may exceed the budget.",
-    )
+    at_deadline: Literal["drain", "cancel"] = "drain"
+    """At the end of the run's time: await the requests in flight, or cancel them."""
+    usage_on_failure: Literal["presume", "prompt-only", "none"] = "presume"
+    """How a failed request counts that may have been billed: prompt and longest answer, the prompt, or
+    nothing; with less than presume a bill may exceed the budget."""
 
 
 def auto_or_up_to(most: int) -> BeforeValidator:
@@ -130,24 +131,23 @@ Concurrency: TypeAlias = Annotated[int | Literal["auto"], auto_or_up_to(10_000)]
 class RateLimit(Record):
     """Requests and tokens allowed in every minute."""
 
-    requests_per_minute: Count | None = Field(default=None, description="Requests a minute.")
-    tokens_per_minute: Count | None = Field(
-        default=None, description="Tokens a minute, prompt and answer together."
-    )
+    requests_per_minute: Count | None = None
+    """Requests a minute."""
+    tokens_per_minute: Count | None = None
+    """Tokens a minute, prompt and answer together."""
 
 
 class SharedLimits(Section):
     """Limits of one server, for all models that name it together; those of each model hold as well."""
 
-    concurrency: Concurrency | None = Field(
-        default=None, description="Requests in flight there at once, of all models."
-    )
-    rate_limit: RateLimit | None = Field(
-        default=None, description="Requests and tokens a minute at this server, of all models."
-    )
+    concurrency: Concurrency | None = None
+    """Requests in flight there at once, of all models."""
+    rate_limit: RateLimit | None = None
+    """Requests and tokens a minute at this server, of all models."""
 
 
 class ServerConfig(SharedLimits):
     """Limits of one server, for all models that name it together; those of each model hold as well."""
 
-    url: Endpoint = Field(description="Its base URL, as in the models' endpoints.")
+    url: Endpoint
+    """Its base URL, as in the models' endpoints."""

@@ -40,31 +40,23 @@ class SamplingConfig(Section):
     trial is derived from the run's ``seed``.
     """
 
-    temperature: float | None = Field(
-        default=None, ge=0, le=100, description="Sampling temperature; 0 is greedy."
-    )
-    top_p: float | None = Field(
-        default=None, gt=0, le=1, description="Nucleus sampling: share of probability kept."
-    )
-    max_tokens: int | None = Field(default=None, ge=1, lt=2**31, description="Longest answer, in tokens.")
-    max_completion_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        lt=2**31,
-        description="Longest answer in tokens, reasoning included, for servers that want it by this name.",
-    )
-    stop: _Stop | None = Field(default=None, description="Text or texts at which the answer ends.")
-    logprobs: Annotated[bool | int | None, BeforeValidator(_logprobs)] = Field(
-        default=None,
-        description="Ask for log-probabilities of the answer's tokens: true, or with api: completions the "
-        "number of alternatives per token.",
-    )
-    top_logprobs: int | None = Field(
-        default=None, ge=0, le=20, description="Number of alternatives per token to ask for."
-    )
-    reasoning_effort: str | None = Field(
-        default=None, min_length=1, description="How long a reasoning model thinks."
-    )
+    temperature: float | None = Field(default=None, ge=0, le=100)
+    """Sampling temperature; 0 is greedy."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """Nucleus sampling: share of probability kept."""
+    max_tokens: int | None = Field(default=None, ge=1, lt=2**31)
+    """Longest answer, in tokens."""
+    max_completion_tokens: int | None = Field(default=None, ge=1, lt=2**31)
+    """Longest answer in tokens, reasoning included, for servers that want it by this name."""
+    stop: _Stop | None = None
+    """Text or texts at which the answer ends."""
+    logprobs: Annotated[bool | int | None, BeforeValidator(_logprobs)] = None
+    """Ask for log-probabilities of the answer's tokens: true, or with api: completions the number of
+    alternatives per token."""
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    """Number of alternatives per token to ask for."""
+    reasoning_effort: str | None = Field(default=None, min_length=1)
+    """How long a reasoning model thinks."""
 
     def as_sent(self) -> dict[str, Any]:
         r"""Return the parameters as they go into the request.
@@ -86,10 +78,10 @@ class SamplingConfig(Section):
 class BatchConfig(Section):
     """Requests by OpenAI's or Anthropic's batch interface."""
 
-    gather: Seconds = Field(
-        default=5.0, ge=0, le=3600, description="A batch is sent once no request has come for this time."
-    )
-    poll: Seconds = Field(default=30.0, gt=0, le=3600, description="Time between two looks at a batch.")
+    gather: Seconds = Field(default=5.0, ge=0, le=3600)
+    """A batch is sent once no request has come for this time."""
+    poll: Seconds = Field(default=30.0, gt=0, le=3600)
+    """Time between two looks at a batch."""
 
 
 Batch: TypeAlias = Annotated[
@@ -100,24 +92,19 @@ Batch: TypeAlias = Annotated[
 class TimeoutConfig(Section):
     """Time after which a request is cancelled: seconds, or a duration such as 10m."""
 
-    total: Seconds = Field(
-        default=600.0, gt=0, le=864_000, description="Time from sending the request to its last byte."
-    )
-    idle: Seconds = Field(
-        default=120.0,
-        gt=0,
-        le=86_400,
-        description="With stream: true, silence after which a request is cancelled.",
-    )
+    total: Seconds = Field(default=600.0, gt=0, le=864_000)
+    """Time from sending the request to its last byte."""
+    idle: Seconds = Field(default=120.0, gt=0, le=86_400)
+    """With stream: true, silence after which a request is cancelled."""
 
 
 class HeaderConfig(Section):
     """A header's value: a text, or the environment variable that holds it."""
 
-    value: str | None = Field(default=None, min_length=1, description="The value itself; never a secret.")
-    env: EnvName | None = Field(
-        default=None, description="Name of the environment variable that holds the value."
-    )
+    value: str | None = Field(default=None, min_length=1)
+    """The value itself; never a secret."""
+    env: EnvName | None = None
+    """Name of the environment variable that holds the value."""
 
     def read(self, name: str) -> str:
         """Return the value of the header `name`."""
@@ -138,15 +125,18 @@ Treated: TypeAlias = Literal["wrong", "missing"]
 class OnConfig(Section):
     """How an empty or refused answer counts: wrong (scored as it is), or missing (never scored)."""
 
-    content_filter: Treated = Field(default="wrong", description="Withheld by a filter of the server.")
-    tool_calls: Treated = Field(default="wrong", description="A call of a tool that the task does not offer.")
-    reasoning: Treated = Field(default="wrong", description="Reasoning in a separate field and no text.")
-    length: Treated = Field(default="wrong", description="The token limit came before any text.")
-    empty: Treated = Field(default="wrong", description="No text, for no reason given.")
-    mostly_empty: Literal["stop", "rank"] = Field(
-        default="stop",
-        description="A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it.",
-    )
+    content_filter: Treated = "wrong"
+    """Withheld by a filter of the server."""
+    tool_calls: Treated = "wrong"
+    """A call of a tool that the task does not offer."""
+    reasoning: Treated = "wrong"
+    """Reasoning in a separate field and no text."""
+    length: Treated = "wrong"
+    """The token limit came before any text."""
+    empty: Treated = "wrong"
+    """No text, for no reason given."""
+    mostly_empty: Literal["stop", "rank"] = "stop"
+    """A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -157,12 +147,9 @@ class OnConfig(Section):
 class RetryConfig(Section):
     """Retry policy of failed requests."""
 
-    attempts: int = Field(
-        default=6, ge=1, le=100, description="Attempts per trial, those of its judge or verifier included."
-    )
-    max_seconds: float = Field(
-        default=300.0, gt=0, description="Seconds after which a trial is not attempted again."
-    )
-    requeue: int = Field(
-        default=1, ge=0, le=100, description="How often a trial without an answer returns to the queue."
-    )
+    attempts: int = Field(default=6, ge=1, le=100)
+    """Attempts per trial, those of its judge or verifier included."""
+    max_seconds: float = Field(default=300.0, gt=0)
+    """Seconds after which a trial is not attempted again."""
+    requeue: int = Field(default=1, ge=0, le=100)
+    """How often a trial without an answer returns to the queue."""

@@ -37,35 +37,20 @@ class RubricConfig(Section):
 
     schema_name: Annotated[
         str | dict[str, Any], BeforeValidator(_schema, json_schema_input_type=str | dict[str, Any])
-    ] = Field(
-        default=BINARY,
-        alias="schema",
-        description="binary (right is 1, all else 0), a schema's name, or a definition with categories.",
-    )
-    weights: tuple[float, ...] | None = Field(
-        default=None, description="Worth of each category, in order; default: the schema's own."
-    )
-    thresholds: dict[str, float] = Field(
-        default_factory=dict, description="Values of the schema's thresholds, by name."
-    )
-    thresholds_from: str | None = Field(
-        default=None, min_length=1, description="An earlier run's directory, to take the thresholds from."
-    )
-    pilot: int | None = Field(
-        default=None,
-        ge=1,
-        le=1000,
-        description="Trials of every question and model that thresholds are found from; asked first.",
-    )
-    range: Range | None = Field(
-        default=None,
-        description="Lowest and highest score: the scorer's scores are kept as numbers. Default: the "
-        "scorer's range.",
-    )
-    truncated: Literal["zero", "judged"] = Field(
-        default="zero",
-        description="A truncated answer is category 0 (zero), or judged as it is.",
-    )
+    ] = Field(default=BINARY, alias="schema")
+    """binary (right is 1, all else 0), a schema's name, or a definition with categories."""
+    weights: tuple[float, ...] | None = None
+    """Worth of each category, in order; default: the schema's own."""
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """Values of the schema's thresholds, by name."""
+    thresholds_from: str | None = Field(default=None, min_length=1)
+    """An earlier run's directory, to take the thresholds from."""
+    pilot: int | None = Field(default=None, ge=1, le=1000)
+    """Trials of every question and model that thresholds are found from; asked first."""
+    range: Range | None = None
+    """Lowest and highest score: the scorer's scores are kept as numbers. Default: the scorer's range."""
+    truncated: Literal["zero", "judged"] = "zero"
+    """A truncated answer is category 0 (zero), or judged as it is."""
 
     @property
     def category_weights(self) -> tuple[float, ...]:

@@ -13,9 +13,8 @@ from adaptive_eval.options.section import Count, Endpoint, EnvName, Range, Secon
 class _Scorer(Section):
     """Settings of every scorer."""
 
-    strip_reasoning: bool = Field(
-        default=True, description="Drop <think>…</think> before looking for the answer."
-    )
+    strip_reasoning: bool = True
+    """Drop <think>…</think> before looking for the answer."""
 
     def options(self) -> dict[str, Any]:
         """Return the scorer's options, without its kind."""
@@ -29,43 +28,39 @@ class _Scorer(Section):
 class _ReadsReasoning(_Scorer):
     """The fields of scorers that may read a server's separate reasoning."""
 
-    with_reasoning: bool = Field(
-        default=False, description="Read the reasoning too, which the server keeps apart from the answer."
-    )
+    with_reasoning: bool = False
+    """Read the reasoning too, which the server keeps apart from the answer."""
 
 
 class AnswerScorerConfig(_Scorer):
     """The fields of scorers that extract an answer from the text."""
 
-    marker: str | None = Field(
-        default=None, min_length=1, description="Look only at what follows the last occurrence of this text."
-    )
+    marker: str | None = Field(default=None, min_length=1)
+    """Look only at what follows the last occurrence of this text."""
 
 
 class _ExtractingScorer(AnswerScorerConfig):
     """Scorers of a stated answer."""
 
-    extract: Literal["auto", "boxed", "stated", "whole"] = Field(
-        default="auto",
-        description="Where the answer is: auto takes a box, else a stated answer, else the whole text.",
-    )
+    extract: Literal["auto", "boxed", "stated", "whole"] = "auto"
+    """Where the answer is: auto takes a box, else a stated answer, else the whole text."""
 
 
 class _TextScorer(AnswerScorerConfig):
     """Scorers that compare texts."""
 
-    ignore_case: bool = Field(default=True, description="Letter case does not matter.")
+    ignore_case: bool = True
+    """Letter case does not matter."""
 
 
 class GradedScorerConfig(_Scorer):
     """Scorers whose score from 0 to 1 counts as right from some value on."""
 
-    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
-    range: Range | None = Field(
-        default=None,
-        description="Lowest and highest score, such as [0, 1]: scores are kept as numbers. Default: right or "
-        "wrong, from right_from.",
-    )
+    right_from: float = Field(default=0.5, gt=0, le=1)
+    """Least score that counts as right."""
+    range: Range | None = None
+    """Lowest and highest score, such as [0, 1]: scores are kept as numbers. Default: right or wrong, from
+    right_from."""
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
@@ -77,9 +72,8 @@ class GradedScorerConfig(_Scorer):
 class _ToolScorer(GradedScorerConfig):
     """Scorers of tasks of other tools."""
 
-    metric: str | None = Field(
-        default=None, min_length=1, description="The task's scorer or metric, if it has several."
-    )
+    metric: str | None = Field(default=None, min_length=1)
+    """The task's scorer or metric, if it has several."""
 
 
 class ExactScorerConfig(_ExtractingScorer, _TextScorer):
@@ -92,30 +86,21 @@ class NumericScorerConfig(AnswerScorerConfig):
     """Right when the answer is the target's number, whatever its notation and unit."""
 
     kind: Literal["numeric"] = "numeric"
-    extract: Literal["auto", "boxed", "stated", "last-number"] = Field(
-        default="auto",
-        description="Where the answer is: auto takes a box, else a stated answer, else the last number.",
-    )
-    tolerance: float = Field(
-        default=0.0, ge=0, description="Largest absolute difference that counts as right."
-    )
-    relative_tolerance: float = Field(
-        default=0.0, ge=0, lt=1, description="Largest difference relative to the target."
-    )
+    extract: Literal["auto", "boxed", "stated", "last-number"] = "auto"
+    """Where the answer is: auto takes a box, else a stated answer, else the last number."""
+    tolerance: float = Field(default=0.0, ge=0)
+    """Largest absolute difference that counts as right."""
+    relative_tolerance: float = Field(default=0.0, ge=0, lt=1)
+    """Largest difference relative to the target."""
 
 
 class ChoosingScorerConfig(_Scorer):
     """Scorers of multiple choice."""
 
-    letters: str = Field(
-        default="ABCD",
-        pattern=r"^[A-Z]{2,26}$",
-        description="Letters of the options, for questions whose dataset has no choices.",
-    )
-    index_from: Literal[0, 1] | None = Field(
-        default=None,
-        description="For datasets whose target is a number: whether it counts options from 0 or from 1.",
-    )
+    letters: str = Field(default="ABCD", pattern=r"^[A-Z]{2,26}$")
+    """Letters of the options, for questions whose dataset has no choices."""
+    index_from: Literal[0, 1] | None = None
+    """For datasets whose target is a number: whether it counts options from 0 or from 1."""
 
 
 class ChoiceScorerConfig(ChoosingScorerConfig, AnswerScorerConfig):
@@ -128,10 +113,8 @@ class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
     """The chance of the target's letter, from the log-probabilities of the first token."""
 
     kind: Literal["choice_probability"] = "choice_probability"
-    by: Literal["chance", "likeliest"] = Field(
-        default="chance",
-        description="The score is the letter's chance; or the likeliest letter is right, as lm-eval counts.",
-    )
+    by: Literal["chance", "likeliest"] = "chance"
+    """The score is the letter's chance; or the likeliest letter is right, as lm-eval counts."""
 
     @model_validator(mode="before")
     @classmethod
@@ -153,18 +136,16 @@ class MathScorerConfig(_ExtractingScorer):
     """Right when the answer is mathematically equal to the target (math-verify)."""
 
     kind: Literal["math"] = "math"
-    time_limit: float = Field(default=5.0, gt=0, le=600, description="Seconds of CPU time of one comparison.")
+    time_limit: float = Field(default=5.0, gt=0, le=600)
+    """Seconds of CPU time of one comparison."""
 
 
 class RegexScorerConfig(_TextScorer):
     """Right when a regular expression finds the target, or the target as an expression matches."""
 
     kind: Literal["regex"] = "regex"
-    pattern: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Regular expression; its last match (group 1) must be the target. Default: the target.",
-    )
+    pattern: str | None = Field(default=None, min_length=1)
+    """Regular expression; its last match (group 1) must be the target. Default: the target."""
 
 
 class ContainsScorerConfig(_TextScorer):
@@ -177,26 +158,22 @@ class JsonScorerConfig(AnswerScorerConfig):
     """Right when the answer's JSON has the target in a field, or fits a JSON Schema."""
 
     kind: Literal["json"] = "json"
-    field: str | None = Field(
-        default=None, min_length=1, description="The field, or path such as result.value, compared."
-    )
-    json_schema: dict[str, Any] | None = Field(
-        default=None, alias="schema", description="A JSON Schema that the answer must fit."
-    )
+    field: str | None = Field(default=None, min_length=1)
+    """The field, or path such as result.value, compared."""
+    json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    """A JSON Schema that the answer must fit."""
 
 
 class ToolCallsScorerConfig(_Scorer):
     """Right when the answer calls the target's tools."""
 
     kind: Literal["tool_calls"] = "tool_calls"
-    arguments: Literal["equal", "subset", "ignore"] = Field(
-        default="equal",
-        description="equal: the same JSON; subset: those of the target, and maybe more; ignore: names only.",
-    )
-    calls: Literal["equal", "subset"] = Field(
-        default="equal", description="Whether the answer may make more calls than the target's (subset)."
-    )
-    ordered: bool = Field(default=False, description="Whether the calls must come in the target's order.")
+    arguments: Literal["equal", "subset", "ignore"] = "equal"
+    """equal: the same JSON; subset: those of the target, and maybe more; ignore: names only."""
+    calls: Literal["equal", "subset"] = "equal"
+    """Whether the answer may make more calls than the target's (subset)."""
+    ordered: bool = False
+    """Whether the calls must come in the target's order."""
 
 
 class F1ScorerConfig(GradedScorerConfig, AnswerScorerConfig):
@@ -209,44 +186,32 @@ class RougeScorerConfig(GradedScorerConfig, AnswerScorerConfig):
     """ROUGE F-measure with the target, logged as the signal score."""
 
     kind: Literal["rouge"] = "rouge"
-    measure: Literal["rouge1", "rouge2", "rougeL"] = Field(
-        default="rougeL", description="Words, pairs of words, or the longest common subsequence."
-    )
+    measure: Literal["rouge1", "rouge2", "rougeL"] = "rougeL"
+    """Words, pairs of words, or the longest common subsequence."""
 
 
 class CodeScorerConfig(_Scorer):
     """Right when the answer's Python passes the question's tests, in a sandbox."""
 
     kind: Literal["code"] = "code"
-    allow_execution: bool = Field(
-        default=False, description="Must be true: programs that a model wrote are run, in a sandbox."
-    )
-    code: str = Field(
-        default="{answer}",
-        pattern=r"\{answer\}",
-        description="The program to run; {answer} is the answer's program, {target} and fields work too.",
-    )
-    tests: str = Field(
-        default="{target}", min_length=1, description="What is run after it; it passes by raising nothing."
-    )
-    cases: tuple[str, ...] = Field(
-        default=(),
-        description="Fields with cases of LiveCodeBench's form: it is run for each, in place of tests.",
-    )
-    time_limit: Seconds = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
-    cpu_limit: Seconds = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
-    memory: Count = Field(
-        default=512 * 2**20,
-        ge=64 * 2**20,
-        description="Bytes of memory of all its processes together; also of address space of one.",
-    )
-    python: str | None = Field(
-        default=None, min_length=1, description="The interpreter; default: the one of adaptive-eval itself."
-    )
-    require_sandbox: Literal["basic", "strict"] = Field(
-        default="basic",
-        description="strict: refuse if the sandbox lacks a protection; validate lists them.",
-    )
+    allow_execution: bool = False
+    """Must be true: programs that a model wrote are run, in a sandbox."""
+    code: str = Field(default="{answer}", pattern=r"\{answer\}")
+    """The program to run; {answer} is the answer's program, {target} and fields work too."""
+    tests: str = Field(default="{target}", min_length=1)
+    """What is run after it; it passes by raising nothing."""
+    cases: tuple[str, ...] = ()
+    """Fields with cases of LiveCodeBench's form: it is run for each, in place of tests."""
+    time_limit: Seconds = Field(default=10.0, gt=0, le=600)
+    """How long a program may take."""
+    cpu_limit: Seconds = Field(default=10.0, gt=0, le=600)
+    """CPU time of one of its processes."""
+    memory: Count = Field(default=512 * 2**20, ge=64 * 2**20)
+    """Bytes of memory of all its processes together; also of address space of one."""
+    python: str | None = Field(default=None, min_length=1)
+    """The interpreter; default: the one of adaptive-eval itself."""
+    require_sandbox: Literal["basic", "strict"] = "basic"
+    """strict: refuse if the sandbox lacks a protection; validate lists them."""
 
     def identity(self) -> dict[str, Any]:
         """Return what decides an answer's category: not how safe the machine is."""
@@ -257,38 +222,43 @@ class CallableScorerConfig(GradedScorerConfig, _ReadsReasoning):
     """A user function."""
 
     kind: Literal["python"] = "python"
-    function: str = Field(
-        pattern=r"^[\w.]+:\w+$", description="module:function; modules in the config's folder are found."
-    )
-    time_limit: float = Field(default=60.0, gt=0, le=3600, description="Seconds that one answer may take.")
+    function: str = Field(pattern=r"^[\w.]+:\w+$")
+    """module:function; modules in the config's folder are found."""
+    time_limit: float = Field(default=60.0, gt=0, le=3600)
+    """Seconds that one answer may take."""
 
 
 class ScorerBudgetConfig(Section):
     """The budget of a judge or verifier, in addition to the run's budget."""
 
-    requests: Count | None = Field(default=None, ge=1, description="Most requests.")
-    tokens: Count | None = Field(default=None, ge=1, description="Most tokens, prompts and replies together.")
-    usd: float | None = Field(default=None, gt=0, description="Most US dollars; needs price.")
+    requests: Count | None = Field(default=None, ge=1)
+    """Most requests."""
+    tokens: Count | None = Field(default=None, ge=1)
+    """Most tokens, prompts and replies together."""
+    usd: float | None = Field(default=None, gt=0)
+    """Most US dollars; needs price."""
 
 
 class ModelGradedScorerConfig(_ReadsReasoning):
     """The fields of model-graded scorers."""
 
     kind: str
-    endpoint: Endpoint = Field(description="Base URL of its server.")
-    model: str = Field(min_length=1, description="Its model id.")
-    api_key_env: EnvName | None = Field(
-        default=None, description="Name of the environment variable that holds its key."
-    )
-    extra_body: dict[str, Any] | None = Field(
-        default=None, description="Further fields of every request, such as chat_template_kwargs."
-    )
-    timeout: Seconds = Field(default=120.0, gt=0, description="How long one request may take.")
-    concurrency: int = Field(default=16, ge=1, le=1000, description="Answers scored at once.")
-    price: Price | None = Field(default=None, description="USD per million tokens.")
-    budget: ScorerBudgetConfig | None = Field(
-        default=None, description="Its budget, in addition to the run's budget."
-    )
+    endpoint: Endpoint
+    """Base URL of its server."""
+    model: str = Field(min_length=1)
+    """Its model id."""
+    api_key_env: EnvName | None = None
+    """Name of the environment variable that holds its key."""
+    extra_body: dict[str, Any] | None = None
+    """Further fields of every request, such as chat_template_kwargs."""
+    timeout: Seconds = Field(default=120.0, gt=0)
+    """How long one request may take."""
+    concurrency: int = Field(default=16, ge=1, le=1000)
+    """Answers scored at once."""
+    price: Price | None = None
+    """USD per million tokens."""
+    budget: ScorerBudgetConfig | None = None
+    """Its budget, in addition to the run's budget."""
 
     def identity(self) -> dict[str, Any]:
         """Return the fields that decide an answer's category: not its server, budget or second votes."""
@@ -302,28 +272,20 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     """Another model says whether the answer is right, or as good as the reference."""
 
     kind: Literal["judge"] = "judge"
-    compare: Literal["reference", "pairwise"] = Field(
-        default="reference",
-        description="Is the answer right, given the reference; or which of both is better, either order.",
-    )
-    against: str | None = Field(
-        default=None,
-        pattern="^.+#.+$",
-        description="RUN#MODEL: compare with the stored answers of a model of the run in the directory RUN, "
-        "in place of the target. A vote counts 1, 0.5 or 0.",
-    )
-    criteria: str = Field(default="", description="What counts as right or better, in words.")
-    votes: Literal[1, 3, 5, 7, 9] = Field(
-        default=1, description="Judgements of each answer; the majority decides."
-    )
-    second_votes: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="With one vote: the share of answers that are judged once more, to measure how often "
-        "the judge changes its verdict. It decides nothing, and is left out once half of a budget is spent.",
-    )
-    max_tokens: int = Field(default=512, ge=16, description="Longest judgement, in tokens.")
+    compare: Literal["reference", "pairwise"] = "reference"
+    """Is the answer right, given the reference; or which of both is better, either order."""
+    against: str | None = Field(default=None, pattern="^.+#.+$")
+    """RUN#MODEL: compare with the stored answers of a model of the run in the directory RUN, in place of the
+    target. A vote counts 1, 0.5 or 0."""
+    criteria: str = ""
+    """What counts as right or better, in words."""
+    votes: Literal[1, 3, 5, 7, 9] = 1
+    """Judgements of each answer; the majority decides."""
+    second_votes: float = Field(default=0.05, ge=0, le=1)
+    """With one vote: the share of answers that are judged once more, to measure how often the judge changes
+    its verdict. It decides nothing, and is left out once half of a budget is spent."""
+    max_tokens: int = Field(default=512, ge=16)
+    """Longest judgement, in tokens."""
 
     @model_validator(mode="before")
     @classmethod
@@ -363,27 +325,19 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
     """Another model's probabilities of correct, wrong and off-task, from its log-probabilities."""
 
     kind: Literal["verifier"] = "verifier"
-    prompt: str | None = Field(
-        default=None,
-        pattern=r"\{answer\}",
-        description="The prompt, with {question}, {target} and {answer}; labels are A, B and C.",
-    )
-    content_free: tuple[str, ...] = Field(
-        default=("N/A",),
-        max_length=8,
-        description="Texts in place of question, target and answer, to calibrate against; [] does not.",
-    )
-    temperature: float = Field(default=1.0, gt=0, le=100, description="Temperature of the calibration.")
-    top_logprobs: int = Field(
-        default=20, ge=3, le=1000, description="Likeliest tokens asked for; most servers give 20 at most."
-    )
+    prompt: str | None = Field(default=None, pattern=r"\{answer\}")
+    """The prompt, with {question}, {target} and {answer}; labels are A, B and C."""
+    content_free: tuple[str, ...] = Field(default=("N/A",), max_length=8)
+    """Texts in place of question, target and answer, to calibrate against; [] does not."""
+    temperature: float = Field(default=1.0, gt=0, le=100)
+    """Temperature of the calibration."""
+    top_logprobs: int = Field(default=20, ge=3, le=1000)
+    """Likeliest tokens asked for; most servers give 20 at most."""
     is_correct: Annotated[
         Annotated[_Comparing, Field(discriminator="kind")] | None,
         BeforeValidator(by_kind, json_schema_input_type=str | _Comparing | None),
-    ] = Field(
-        default=None,
-        description="A scorer that says whether the answer is right; default: the verifier, by its labels.",
-    )
+    ] = None
+    """A scorer that says whether the answer is right; default: the verifier, by its labels."""
 
     @model_validator(mode="after")
     def _right_or_wrong(self) -> Self:
@@ -404,9 +358,8 @@ class LmEvalScorerConfig(_ToolScorer):
     """The filters and the metric of a task of lm-evaluation-harness."""
 
     kind: Literal["lm-eval"] = "lm-eval"
-    filter: str | None = Field(
-        default=None, min_length=1, description="The task's filter, if it has several."
-    )
+    filter: str | None = Field(default=None, min_length=1)
+    """The task's filter, if it has several."""
 
 
 ScorerConfig: TypeAlias = (

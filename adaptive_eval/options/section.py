@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+from contextlib import suppress
 from fractions import Fraction
-from functools import wraps
+from functools import cache, wraps
+from itertools import pairwise
 from typing import Annotated, Any, TypeVar, cast, dataclass_transform
 from urllib.parse import urlsplit
 
@@ -18,6 +22,7 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.dataclasses import dataclass
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
 from adaptive_eval.errors import UsageError
@@ -149,6 +154,27 @@ def record(cls: type[_T]) -> type[_T]:
 
     made.__init__ = checked
     return cast(type[_T], made)
+
+
+def described(section: type) -> dict[str, str]:
+    """Return what a section says of its keys, in the docstrings under them and under those of its bases."""
+    words: dict[str, str] = {}
+    own: list[type] = [one for one in section.__mro__ if issubclass(one, Section | Record)]
+    for one in reversed(own):
+        words |= _own_words(one)
+    fields: dict[str, FieldInfo] = getattr(section, "__pydantic_fields__")  # noqa: B009
+    return {field.alias or name: words[name] for name, field in fields.items() if name in words}
+
+
+@cache
+def _own_words(section: type) -> dict[str, str]:
+    found: dict[str, str] = {}
+    with suppress(OSError):  # installed without sources
+        (tree,) = ast.parse(inspect.getsource(section)).body
+        for field, note in pairwise(cast(ast.ClassDef, tree).body):
+            if isinstance(field, ast.AnnAssign) and isinstance(note, ast.Expr):
+                found[ast.unparse(field.target)] = " ".join(ast.literal_eval(note.value).split())
+    return found
 
 
 def one_or_more(advice: str) -> BeforeValidator:

@@ -89,40 +89,36 @@ def _shuffle(value: Any) -> Any:
 class FewShotConfig(Section):
     """Worked examples: questions with their answers, as a conversation before the question."""
 
-    count: int = Field(ge=1, le=1000, description="How many.")
-    dataset: str | None = Field(
-        default=None, min_length=1, description="Where they come from; default: the first of the task's own."
-    )
-    split: str = Field(default="train", min_length=1, description="Split of a Hugging Face dataset.")
-    answer: str = Field(
-        default="{target}", min_length=1, description="What the assistant is shown to have said."
-    )
+    count: int = Field(ge=1, le=1000)
+    """How many."""
+    dataset: str | None = Field(default=None, min_length=1)
+    """Where they come from; default: the first of the task's own."""
+    split: str = Field(default="train", min_length=1)
+    """Split of a Hugging Face dataset."""
+    answer: str = Field(default="{target}", min_length=1)
+    """What the assistant is shown to have said."""
 
 
 class SolverConfig(Section):
     """A function of yours that answers a question by several calls of the model; limits of these calls."""
 
-    function: str | None = Field(
-        default=None,
-        pattern=r"^python:([\w.]+|[^:]+\.py):\w+$",
-        description="python:FILE.py:FUNCTION or python:module:FUNCTION: async, gets model and messages. "
-        "A task of Inspect brings its own.",
-    )
-    calls: int = Field(default=10, ge=1, le=10_000, description="Most calls of the model in one trial.")
-    prompt_tokens: Count = Field(
-        default=100_000, ge=1, description="Most tokens of all prompts of one trial; budgets reserve them."
-    )
+    function: str | None = Field(default=None, pattern=r"^python:([\w.]+|[^:]+\.py):\w+$")
+    """python:FILE.py:FUNCTION or python:module:FUNCTION: async, gets model and messages. A task of Inspect
+    brings its own."""
+    calls: int = Field(default=10, ge=1, le=10_000)
+    """Most calls of the model in one trial."""
+    prompt_tokens: Count = Field(default=100_000, ge=1)
+    """Most tokens of all prompts of one trial; budgets reserve them."""
 
 
 class AnswersConfig(Section):
     """Several answers to a question as one trial."""
 
-    k: int = Field(ge=2, le=64, description="How many answers one trial asks for.")
-    by: Literal["all", "any", "majority"] = Field(
-        default="all",
-        description="When a trial is right: all answers are (pass^k), any is (pass@k), or the most frequent "
-        "one is (maj@k).",
-    )
+    k: int = Field(ge=2, le=64)
+    """How many answers one trial asks for."""
+    by: Literal["all", "any", "majority"] = "all"
+    """When a trial is right: all answers are (pass^k), any is (pass@k), or the most frequent one is
+    (maj@k)."""
 
 
 def _solver(value: Any) -> Any:
@@ -140,114 +136,72 @@ class TaskConfig(Section):
 
     model_config = ConfigDict(json_schema_extra=_not_required)
 
-    name: Label = Field(description="The task's name.")
-    benchmark: str | None = Field(
-        default=None,
-        description="A ready benchmark (adaptive-eval tasks lists them); every key can be overridden.",
-    )
-    inspect: str | None = Field(
-        default=None,
-        pattern=r"^[^@]+@\w+$",
-        description="A task of Inspect, FILE.py@NAME: its samples, solvers, sandboxes and scorers.",
-    )
-    lm_eval: str | None = Field(
-        default=None,
-        min_length=1,
-        description="A task of lm-evaluation-harness, NAME or FOLDER/NAME: its questions, filters, metric.",
-    )
-    dataset: str = Field(
-        min_length=1,
-        description="A JSONL, JSON, CSV or Parquet file, relative to this config's folder; hf:NAME, "
-        "hf:./FOLDER, python:module:function or inspect:FILE.py@TASK.",
-    )
-    split: str = Field(default="test", min_length=1, description="Split of a Hugging Face dataset.")
-    subset: _Subset | None = Field(
-        default=None,
-        description="Subset of a Hugging Face dataset, or a list; then it is the column subset.",
-    )
-    revision: str | None = Field(
-        default=None, min_length=1, description="Branch, tag or commit of a Hugging Face dataset."
-    )
-    filter: dict[str, _Values] = Field(
-        default_factory=dict, description="Use only rows whose column has this value, or one of these."
-    )
-    fields: dict[str, _Column] = Field(
-        default_factory=dict,
-        description="Names used here (id, input, target, choices, or your own) to the dataset's columns.",
-    )
-    target_pattern: Annotated[str | None, AfterValidator(_one_group)] = Field(
-        default=None,
-        description="A regular expression: the target is group 1 of its last match in the target's column.",
-    )
-    duplicates: Literal["refuse", "skip"] = Field(
-        default="refuse", description="Whether a row that appears twice is a mistake, or asked once."
-    )
-    prompt: Annotated[str | tuple[dict[str, Any], ...], BeforeValidator(_prompt)] = Field(
-        default="{input}",
-        description="The user message, or a list of messages; {name} is replaced by that field.",
-    )
-    images: _Names = Field(
-        default=(),
-        description="Fields that are images: a file, a URL, a data URI, or an image column. {name} puts "
-        "one into the prompt; one that it does not name comes before its text.",
-    )
-    audio: _Names = Field(
-        default=(), description="Fields that are sounds: a file, a data URI, or an audio column."
-    )
-    image_tokens: Count = Field(
-        default=IMAGE_TOKENS,
-        ge=1,
-        description="Tokens that budgets reserve for an image: the most that a model makes of one.",
-    )
-    tools: Annotated[str | tuple[dict[str, Any], ...], BeforeValidator(_tools)] = Field(
-        default=(),
-        description="Tools offered with every question, as OpenAI's API has them; or a column of such lists.",
-    )
-    system: str | None = Field(default=None, min_length=1, description="The system message.")
+    name: Label
+    """The task's name."""
+    benchmark: str | None = None
+    """A ready benchmark (adaptive-eval tasks lists them); every key can be overridden."""
+    inspect: str | None = Field(default=None, pattern=r"^[^@]+@\w+$")
+    """A task of Inspect, FILE.py@NAME: its samples, solvers, sandboxes and scorers."""
+    lm_eval: str | None = Field(default=None, min_length=1)
+    """A task of lm-evaluation-harness, NAME or FOLDER/NAME: its questions, filters, metric."""
+    dataset: str = Field(min_length=1)
+    """A JSONL, JSON, CSV or Parquet file, relative to this config's folder; hf:NAME, hf:./FOLDER,
+    python:module:function or inspect:FILE.py@TASK."""
+    split: str = Field(default="test", min_length=1)
+    """Split of a Hugging Face dataset."""
+    subset: _Subset | None = None
+    """Subset of a Hugging Face dataset, or a list; then it is the column subset."""
+    revision: str | None = Field(default=None, min_length=1)
+    """Branch, tag or commit of a Hugging Face dataset."""
+    filter: dict[str, _Values] = Field(default_factory=dict)
+    """Use only rows whose column has this value, or one of these."""
+    fields: dict[str, _Column] = Field(default_factory=dict)
+    """Names used here (id, input, target, choices, or your own) to the dataset's columns."""
+    target_pattern: Annotated[str | None, AfterValidator(_one_group)] = None
+    """A regular expression: the target is group 1 of its last match in the target's column."""
+    duplicates: Literal["refuse", "skip"] = "refuse"
+    """Whether a row that appears twice is a mistake, or asked once."""
+    prompt: Annotated[str | tuple[dict[str, Any], ...], BeforeValidator(_prompt)] = "{input}"
+    """The user message, or a list of messages; {name} is replaced by that field."""
+    images: _Names = ()
+    """Fields that are images: a file, a URL, a data URI, or an image column. {name} puts one into the prompt;
+    one that it does not name comes before its text."""
+    audio: _Names = ()
+    """Fields that are sounds: a file, a data URI, or an audio column."""
+    image_tokens: Count = Field(default=IMAGE_TOKENS, ge=1)
+    """Tokens that budgets reserve for an image: the most that a model makes of one."""
+    tools: Annotated[str | tuple[dict[str, Any], ...], BeforeValidator(_tools)] = ()
+    """Tools offered with every question, as OpenAI's API has them; or a column of such lists."""
+    system: str | None = Field(default=None, min_length=1)
+    """The system message."""
     scorer: Annotated[
         ScorerConfig,
         Field(discriminator="kind"),
         BeforeValidator(by_kind, json_schema_input_type=str | ScorerConfig),
-    ] = Field(description="How an answer is judged: a kind such as math, or a mapping with kind and options.")
-    rubric: _Rubric = Field(
-        default_factory=RubricConfig,
-        description="Categories and their worth: a schema's name, or a mapping with schema and weights.",
-    )
-    weight: float = Field(
-        default=1.0,
-        gt=0,
-        description="Weight of the task in the overall score, times the one that overall gives.",
-    )
-    track: tuple[_Rubric, ...] = Field(
-        default=(),
-        max_length=20,
-        description="Further rubrics by which the report ranks the same answers; they decide nothing.",
-    )
+    ]
+    """How an answer is judged: a kind such as math, or a mapping with kind and options."""
+    rubric: _Rubric = Field(default_factory=RubricConfig)
+    """Categories and their worth: a schema's name, or a mapping with schema and weights."""
+    weight: float = Field(default=1.0, gt=0)
+    """Weight of the task in the overall score, times the one that overall gives."""
+    track: tuple[_Rubric, ...] = Field(default=(), max_length=20)
+    """Further rubrics by which the report ranks the same answers; they decide nothing."""
     solver: Annotated[
         SolverConfig | None, BeforeValidator(_solver, json_schema_input_type=str | SolverConfig | None)
-    ] = Field(default=None, description="A function that answers with several calls; default: one request.")
-    answers: AnswersConfig | None = Field(
-        default=None, description="Several answers to a question, scored together as one trial."
-    )
-    few_shot: FewShotConfig | None = Field(
-        default=None, description="Worked examples shown before every question."
-    )
-    shuffle_options: bool = Field(
-        default=False, description="Shuffle the options of every trial, by its seed."
-    )
-    limit: int | None = Field(
-        default=None,
-        ge=1,
-        le=10**9,
-        description="Number of questions to use, from the top (after shuffling).",
-    )
-    shuffle: Annotated[bool | int, BeforeValidator(_shuffle)] = Field(
-        default=False, description="Shuffle the questions before limit: true for the run's seed, or a seed."
-    )
-    budget: BudgetSpec = Field(
-        default_factory=BudgetSpec,
-        description="Limits of this task; the run ends at the first, since models are asked all tasks.",
-    )
+    ] = None
+    """A function that answers with several calls; default: one request."""
+    answers: AnswersConfig | None = None
+    """Several answers to a question, scored together as one trial."""
+    few_shot: FewShotConfig | None = None
+    """Worked examples shown before every question."""
+    shuffle_options: bool = False
+    """Shuffle the options of every trial, by its seed."""
+    limit: int | None = Field(default=None, ge=1, le=10**9)
+    """Number of questions to use, from the top (after shuffling)."""
+    shuffle: Annotated[bool | int, BeforeValidator(_shuffle)] = False
+    """Shuffle the questions before limit: true for the run's seed, or a seed."""
+    budget: BudgetSpec = Field(default_factory=BudgetSpec)
+    """Limits of this task; the run ends at the first, since models are asked all tasks."""
 
     @model_validator(mode="before")
     @classmethod
