@@ -66,6 +66,9 @@ def score_of(weights: tuple[float, ...], category: int) -> float:
 NO_ANSWER = "no_answer_"
 """Begins the name of the signal of an answer that is none; the cause follows."""
 
+NOTHING_FOUND = "nothing_found"
+"""Name of the signal of an answer in which the scorer found no result."""
+
 JUDGED = "judged_"
 """Begins the names of signals that say how steady a judge is: its second vote, the order of two answers."""
 

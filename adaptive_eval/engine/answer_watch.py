@@ -17,7 +17,7 @@ from adaptive_eval.errors import Coded
 from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, ORDER_DECIDED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import AGAINST, NO_ANSWER
+from adaptive_eval.trial import AGAINST, NO_ANSWER, NOTHING_FOUND
 
 ENOUGH, FEWEST = 20, 5
 """Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
@@ -151,7 +151,7 @@ class AnswerWatch:
     Examples
     --------
     >>> watch = AnswerWatch()
-    >>> watch.count_stored({"quiet": (40, {"reasoning": 39})})
+    >>> watch.count_stored({("quiet", "maths"): (40, {"no_answer_reasoning": 39})})
     >>> print(watch.refusal("quiet"))
     39 of its 40 answers hold no answer (reasoning 39): the server put all text into the reasoning; does its \
 reasoning parser match the model? Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} \
@@ -166,21 +166,33 @@ ranks it
         self._told: set[tuple[str, str]] = set()
 
     def read(self, reader: RunReader) -> None:
-        """Take in how many stored answers are none or cut off; a scorer may have been mended since."""
-        self.count_stored(reader.signals_named(NO_ANSWER))
+        """Take in the counts of stored answers, failures of a scorer left out: it may have been mended."""
+        self.count_stored(reader.signals_named(""))
         cells = reader.cells()
         for place, number in enumerate(cells.model):
-            task, _ = cells.questions[cells.question[place]]
-            if task not in self._may_be_cut:
+            name, _ = cells.questions[cells.question[place]]
+            scored, cut = int(cells.scored[place]), int(cells.truncated[place])
+            if name not in self._may_be_cut:
                 model = self._model(cells.models[number])
-                model.limited += int(cells.scored[place])
-                model.cut += int(cells.truncated[place])
+                model.limited += scored
+                model.cut += cut
+            if scored:
+                task, highest = self._task(name), int(cells.category_max[place])
+                task.cut += cut
+                task.answers += scored
+                # only whether all categories are equal matters
+                task.categories[highest] += 1
+                task.categories[int(cells.category_sum[place]) // scored] += scored - 1
 
-    def count_stored(self, counts: Mapping[str, tuple[int, Mapping[str, int]]]) -> None:
-        """Take in how many answers each model has given, and how many of them are none, by cause."""
-        for name, (answers, causes) in counts.items():
-            self._model(name).answers += answers
-            self._model(name).none.update(causes)
+    def count_stored(self, counts: Mapping[tuple[str, str], tuple[int, Mapping[str, int]]]) -> None:
+        """Take in how many answers each model has given to each task, and how many have each signal."""
+        for (name, task), (answers, signals) in counts.items():
+            model = self._model(name)
+            model.answers += answers
+            for signal, number in signals.items():
+                if signal.startswith(NO_ANSWER):
+                    model.none[signal.removeprefix(NO_ANSWER)] += number
+            self._task(task).not_found += signals.get(NOTHING_FOUND, 0)
 
     def add(self, record: TrialRecord) -> None:
         """Take in a finished trial."""
@@ -197,7 +209,7 @@ ranks it
         if asked.task not in self._may_be_cut:
             model.limited += 1
             model.cut += cut
-        task = self._tasks.setdefault(asked.task, _Task())
+        task = self._task(asked.task)
         task.answers += 1
         task.cut += cut
         task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
@@ -261,6 +273,9 @@ ranks it
                 if shows(model):
                     said = words.format(name=name, it=model, none=model.none.total())
                     yield (code, name), Coded(code, said)
+
+    def _task(self, name: str) -> _Task:
+        return self._tasks.setdefault(name, _Task())
 
     def _model(self, name: str) -> _Model:
         return self._models.setdefault(name, _Model())

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.scoring.scorer import CUT_OFF, Scorer, score_or_failure
-from adaptive_eval.trial import NO_ANSWER, Completion, Question, Score, ScoreRange, Signal
+from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, Scorer, score_or_failure
+from adaptive_eval.trial import NO_ANSWER, NOTHING_FOUND, Completion, Question, Score, ScoreRange, Signal
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema, Thresholds
@@ -235,6 +235,8 @@ class TaskScoring:
         signals = {**attempt_signals(completion), **score.signals}
         if score.category is None:
             return replace(score, signals=signals)
+        if score.reason.startswith(NOT_FOUND):
+            signals[NOTHING_FOUND] = True
         try:
             category = self.rubric.category(signals)
         except SignalMissing as error:

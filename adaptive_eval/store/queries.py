@@ -76,8 +76,9 @@ ORDER BY id LIMIT 4096
 """
 
 ANSWERS_BY_SIGNALS = """
-SELECT o.model, a.signal_set, count(*) FROM answers AS a JOIN outcomes AS o ON o.id = a.outcome
-WHERE a.signal_set IS NOT NULL GROUP BY o.model, a.signal_set
+SELECT o.model, q.task, a.signal_set, count(*)
+FROM answers AS a JOIN outcomes AS o ON o.id = a.outcome JOIN questions AS q ON q.id = o.question
+WHERE a.signal_set IS NOT NULL GROUP BY o.model, q.task, a.signal_set
 """
 
 ERROR_COUNTS = """

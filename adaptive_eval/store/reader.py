@@ -333,17 +333,19 @@ class RunReader:
                 counts.setdefault(models[model], {})[unpack(error)] = count
         return counts
 
-    def signals_named(self, prefix: str) -> dict[str, tuple[int, Counter[str]]]:
-        """Return how many answers each model has given, and how many have each signal of a prefix."""
-        rows, models = self._rows(queries.ANSWERS_BY_SIGNALS), self._names("models")
+    def signals_named(self, prefix: str) -> dict[tuple[str, str], tuple[int, Counter[str]]]:
+        """Return how many answers each model gave to each task, and how many have each signal of a prefix."""
+        rows = self._rows(queries.ANSWERS_BY_SIGNALS)
+        models, tasks = self._names("models"), self._names("tasks")
         sets = [json.loads(names) for names in self._names("signal_sets")]
-        counts: dict[str, tuple[int, Counter[str]]] = {}
-        for model, signal_set, count in rows:
-            answers, found = counts.get(models[model], (0, Counter()))
+        counts: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
+        for model, task, signal_set, count in rows:
+            key = models[model], tasks[task]
+            answers, found = counts.get(key, (0, Counter()))
             for name in sets[signal_set]:
                 if name.startswith(prefix):
                     found[name.removeprefix(prefix)] += count
-            counts[models[model]] = answers + count, found
+            counts[key] = answers + count, found
         return counts
 
     def decisions(self) -> list[DecisionRecord]:

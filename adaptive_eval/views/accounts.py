@@ -61,7 +61,9 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
     """Return an account of every model, in the order of the results."""
     truncated, missing = _cut_and_missing(cells)
     errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
-    none = reader.signals_named(NO_ANSWER)
+    none: dict[str, Counter[str]] = {}
+    for (model, _), (_, causes) in reader.signals_named(NO_ANSWER).items():
+        none.setdefault(model, Counter()).update(causes)
     index = {name: i for i, name in enumerate(cells.models)}
     numbers = any(line.score is not None and line.mu is None for line in results.models)
     categories = 0 if numbers else max((category for _, category in cells.categories), default=0) + 1
@@ -78,7 +80,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
                 errors=errors.get(line.model, {}),
                 latency_p50=p50,
                 latency_p95=p95,
-                no_answer=none.get(line.model, (0, {}))[1],
+                no_answer=none.get(line.model, {}),
             )
         )
     return tuple(accounts)

@@ -9,6 +9,7 @@ from scripted import Scene
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.events import Remarked
 from adaptive_eval.engine.independence import COPY
+from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -16,7 +17,9 @@ from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 from adaptive_eval.views.sentences import describe
 
 RIGHT, WRONG = Score(1, "x", reason="right (boxed)"), Score(0, "y", reason="wrong (boxed)")
-NOTHING = Score(0, None, reason="no answer found")
+NOTHING = TaskScoring(None, Rubric()).categorised(
+    Score(0, None, {"is_correct": False}, "no answer found"), Completion("text", "stop")
+)
 FAILED = Score(None, None, reason="the scorer failed: KeyError: 'x' (own.py, line 2)")
 COPIED = Score(None, None, {COPY: True}, "a copy")
 BY_ORDER = Score(None, None, {"judgements": 2, "order_decided": 1}, "the judge m decided by the order")
@@ -85,17 +88,36 @@ def test_each_remark_is_news_once():
     assert not watch.take_news()
 
 
-def test_a_resumed_run_knows_of_stored_answers_that_were_cut_off(tmp_path):
-    with RunWriter.create(tmp_path / "run", meta={}) as writer:
-        for step in range(20):
-            writer.outcome(record(step, WRONG, "length"))
+def resumed(folder, answers, **options) -> AnswerWatch:
+    watch = AnswerWatch(**options)
+    with RunWriter.create(folder, meta={}) as writer:
+        for step, (score, finish) in enumerate(answers):
+            writer.outcome(record(step, score, finish))
         writer.commit()
-        with RunReader(tmp_path / "run") as reader:
-            watch, meant = AnswerWatch(), AnswerWatch({"t"})
+        with RunReader(folder) as reader:
             watch.read(reader)
-            meant.read(reader)
-    assert watch.verdict().evidence["answers"] == 20
-    assert meant.verdict() is None
+    return watch
+
+
+def test_a_resumed_run_knows_of_stored_answers_that_were_cut_off(tmp_path):
+    answers = [(WRONG, "length")] * 20
+    assert resumed(tmp_path / "run", answers).verdict().evidence["answers"] == 20
+    assert resumed(tmp_path / "meant", answers, may_be_cut={"t"}).verdict() is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "codes"),
+    [
+        ([NOTHING] * 20, ["warning/nothing-found"]),
+        ([NOTHING] * 11 + [RIGHT] * 9, ["warning/nothing-found"]),
+        ([RIGHT] * 20, ["warning/all-alike"]),
+        ([RIGHT] * 19 + [WRONG], []),
+        ([RIGHT] * 19, []),
+    ],
+)
+def test_a_resumed_run_knows_what_its_scorer_found(tmp_path, scores, codes):
+    watch = resumed(tmp_path / "run", [(score, "stop") for score in scores])
+    assert [remark.code for remark in watch.remarks()] == codes
 
 
 class Failing:
