@@ -202,8 +202,7 @@ class ScoreBets:
         """Return task, question (counted over all tasks) and earlier askings of each step."""
         task = self.run_sequence.task(start, stop).astype(np.int64)
         question, repeat = np.empty_like(task), np.empty_like(task)
-        ends = zip(self.run_sequence.local(start), self.run_sequence.local(stop), strict=True)
-        for number, (begin, end) in enumerate(ends):
+        for number, begin, end in self.run_sequence.spans(start, stop):
             sequence = self.cells[number].sequence
             question[task == number] = self._offset[number] + sequence.question(begin, end)
             repeat[task == number] = sequence.repeats(begin, end)
@@ -212,8 +211,7 @@ class ScoreBets:
     def _scores(self, rows: Ints, start: int, stop: int, task: Ints) -> Floats:
         """Return the scores of some steps, see :func:`_with_missing`."""
         score = np.empty((rows.size, stop - start))
-        ends = zip(self.run_sequence.local(start), self.run_sequence.local(stop), strict=True)
-        for number, (begin, end) in enumerate(ends):
+        for number, begin, end in self.run_sequence.spans(start, stop):
             categories = self.cells[number].categories[self.models[rows], begin:end]
             score[:, task == number] = _with_missing(self.cells[number], categories)
         return score
@@ -352,8 +350,7 @@ class ScoreBets:
     def _read_groups(self, groups: _Groups, rows: Ints, start: int, stop: int) -> Floats:
         task, question, _ = self._asked(start, stop)
         change = np.zeros((rows.size, stop - start))
-        ends = zip(self.run_sequence.local(start), self.run_sequence.local(stop), strict=True)
-        for number, (begin, end) in enumerate(ends):
+        for number, begin, end in self.run_sequence.spans(start, stop):
             if end == begin:
                 continue
             path = self.cells[number].path(self.models[rows], begin, end)

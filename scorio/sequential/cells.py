@@ -121,7 +121,7 @@ class Cells:
         self._flips = Flips(models, sequence.questions, greedy, level, scores if moments else None)
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
-        self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models, self.levels)
+        self.rounds = Rounds(sequence, scores, models, self.levels) if sequence.own_rounds else None
 
     @property
     def category_moments(self) -> tuple[float, float]:

@@ -155,8 +155,7 @@ class Courses:
         if len(self._readers) == 1:
             return self._readers[0].read(rows, stop)
         sequence, blocks = self._answers.run_sequence, []
-        ends = zip(sequence.local(start), sequence.local(stop), strict=True)
-        for task, (begin, end) in enumerate(ends):
+        for task, begin, end in sequence.spans(start, stop):
             last = self._last[task].take(rows)
             block = last
             if end > begin:

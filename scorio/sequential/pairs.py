@@ -7,28 +7,29 @@ question q, and Σ d_q² says how far the models are apart on single questions.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
-from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
+from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance
 from scorio.sequential.evidence import GUARD
 from scorio.sequential.path_block import PathBlock
 
 
-class PairReader:
-    """Running sums of pairs of models on one task.
+class DifferenceReader(ABC):
+    """What readers of differences of two models share: what has been read, and how variances are found.
 
     Parameters
     ----------
     cells : Cells
         The moments of the models.
-    first, second : array_like of int, shape (P,)
-        The models of each pair.
+    contrasts : int
+        Number of contrasts P.
     target : {'benchmark', 'population'}
         Target of the estimate.
     clusters : array_like of int, shape (M,), optional
@@ -41,12 +42,97 @@ class PairReader:
     Attributes
     ----------
     progress : ndarray of int64, shape (P,)
-        Steps read per pair.
+        Steps read per contrast.
 
     Raises
     ------
     ValueError
         If clusters are given for the benchmark target or do not have one entry a question.
+    """
+
+    def __init__(
+        self,
+        cells: Cells,
+        contrasts: int,
+        target: Target,
+        clusters: ArrayLike | None,
+        equivalence: float | None,
+        guard: float,
+    ) -> None:
+        self.cells, self.equivalence, self._guard = cells, equivalence, guard
+        self.target: Target = target
+        self.progress = np.zeros(contrasts, dtype=np.int64)
+        self._count = np.zeros(contrasts, dtype=np.int64)
+        self._firsts = FirstDifferences(contrasts, cells.binary, guard)
+        self._clusters: ClusterSums | None = None
+        if clusters is not None:
+            if target != "population":
+                raise ValueError(f"clusters need target 'population', got target {target!r}")
+            self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, contrasts)
+
+    def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
+        """Read some contrasts on, from their common progress up to step `stop`.
+
+        Parameters
+        ----------
+        contrasts : ndarray of int, shape (p,)
+            Contrasts with equal :attr:`progress`; their models must have absorbed `stop` steps.
+        stop : int
+            Step to read up to (exclusive), more than the progress.
+
+        Returns
+        -------
+        ContrastBlock
+            Estimates after each of the steps.
+        """
+        start = int(self.progress[contrasts[0]])
+        if (self.progress[contrasts] != start).any():
+            raise ValueError("contrasts read together must be at the same step")
+        self.progress[contrasts] = stop
+        blocks = []
+        for begin, end in self.cells.pieces(start, stop):
+            shared = end <= self.cells.sequence.shared
+            read = self._read_shared if shared else self._read_rounds
+            blocks.append(read(contrasts, begin, end))
+        return reduce(ContrastBlock.append, blocks)
+
+    @abstractmethod
+    def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
+        """Read steps at which all models are asked the same question."""
+
+    @abstractmethod
+    def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
+        """Read steps of one round, in which each model has its own questions and weights."""
+
+    def _block(
+        self, difference: Floats, noise: Noise, spread: Spread, count: Ints, single: Bools, slack: Floats
+    ) -> ContrastBlock:
+        """Return the estimates after each step, before ties; `single` says where no trial is repeated."""
+        questions = np.maximum(count, 1).astype(np.float64)
+        total = self.cells.sequence.questions
+        square = np.broadcast_to(spread.square, count.shape)
+        guarded = contrast_variance(square, self._guard * spread.size, questions, total, noise, self.target)
+        variance = guarded
+        # Without repeats, right-or-wrong outcomes are iid in a first pass, for which κ = 0 is a theorem.
+        if self.cells.binary and self._clusters is None and single.any():
+            plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
+            variance = np.where(single, plain, guarded)
+        avg_variance = noise[1] / questions
+        bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
+        return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets)
+
+
+class PairReader(DifferenceReader):
+    """Running sums of pairs of models on one task.
+
+    Parameters
+    ----------
+    cells : Cells
+        The moments of the models.
+    first, second : array_like of int, shape (P,)
+        The models of each pair.
+    target, clusters, equivalence, guard
+        As in :class:`DifferenceReader`.
     """
 
     def __init__(
@@ -59,84 +145,48 @@ class PairReader:
         equivalence: float | None = None,
         guard: float = GUARD,
     ) -> None:
-        self.cells, self.equivalence, self._guard = cells, equivalence, guard
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
-        self.target: Target = target
-        pairs = self.first.size
-        self.progress = np.zeros(pairs, dtype=np.int64)
-        self._square = np.zeros(pairs)
-        self._count = np.zeros(pairs, dtype=np.int64)
-        self._firsts = FirstDifferences(pairs, cells.binary, guard)
-        self._clusters: ClusterSums | None = None
-        if clusters is not None:
-            if target != "population":
-                raise ValueError(f"clusters need target 'population', got target {target!r}")
-            self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, pairs)
+        super().__init__(cells, self.first.size, target, clusters, equivalence, guard)
+        self._square = np.zeros(self.first.size)
 
-    def read(self, pairs: Integers, stop: int) -> ContrastBlock:
-        """Read some pairs on, from their common progress up to step `stop`.
-
-        Parameters
-        ----------
-        pairs : ndarray of int, shape (p,)
-            Pairs with equal :attr:`progress`; both models must have absorbed `stop` steps.
-        stop : int
-            Step to read up to (exclusive), more than the progress.
-
-        Returns
-        -------
-        ContrastBlock
-            Estimates after each of the steps.
-        """
-        start = int(self.progress[pairs[0]])
-        if (self.progress[pairs] != start).any():
-            raise ValueError("pairs read together must be at the same step")
-        blocks = []
-        for begin, end in self.cells.pieces(start, stop):
-            a = self.cells.path(self.first[pairs], begin, end)
-            b = self.cells.path(self.second[pairs], begin, end)
-            own = self.cells.sequence.shared
-            if own is None or end <= own:
-                blocks.append(self._read_shared(pairs, begin, end, a, b))
-            else:
-                blocks.append(self._read_rounds(pairs, begin, a, b))
-        self.progress[pairs] = stop
-        return reduce(ContrastBlock.append, blocks)
-
-    def _read_shared(
-        self, pairs: Integers, start: int, stop: int, a: PathBlock, b: PathBlock
-    ) -> ContrastBlock:
-        """Read steps at which both models are asked the same question."""
+    def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
+        a, b = self._paths(contrasts, start, stop)
         before, after = a.before - b.before, a.after - b.after
         gained = np.isnan(before) & ~np.isnan(after)
         old, new = np.nan_to_num(before), np.nan_to_num(after)
-        square = running(self._square[pairs], new * new - old * old)
-        count = self._count[pairs, None] + gained.cumsum(axis=1)
-        self._square[pairs], self._count[pairs] = square[:, -1], count[:, -1]
-        spread = Spread(np.maximum(square, 0.0), np.ones(1))
-        if self._clusters is not None:
+        square = running(self._square[contrasts], new * new - old * old)
+        count = self._count[contrasts, None] + gained.cumsum(axis=1)
+        self._square[contrasts], self._count[contrasts] = square[:, -1], count[:, -1]
+        if self._clusters is None:
+            spread = Spread(np.maximum(square, 0.0), np.ones(1))
+        else:
             questions = self.cells.sequence.question(start, stop)
-            spread = self._clusters.add(pairs, questions, new - old, gained)
+            spread = self._clusters.add(contrasts, questions, new - old, gained)
         asked = self.cells.sequence.asked_by(start, stop)
         first = np.where(gained, new, 0.0)
-        return self._block(pairs, a, b, spread, count, asked, first)
+        return self._of_paths(contrasts, a, b, spread, count, asked, first)
 
-    def _read_rounds(self, pairs: Integers, start: int, a: PathBlock, b: PathBlock) -> ContrastBlock:
-        """Read steps of one round, in which each model has its own questions and weights."""
+    def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
-        first, second = self.first[pairs], self.second[pairs]
+        a, b = self._paths(contrasts, start, stop)
+        first, second = self.first[contrasts], self.second[contrasts]
         begun = self.cells.rounds.begun(start)
         both = begun.known(first) & begun.known(second)
         gap = np.where(both, begun.estimate(first) - begun.estimate(second), 0.0)
-        spread = Spread((gap**2).sum(axis=1, keepdims=True), np.ones(1))
-        if self._clusters is not None:
+        if self._clusters is None:
+            spread = Spread((gap**2).sum(axis=1, keepdims=True), np.ones(1))
+        else:
             spread = self._clusters.of(gap, both)
         count = np.broadcast_to(both.sum(axis=1)[:, None], a.w.shape)
         asked = np.full(a.w.shape[1], self.cells.sequence.questions)
-        return self._block(pairs, a, b, spread, count, asked, np.zeros((pairs.size, 1)))
+        return self._of_paths(contrasts, a, b, spread, count, asked, np.zeros((contrasts.size, 1)))
 
-    def _block(
+    def _paths(self, pairs: Integers, start: int, stop: int) -> tuple[PathBlock, PathBlock]:
+        cells = self.cells
+        return cells.path(self.first[pairs], start, stop), cells.path(self.second[pairs], start, stop)
+
+    def _of_paths(
         self,
         pairs: Integers,
         a: PathBlock,
@@ -147,26 +197,15 @@ class PairReader:
         first: Floats,
     ) -> ContrastBlock:
         """Return the estimates; `first` are the differences of new questions."""
-        questions = np.maximum(count, 1).astype(np.float64)
-        total = self.cells.sequence.questions
-        uniform = a.u + b.u
-        noise = (a.w + b.w, uniform, np.minimum(a.g, b.g), self.cells.repeat_weight * np.minimum(a.r, b.r))
-        square = np.broadcast_to(spread.square, count.shape)
-        guarded = contrast_variance(square, self._guard * spread.size, questions, total, noise, self.target)
-        variance = guarded
-        # Without repeats, right-or-wrong outcomes are iid in a first pass, for which κ = 0 is a theorem.
-        single = (a.repeats + b.repeats) == 0.0
-        if self.cells.binary and self._clusters is None and single.any():
-            plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
-            variance = np.where(single, plain, guarded)
+        repeats = self.cells.repeat_weight * np.minimum(a.r, b.r)
+        noise = (a.w + b.w, a.u + b.u, np.minimum(a.g, b.g), repeats)
         difference = a.mean - b.mean
         if a.whole(asked) and b.whole(asked):
             slack = np.zeros(difference.shape)
         else:
             (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
-        bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
-        block = ContrastBlock(difference, variance, guarded, guarded, uniform / questions, count, slack, bets)
+        block = self._block(difference, noise, spread, count, a.repeats + b.repeats == 0.0, slack)
         if self.equivalence is None:
             return block
         step = self._firsts.add(pairs, first)

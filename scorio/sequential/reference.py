@@ -14,18 +14,17 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.cells import Cells
-from scorio.sequential.clusters import ClusterSums, Spread
-from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
+from scorio.sequential.clusters import Spread
+from scorio.sequential.contrasts import ContrastBlock, Target
 from scorio.sequential.evidence import FLOOR, GUARD
 from scorio.sequential.moments import DROPPED, MISSING
-from scorio.sequential.pairs import FirstDifferences, running
+from scorio.sequential.pairs import DifferenceReader, running
 from scorio.sequential.path_block import PathBlock
 
 ENOUGH_QUESTIONS = 30
@@ -102,7 +101,7 @@ def with_extra_questions(
     return d + slope * overlap.lead, np.where(usable, np.maximum(corrected, LEAST_VARIANCE * v), v)
 
 
-class ReferenceReader:
+class ReferenceReader(DifferenceReader):
     """Running sums of contrasts between models being asked and references, on one task.
 
     Parameters
@@ -113,20 +112,9 @@ class ReferenceReader:
         The model being asked and the reference of each contrast.
     sign : array_like of int, shape (P,)
         +1 for live less reference, −1 for reference less live.
-    target : {'benchmark', 'population'}
-        Target of the estimate.
-    clusters : array_like of int, shape (M,), optional
-        Cluster of each question; only with ``target="population"``. The correction for further questions
-        is left out then, since it takes questions as independent.
-    equivalence : float, optional
-        Equivalence margin ε in unit scores, where ties are to be called.
-    guard : float
-        κ, as in :class:`scorio.sequential.pairs.PairReader`.
-
-    Attributes
-    ----------
-    progress : ndarray of int64, shape (P,)
-        Trials of the live model that have been read.
+    target, clusters, equivalence, guard
+        As in :class:`scorio.sequential.pairs.DifferenceReader`. With clusters, the correction for further
+        questions is left out, since it takes questions as independent.
     """
 
     def __init__(
@@ -140,77 +128,21 @@ class ReferenceReader:
         equivalence: float | None = None,
         guard: float = GUARD,
     ) -> None:
-        self.cells, self.equivalence, self._guard = cells, equivalence, guard
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = np.asarray(sign, dtype=np.float64)
-        self.target: Target = target
-        contrasts = self.live.size
-        self.progress = np.zeros(contrasts, dtype=np.int64)
-        self._count = np.zeros(contrasts, dtype=np.int64)
+        super().__init__(cells, self.live.size, target, clusters, equivalence, guard)
         # Σd, Σd², Σdy; of the reference Σy, Σv/n, Σu, how far lost answers could lower and raise Σy, and the
         # questions of which it has lost all
-        self._sums = np.zeros((9, contrasts))
-        self._firsts = FirstDifferences(contrasts, cells.binary, guard)
-        self._clusters: ClusterSums | None = None
-        if clusters is not None:
-            if target != "population":
-                raise ValueError(f"clusters need target 'population', got target {target!r}")
-            self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, contrasts)
+        self._sums = np.zeros((9, self.live.size))
         references, self._row = np.unique(np.asarray(reference, dtype=np.int64), return_inverse=True)
         self._results = _Results.of(cells, references)
 
-    def read(self, contrasts: Ints, stop: int) -> ContrastBlock:
-        """Read some contrasts on, from their common progress up to step `stop` of the live models.
-
-        Parameters
-        ----------
-        contrasts : ndarray of int, shape (p,)
-            Contrasts with equal :attr:`progress`; the live models must have absorbed `stop` steps.
-        stop : int
-            Step to read up to (exclusive), more than the progress.
-
-        Returns
-        -------
-        ContrastBlock
-            Estimates after each of the steps.
-        """
-        start = int(self.progress[contrasts[0]])
-        if np.any(self.progress[contrasts] != start):
-            raise ValueError("contrasts read together must be at the same step")
-        self.progress[contrasts] = stop
-        own = self.cells.sequence.shared
-        blocks = []
-        for begin, end in self.cells.pieces(start, stop):
-            read = self._read_shared if own is None or end <= own else self._read_rounds
-            blocks.append(read(contrasts, begin, end))
-        block = reduce(ContrastBlock.append, blocks)
+    def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
+        """Read some contrasts on, see :meth:`scorio.sequential.pairs.DifferenceReader.read`."""
+        block = super().read(contrasts, stop)
         return replace(block, difference=self.sign[contrasts, None] * block.difference)
 
-    def _read_rounds(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
-        """Read steps of one round, in which each live model has its own questions and weights."""
-        assert self.cells.rounds is not None
-        models, rows, results = self.live[contrasts], self._row[contrasts], self._results
-        begun, steps = self.cells.rounds.begun(start), np.ones(stop - start)
-        both = begun.known(models) & results.known[rows]
-        live = self.cells.path_of_some(models, start, stop, both)
-        y = np.where(both, results.score[rows], 0.0)
-        gap = np.where(both, begun.estimate(models) - y, 0.0)
-        fixed = [gap**2, gap * y, y, *(part[rows] * both for part in results.of_common)]
-        fixed.append(begun.known(models) & results.gone[rows])
-        sums = np.stack(
-            [live.total - y.sum(axis=1)[:, None], *(part.sum(axis=1)[:, None] * steps for part in fixed)]
-        )
-        count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
-        if self._clusters is None:
-            block = self._block(contrasts, live, sums, count, Spread(sums[1], np.ones(1)))
-            block = self._with_extra_questions(contrasts, block, sums)
-        else:
-            block = self._block(contrasts, live, sums, count, self._clusters.of(gap, both))
-        asked = np.full(steps.size, self.cells.sequence.questions)
-        return self._with_lost(block, contrasts, live, asked, sums[6:], np.zeros((contrasts.size, 1)))
-
-    def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
-        """Read steps at which all live models are asked the same question."""
+    def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         live = self.cells.path(self.live[contrasts], start, stop)
         question = self.cells.sequence.question(start, stop)
         results, rows = self._results, self._row[contrasts, None]
@@ -221,62 +153,47 @@ class ReferenceReader:
         gained = counted & live.fresh
         old = np.where(counted & ~live.fresh, live.before - y, 0.0)
         new = np.where(counted, live.after - y, 0.0)
-        change = np.stack(
-            [
-                new - old,
-                new * new - old * old,
-                y * (new - old),
-                y * gained,
-                *(part[rows, question] * gained for part in results.of_common),
-                results.gone[rows, question] & answered & live.fresh,
-            ]
-        )
-        sums = np.stack([running(s, d) for s, d in zip(self._sums[:, contrasts], change, strict=True)])
+        change = [new - old, new * new - old * old, y * (new - old), y * gained]
+        change += [part[rows, question] * gained for part in results.of_common]
+        change.append(results.gone[rows, question] & answered & live.fresh)
+        sums = running(self._sums[:, contrasts], np.stack(change))
         count = self._count[contrasts, None] + np.cumsum(gained, axis=1)
         self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
-        first = np.where(gained, new, 0.0)
-        if self._clusters is None:
-            block = self._block(contrasts, live, sums, count, Spread(np.maximum(sums[1], 0.0), np.ones(1)))
-            block = self._with_extra_questions(contrasts, block, sums)
-        else:
+        spread = None
+        if self._clusters is not None:
             spread = self._clusters.add(contrasts, question, new - old, gained)
-            block = self._block(contrasts, live, sums, count, spread)
         asked = self.cells.sequence.asked_by(start, stop)
-        return self._with_lost(block, contrasts, live, asked, sums[6:], first)
+        return self._of_sums(contrasts, live, sums, count, spread, asked, np.where(gained, new, 0.0))
 
-    def _with_lost(
+    def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
+        assert self.cells.rounds is not None
+        models, rows, results = self.live[contrasts], self._row[contrasts], self._results
+        begun, shape = self.cells.rounds.begun(start), (contrasts.size, stop - start)
+        both = begun.known(models) & results.known[rows]
+        live = self.cells.path_of_some(models, start, stop, both)
+        y = np.where(both, results.score[rows], 0.0)
+        gap = np.where(both, begun.estimate(models) - y, 0.0)
+        fixed = [y, gap**2, gap * y, y, *(part[rows] * both for part in results.of_common)]
+        fixed.append(begun.known(models) & results.gone[rows])
+        sums = np.stack([np.broadcast_to(part.sum(axis=1)[:, None], shape) for part in fixed])
+        sums[0] = live.total - sums[0]
+        count = np.broadcast_to(both.sum(axis=1)[:, None], shape)
+        spread = None if self._clusters is None else self._clusters.of(gap, both)
+        asked = np.full(stop - start, self.cells.sequence.questions)
+        return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)))
+
+    def _of_sums(
         self,
-        block: ContrastBlock,
-        contrasts: Ints,
-        live: PathBlock,
-        asked: Ints,
-        stored: Floats,
-        first: Floats,
-    ) -> ContrastBlock:
-        """Return the block with what lost answers could change, and with its variance at the margin.
-
-        `stored` are the last three sums, `first` the differences of new questions.
-        """
-        fall, rise, gone = stored
-        most = np.maximum(live.lost_score + rise, live.lost - live.lost_score + fall)
-        block = replace(block, slack=(most + asked - live.seen + gone) / np.maximum(block.questions, 1))
-        if self.equivalence is None:
-            return block
-        step = self._firsts.add(contrasts, first)
-        other = live.mean - block.difference
-        spread = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
-        return block.for_ties(self.equivalence, self.target, live.trials, spread, step)
-
-    def _block(
-        self,
-        contrasts: Ints,
+        contrasts: Integers,
         live: PathBlock,
         sums: Floats,
         count: Ints,
-        spread: Spread,
+        spread: Spread | None,
+        asked: Ints,
+        first: Floats,
     ) -> ContrastBlock:
-        """Return D and V over the common questions."""
-        rows, c = self._row[contrasts, None], np.maximum(count, 1).astype(np.float64)
+        """Return the estimates; `spread` is that over clusters, `first` the differences of new questions."""
+        rows, c = self._row[contrasts, None], np.maximum(count, 1)
         repeats = self._results.repeats[rows]
         noise = (
             live.w + sums[4] / c,
@@ -284,18 +201,22 @@ class ReferenceReader:
             np.minimum(live.g, self._results.trust[rows]),
             np.minimum(live.r, repeats),
         )
-        total = self.cells.sequence.questions
-        square = np.broadcast_to(spread.square, count.shape)
-        guarded = contrast_variance(square, self._guard * spread.size, c, total, noise, self.target)
-        variance = guarded
-        if self.cells.binary and self._clusters is None:
-            exact = contrast_variance(square, 0.0, c, total, noise, self.target)
-            variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
-        slack = np.zeros_like(variance)  # set last
-        bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
-        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count, slack, bets)
+        fall, rise, gone = sums[6:]
+        most = np.maximum(live.lost_score + rise, live.lost - live.lost_score + fall)
+        slack = (most + asked - live.seen + gone) / c
+        single = np.maximum(live.r, repeats) == 0.0
+        of_questions = Spread(np.maximum(sums[1], 0.0), np.ones(1))
+        block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack)
+        if spread is None:
+            block = self._with_extra_questions(contrasts, block, sums)
+        if self.equivalence is None:
+            return block
+        step = self._firsts.add(contrasts, first)
+        other = live.mean - block.difference
+        largest = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
+        return block.for_ties(self.equivalence, self.target, live.trials, largest, step)
 
-    def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
+    def _with_extra_questions(self, contrasts: Integers, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""
         rows, c = self._row[contrasts, None], np.maximum(block.questions, 1)
         extra = np.where(self._results.whole[rows], self._results.asked[rows] - block.questions, 0.0)

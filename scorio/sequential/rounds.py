@@ -199,7 +199,6 @@ class Rounds:
     """
 
     def __init__(self, sequence: TrialSequence, scores: Floats, models: int, levels: Floats) -> None:
-        assert sequence.shared is not None
         self.sequence, self.levels, self.models = sequence, levels, models
         self.first = sequence.shared
         self._x = np.append(scores, [0.0] * 4)  # what has no answer scores nothing

@@ -51,7 +51,7 @@ class ScoreReader:
         self._progress[rows] = stop
         spread = None if self._clusters is None else self._spread(self._clusters, rows, start, path)
         sequence = self._cells.sequence
-        own = sequence.shared is not None and stop > sequence.shared
+        own = stop > sequence.shared
         asked = sequence.questions if own else sequence.asked_by(start, stop)
         weight = self._cells.repeat_weight
         block = score_block(path, sequence.questions, self._target, spread, weight, asked, self._guard)
@@ -62,7 +62,7 @@ class ScoreReader:
         sequence, squares, sizes = self._cells.sequence, [], []
         for begin, end in self._cells.pieces(start, start + path.fresh.shape[1]):
             here = slice(begin - start, end - start)
-            if sequence.shared is None or end <= sequence.shared:
+            if end <= sequence.shared:
                 fresh = path.fresh[:, here]
                 change = path.after[:, here] - np.where(fresh, 0.0, path.before[:, here])
                 spread = clusters.add(rows, sequence.question(begin, end), change, fresh)

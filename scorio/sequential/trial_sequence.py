@@ -11,7 +11,8 @@ question a few times in a row, so that the answers of one request are next to ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +74,10 @@ class TrialSequence:
         The permutation.
     questions : int
         M.
-    shared : int or None
-        Steps that all models share; None for all.
+    own_rounds : bool
+        Whether models follow questions of their own after the first passes.
+    shared : int
+        Steps that all models share; :data:`sys.maxsize` for all.
     endless : bool
         Whether passes are laid out as they are needed, as they are until :meth:`end_passes`.
 
@@ -112,7 +115,8 @@ class TrialSequence:
             raise ValueError(f"order must be a permutation of 0..M-1, got {self.order.tolist()[:10]}…")
         self.endless = True
         self.seed = own
-        self.shared = None if own is None else (1 + samples_per_prompt) * self.questions
+        self.own_rounds = own is not None
+        self.shared = (1 + samples_per_prompt) * self.questions if self.own_rounds else sys.maxsize
         self._own: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
         self._kept: dict[int, dict[int, int]] = {}  # own steps of models, with the questions of a stored run
         self._question = np.empty(0, dtype=np.int32)
@@ -180,7 +184,6 @@ class TrialSequence:
 
     def extend_own(self, model: int, questions: Integers) -> None:
         """Lay out a model's next steps after those that all models share."""
-        assert self.shared is not None
         none = np.empty(0, dtype=np.int32)
         before, repeats = self._own.get(model, (none, none))
         kept = self._kept.get(model, {})
@@ -201,12 +204,12 @@ class TrialSequence:
 
     def keep(self, model: int, step: int, question: int) -> None:
         """Ask a model `question` at `step`, as a stored run did, however its rounds are laid out now."""
-        if self.shared is not None and step >= self.shared:
+        if step >= self.shared:
             self._kept.setdefault(model, {})[step - self.shared] = question
 
     def laid_out(self, model: int) -> float:
         """Return how many steps of a model can be asked by now."""
-        if self.shared is None:
+        if not self.own_rounds:
             return float("inf") if self.endless else len(self)
         return self.shared + (self._own[model][0].size if model in self._own else 0)
 
@@ -219,10 +222,10 @@ class TrialSequence:
         return self._of(models, start, stop, 1)
 
     def _of(self, models: Integers, start: int, stop: int, part: int) -> NDArray[np.int32]:
-        end = stop if self.shared is None else min(stop, self.shared)
+        end = min(stop, self.shared)
         of_all = (self.question, self.repeats)[part](min(start, end), end)
         common = np.broadcast_to(of_all, (models.size, of_all.size))
-        if self.shared is None or stop <= self.shared:
+        if stop <= self.shared:
             return common
         columns = slice(max(start - self.shared, 0), stop - self.shared)
         own = [self._own[model][part][columns] for model in models.tolist()]
@@ -240,18 +243,16 @@ class TrialSequence:
 
     def at(self, step: int, model: int = 0) -> int:
         """Return the question that a model is asked at `step`."""
-        if self.shared is not None and step >= self.shared:
+        if step >= self.shared:
             return int(self._own[model][0][step - self.shared])
-        if step >= self._question.size:
-            self.ensure(step + 1)
+        self.ensure(step + 1)
         return int(self._question[step])
 
     def repeat(self, step: int, model: int = 0) -> int:
         """Return how often a model's question of `step` was asked before it."""
-        if self.shared is not None and step >= self.shared:
+        if step >= self.shared:
             return int(self._own[model][1][step - self.shared])
-        if step >= self._question.size:
-            self.ensure(step + 1)
+        self.ensure(step + 1)
         return int(self._repeat[step])
 
     def repeats(self, start: int, stop: int) -> NDArray[np.int32]:
@@ -271,7 +272,7 @@ class TrialSequence:
 
     def asked(self, steps: int) -> tuple[int, int]:
         """Return the number of different questions among the first `steps` steps, and of repeats."""
-        seen = self.seen(steps if self.shared is None else min(steps, self.shared))
+        seen = self.seen(min(steps, self.shared))
         return seen, steps - seen
 
     def complete(self, start: int, stop: int) -> Bools:
@@ -281,11 +282,10 @@ class TrialSequence:
         if start // self.questions == stop // self.questions and not start < first_end <= stop:
             return np.zeros(stop - start, dtype=np.bool_)
         steps = np.arange(start + 1, stop + 1)
-        later = steps - self.questions
-        whole = (later % (self.questions * self.samples_per_prompt) == 0) & (
-            (later > 0) | (self._repeats == 0)
-        )
-        return np.asarray((whole & (later >= 0)) | ((steps == first_end) & (self._repeats < self.questions)))
+        least = self.questions if self._repeats == 0 else self.questions + 1
+        of_blocks = (steps - self.questions) % (self.questions * self.samples_per_prompt) == 0
+        ends_first = (steps == first_end) & (self._repeats < self.questions)
+        return np.asarray((of_blocks & (steps >= least)) | ends_first)
 
     def steps_of(self, question: int, stop: int) -> Ints:
         """Return the steps before `stop` that ask `question`."""
@@ -329,12 +329,12 @@ class RunSequence:
     ) -> None:
         if not sizes:
             raise ValueError("sizes must name at least one task")
-        own_seed = None if seed is None else seed % 2**63
-        generators = np.random.SeedSequence(seed if seed is not None else 0).spawn(len(sizes))
+        own_seed = (seed or 0) % 2**63
+        generators = np.random.SeedSequence(seed or 0).spawn(len(sizes))
         sequences = []
         for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True):
             order = np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size)
-            rounds_seed = (own_seed or 0) if rounds else None
+            rounds_seed = own_seed if rounds else None
             sequences.append(
                 TrialSequence(order, samples_per_prompt, rounds_seed, early_repeats=early_repeats)
             )
@@ -385,26 +385,30 @@ class RunSequence:
         """
         if len(self.sequences) == 1:
             return self.sequences[0].complete(start, stop)
+        first = self.sequences[0]
         steps = np.arange(start + 1, stop + 1)
-        repeats = self.sequences[0].early_repeats and any(first_pass(n).size > n for n in self.sizes)
-        later = steps - self.questions
-        whole = later % (self.questions * self.sequences[0].samples_per_prompt) == 0
-        return np.asarray(whole & ((later > 0) if repeats else (later >= 0)))
+        repeats = first.early_repeats and any(first_pass(size).size > size for size in self.sizes)
+        least = self.questions + 1 if repeats else self.questions
+        of_blocks = (steps - self.questions) % (self.questions * first.samples_per_prompt) == 0
+        return np.asarray(of_blocks & (steps >= least))
 
     def local(self, step: int) -> tuple[int, ...]:
         """Return how many of the first `step` steps belong to each task."""
         if len(self.sequences) == 1:
             return (step,)
         self._ensure(step)
-        counts = np.bincount(self._task[:step], minlength=len(self.sizes))
-        return tuple(int(count) for count in counts)
+        return tuple(np.bincount(self._task[:step], minlength=len(self.sizes)).tolist())
+
+    def spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Yield each task with the steps of its own sequence that ``start .. stop-1`` are."""
+        ends = zip(self.local(start), self.local(stop), strict=True)
+        for task, (begin, end) in enumerate(ends):
+            yield task, begin, end
 
     @property
     def endless(self) -> bool:
         """Whether every step can be asked by now."""
-        if len(self.sequences) == 1:
-            return self.sequences[0].endless and self.sequences[0].shared is None
-        return all(one.endless and one.shared is None for one in self.sequences)
+        return all(one.endless and not one.own_rounds for one in self.sequences)
 
     def laid_out(self, model: int) -> float:
         """Return how many steps of a model can be asked by now."""
