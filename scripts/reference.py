@@ -154,13 +154,15 @@ def config_page() -> str:
             if "const" in section["properties"][key]:
                 continue  # the title says it
             base = definer(name, key)
-            if base.__name__ == name or base not in shared:
+            if base not in shared:
                 own.append(key)
             elif base not in said_already:
                 said_already.add(base)
                 keys = [one for one in section["properties"] if definer(name, one) is base]
                 parts.append(f"## {shared[base]}\n\n{_cell(_first_part(base.__doc__ or ''))}\n")
                 parts.append(_table(path, section, keys))
+        if not own and CLASSES[name] in said_already:
+            continue  # the shared keys are all that it has
         parts.append(f"## {f'`{path}`' if path else 'Top level'}\n")
         if path and section.get("description"):
             parts.append(f"{_cell(_first_part(section['description']))}\n")
