@@ -3,10 +3,19 @@
     python benchmarks/good_enough.py --data R.npz ... --runs 20
     python benchmarks/good_enough.py --at-margin --runs 400
 
-`--data` replays recorded outcomes (arrays `R` (L, M, N): 1, 0, -1 for no trial). Columns: mean trials where
-every pair across the cut is decided ("decided"), with the claim that no other model is better by more than
-the margin ("claim"), and of EB-TC with the same margin (Jourdan et al., 2023), which draws its questions at
-random and stops by the heuristic threshold log((1 + log n)/δ) at the variance 1/4 of a bounded score.
+`--data` flips coins with the shares of right answers in recorded outcomes (arrays `correct` and `count`).
+Columns: mean trials where every pair across the cut is decided ("decided"), with the claim that no other
+model is better by more than the margin ("claim"), and with the claim where all models are asked the same
+("uniform"). With k = 1 also those of others, with the same margin; all draw questions at random:
+
+EB-TC        Jourdan et al. (2023); it stops by the heuristic threshold log((1 + log n)/δ) at the variance 1/4
+LUCB         Kalyanakrishnan et al. (2012), LUCB1: promises its error rate
+elimination  Even-Dar et al. (2006), successive elimination: promises its error rate
+naive z      models in turn until z ≥ 1.645 separates the leader from all not within the margin, seen at
+             every trial of each from the tenth on
+fixed N      all models asked the same, at the length after which 95 % of runs choose well: a length that
+             nobody knows before
+
 `wrong`: a model left out is better by more than the margin. `--at-margin` flips coins: the last model is
 better than every other by exactly the margin, so the choice of another is counted as wrong.
 """
@@ -56,26 +65,116 @@ def run(spec: SessionSpec, chance: Floats, seed: int, *, claims: bool) -> tuple[
     return int(result.trials.sum()), chosen, bool(one.comparison.met)
 
 
+MOST = 1 << 20
+"""Trials after which the others are ended."""
+
+
+class Arms:
+    """Models of which each trial asks a question at random."""
+
+    def __init__(self, chance: Floats, seed: int) -> None:
+        rng = np.random.default_rng([seed, 2])
+        self._chance, self._rng = chance, rng
+        self._asked, self._luck = rng.integers(chance.shape[1], size=MOST), rng.random(MOST)
+        self.number = np.zeros(len(chance))
+        self.won = np.zeros(len(chance))
+        self.trials = 0
+        for model in range(len(chance)):
+            self.ask(model)
+
+    @property
+    def mean(self) -> Floats:
+        """Means of the models."""
+        return self.won / self.number
+
+    def ask(self, *models: int) -> None:
+        """Ask each of these models one question."""
+        for model in models:
+            place = self.trials % MOST
+            self.won[model] += self._luck[place] < self._chance[model, self._asked[place]]
+            self.number[model] += 1
+            self.trials += 1
+
+
 def eb_tc(chance: Floats, margin: float, alpha: float, seed: int) -> tuple[int, int]:
     """Return the trials of EB-TC with a margin, and the model that it chooses."""
-    rng = np.random.default_rng([seed, 2])
-    models, questions = chance.shape
-    won, number = (rng.random(models) < chance[:, 0]).astype(float), np.ones(models)
-    leaders = np.zeros((models, models))
-    luck, asked = rng.random(1 << 18), rng.integers(questions, size=1 << 18)
-    for trials in range(models, 1 << 18):
-        mean = won / number
+    arms, coins = Arms(chance, seed), np.random.default_rng([seed, 4])
+    while True:
+        mean, number = arms.mean, arms.number
         leader = int(np.argmax(mean))
         cost = (mean[leader] - mean + margin) / np.sqrt(0.25 * (1.0 / number[leader] + 1.0 / number))
         cost[leader] = np.inf
         rival = int(np.argmin(cost))
-        if cost[rival] >= np.sqrt(2.0 * log((1.0 + log(trials)) * (models - 1) / alpha)):
-            return trials, leader
-        leaders[leader, rival] += 1
-        chosen = leader if rng.random() < 0.5 else rival
-        won[chosen] += luck[trials] < chance[chosen, asked[trials]]
-        number[chosen] += 1
-    return 1 << 18, leader
+        threshold = log((1.0 + log(arms.trials)) * (len(mean) - 1) / alpha)
+        if arms.trials >= MOST or cost[rival] >= np.sqrt(2.0 * threshold):
+            return arms.trials, leader
+        arms.ask(leader if coins.random() < 0.5 else rival)
+
+
+def lucb(chance: Floats, margin: float, alpha: float, seed: int) -> tuple[int, int]:
+    """Return the trials of LUCB1, and the model that it chooses."""
+    arms, models = Arms(chance, seed), len(chance)
+    for turn in range(1, MOST):
+        radius = np.sqrt(log(1.25 * models * turn**4 / alpha) / (2.0 * arms.number))
+        leader = int(np.argmax(arms.mean))
+        upper = arms.mean + radius
+        upper[leader] = -np.inf
+        rival = int(np.argmax(upper))
+        if arms.trials >= MOST or upper[rival] - (arms.mean[leader] - radius[leader]) < margin:
+            break
+        arms.ask(leader, rival)
+    return arms.trials, leader
+
+
+def elimination(chance: Floats, margin: float, alpha: float, seed: int) -> tuple[int, int]:
+    """Return the trials of successive elimination, and the model that it chooses."""
+    arms, left = Arms(chance, seed), np.arange(len(chance))
+    for turn in range(1, MOST):
+        radius = np.sqrt(log(4.0 * len(chance) * turn**2 / alpha) / (2.0 * turn))
+        mean = arms.mean[left]
+        left = left[mean.max() - mean < 2.0 * radius]
+        if arms.trials >= MOST or left.size == 1 or 2.0 * radius <= margin:
+            break
+        arms.ask(*left.tolist())
+    return arms.trials, int(left[np.argmax(arms.mean[left])])
+
+
+def naive_z(chance: Floats, margin: float, alpha: float, seed: int) -> tuple[int, int]:
+    """Return the trials until z looks good enough, and the model that it chooses."""
+    del alpha  # 1.645 is a one-sided 5 %
+    arms, left = Arms(chance, seed), np.arange(len(chance))
+    while True:
+        mean = arms.mean
+        leader = int(np.argmax(mean))
+        error = np.sqrt(mean * (1.0 - mean) / arms.number)
+        both = np.hypot(error, error[leader])
+        worse = mean[leader] - mean >= 1.645 * both
+        near = np.abs(mean[leader] - mean) + 1.645 * both <= margin
+        done = (worse | near) & (arms.number >= 10)
+        done[leader] = True
+        left = np.flatnonzero(~done)
+        if arms.trials >= MOST or left.size == 0:
+            return arms.trials, leader
+        arms.ask(*left.tolist(), leader)
+
+
+def fixed_n(chance: Floats, margin: float, alpha: float, runs: int = 400) -> int:
+    """Return the trials after which so many runs that ask all models the same choose well."""
+    rng = np.random.default_rng(5)
+    true, (models, questions) = chance.mean(axis=1), chance.shape
+    is_wrong = true < true.max() - margin
+    for number in np.unique(np.geomspace(1, 80 * questions, 120).astype(int)).tolist():
+        passes, rest = divmod(number, questions)
+        sums = rng.binomial(passes, chance, size=(runs, models, questions)).sum(axis=2) if passes else 0
+        asked = rng.permuted(np.tile(np.arange(questions), (runs, 1)), axis=1)[:, :rest]
+        sums = sums + (rng.random((models, runs, rest)) < chance[:, asked]).sum(axis=2).T
+        chosen = (sums + rng.random((runs, models)) / 2).argmax(axis=1)  # ties by luck
+        if is_wrong[chosen].mean() <= alpha:
+            return int(models * number)
+    return MOST
+
+
+OTHERS = {"EB-TC": eb_tc, "LUCB": lucb, "elimination": elimination, "naive z": naive_z}
 
 
 def chances(path: str) -> Floats:
@@ -111,25 +210,25 @@ def main() -> None:
     for path in options.data:
         chance = chances(path)
         spec = spec_of(*chance.shape, options.margin, options.k, options.passes)
-        true, found = chance.mean(axis=1), []
+        uniform = replace(spec, allocation=AllocationSpec(models="uniform", questions="auto"))
+        ours = {"decided": (spec, False), "claim": (spec, True), "uniform": (uniform, True)}
+        true, found = chance.mean(axis=1), dict[str, list[tuple[int, bool]]]()
         for seed in range(options.runs):
-            row: list[float] = []
-            for claims in (False, True):
-                trials, chosen, _ = run(replace(spec, seed=seed), chance, seed, claims=claims)
+            for name, (of_run, claims) in ours.items():
+                trials, chosen, _ = run(replace(of_run, seed=seed), chance, seed, claims=claims)
                 left = [model for model in range(len(true)) if model not in chosen]
-                row += [trials, bool(true[left].max() > true[chosen].min() + options.margin)]
-            if options.k == 1:
-                trials, leader = eb_tc(chance, options.margin, 0.05, seed)
-                row += [trials, bool(true.max() > true[leader] + options.margin)]
-            found.append(row)
-        mean = np.mean(found, axis=0)
-        shares = ", ".join(
-            f"{name} {trials:,.0f} ({trials / mean[0]:.2f}) wrong {wrong:.3f}"
-            for name, trials, wrong in zip(
-                ("decided", "claim", "EB-TC"), mean[::2].tolist(), mean[1::2].tolist(), strict=False
-            )
-        )
-        print(f"{path.rsplit('/', 1)[-1]} {chance.shape} margin {options.margin}: {shares}", flush=True)
+                wrong = bool(true[left].max() > true[chosen].min() + options.margin)
+                found.setdefault(name, []).append((trials, wrong))
+            for name, other in OTHERS.items() if options.k == 1 else ():
+                trials, leader = other(chance, options.margin, 0.05, seed)
+                found.setdefault(name, []).append((trials, bool(true.max() > true[leader] + options.margin)))
+        mean = {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
+        if options.k == 1:
+            mean["fixed N"] = [fixed_n(chance, options.margin, 0.05), 0.05]
+        print(f"{path.rsplit('/', 1)[-1]} {chance.shape} margin {options.margin}")
+        for name, (trials, wrong) in mean.items():
+            share = trials / mean["decided"][0]
+            print(f"  {name:12} {trials:9,.0f} trials ({share:.2f}), wrong {wrong:.3f}", flush=True)
     for models in options.models if options.at_margin else ():
         for questions, mean in ((30, 0.5), (100, 0.9), (400, 0.5)):
             spec = spec_of(models, questions, 0.05, options.k, options.passes)
