@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from config_texts import WIDE, with_changes
 
 from adaptive_eval.config import parse_config
 
+CHANGES = json.loads((Path(__file__).parents[1] / "data" / "config_changes.json").read_text("utf-8"))
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        ("goal", "ranking"),
-        ("goal", {"kind": "ranking"}),
-        ("stopping.rule", "zscore"),
-        ("stopping.target", "population"),
-        ("stopping.family", "pair"),
-        ("allocation.models", "uniform"),
-        ("tasks.0.rubric.schema", "binary"),
-        ("tasks.0.dataset", "questions.csv"),
-        ("models.0.api", "chat"),
-        ("models.0.rate_limit", {"requests_per_minute": 600}),
-        ("servers", [{"url": "http://a/v1", "concurrency": 8, "rate_limit": {"tokens_per_minute": "2M"}}]),
-        ("models.0.endpoints", ["http://x/v1", "http://y/v1"]),
-        ("models.0.endpoints", {"discover": "file", "path": "servers/*.txt", "every": 5, "patience": 0}),
-        (
-            "models.0.endpoints",
-            {"discover": "command", "run": ["squeue", "--me"], "timeout": 5, "each": {"concurrency": "auto"}},
-        ),
-        (
-            "models.0",
-            {"name": "a", "endpoints": ["http://a/v1"], "api": "completions", "sampling": {"max_tokens": 5}},
-        ),
-        ("budget", {"usd": None}),
-        ("prior", {"from": "runs/previous", "depth": 2, "transfer": True}),
-        ("references", [{"run": "runs/previous", "models": ["old"]}]),
-    ],
-)
+
+@pytest.mark.parametrize(("place", "value"), CHANGES["written"])
 def test_what_may_be_written(place, value):
     parse_config(with_changes({place: value}, WIDE))
 

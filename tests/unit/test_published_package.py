@@ -1,12 +1,14 @@
 """Peace with the published package of the same name: its names, its records, and files of it among ours."""
 
 import gzip
+import inspect
 import itertools
 import json
 import math
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 import adaptive_eval
 import scorio
 from scorio import categorical, rank, sinf, utils
+from scorio import eval as metrics
 from scorio._published import NAMES, foreign_files
 
 RECORD = {
@@ -25,6 +28,31 @@ RECORD = {
     "tokens": {"completion_ppl": 1.5, "completion_logprob_list": [-4.0, None, -2.0, -1.0, 0.0]},
     "processed_results": {"is_correct": 0, "has_box": 1},
 }
+
+
+SIGNATURES = (Path(__file__).parents[1] / "data" / "published_signatures.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("written", SIGNATURES)
+def test_signatures_are_those_of_the_published_package(written):
+    name = written.partition("(")[0]
+    module, _, function = name.rpartition(".")
+    parameters = inspect.signature(getattr(import_module(module), function)).parameters.values()
+    positional = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    shown = [one.name if one.default is one.empty else f"{one.name}={one.default!r}" for one in positional]
+    assert f"{name}({', '.join(shown)})" == written
+    assert {one.kind for one in parameters} <= {
+        inspect.Parameter.KEYWORD_ONLY,
+        *(one.kind for one in positional),
+    }
+
+
+def test_every_metric_of_the_reference_is_there_and_no_other():
+    profiles = {"tailpass", "tailpass_empirical", "TailPassProfile", "Estimate", "Interval"}
+    named = {written.partition("(")[0] for written in SIGNATURES}
+    assert {f"scorio.eval.{name}" for name in set(metrics.__all__) - profiles} == {
+        name for name in named if name.startswith("scorio.eval.")
+    }
 
 
 def test_the_version_is_that_of_adaptive_eval():

@@ -1,7 +1,5 @@
 """Every metric as a ranking: scores of scorio.eval, options, unequal trials, bad input."""
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -102,22 +100,3 @@ def test_a_low_quantile_puts_the_better_known_model_first():
     assert rank.bayes(None, counts=counts).tolist() == [1, 1]
     assert rank.bayes(None, counts=counts, quantile=0.05).tolist() == [2, 1]
     assert rank.bayes(None, counts=counts, quantile=0.95).tolist() == [1, 2]
-
-
-# Names, order and defaults of the published package's functions, which a user's code relies on.
-PUBLISHED = {
-    "avg": ["R", "method='competition'", "return_scores=False"],
-    "bayes": ["R", "w=None", "R0=None", "quantile=None", "method='competition'", "return_scores=False"],
-    "pass_at_k": ["R", "k", "method='competition'", "return_scores=False"],
-    "pass_hat_k": ["R", "k", "method='competition'", "return_scores=False"],
-    "g_pass_at_k_tau": ["R", "k", "tau", "method='competition'", "return_scores=False"],
-    "mg_pass_at_k": ["R", "k", "method='competition'", "return_scores=False"],
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_signatures_of_the_published_package(name):
-    parameters = inspect.signature(getattr(rank, name)).parameters.values()
-    positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    written = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in positional]
-    assert written == PUBLISHED[name]
