@@ -7,9 +7,9 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,25 +42,22 @@ def documented() -> dict[str, list[dict[str, Any]]]:
     return {name: yaml.load(text.partition("```")[0])["models"] for name, text in found.items() if text}
 
 
-def at(seconds: float) -> float:
-    return time.time() + seconds
+def filled(written: Headers | None) -> Headers | None:
+    """Return headers with the times that lie so many seconds ahead: ``<date 42>``, ``<milliseconds 42>``."""
 
+    def time_of(found: re.Match[str]) -> str:
+        at = time.time() + float(found[2])
+        if found[1] == "milliseconds":
+            return f"{at * 1000:.0f}"
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-def date(seconds: float) -> str:
-    return datetime.fromtimestamp(at(seconds), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def openai_limits(reset: str) -> Headers:
-    return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
-
-
-def error(message: str, code: Any = None, **more: Any) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "invalid_request_error", "code": code, **more}}
+    pattern = r"<(date|milliseconds) (\d+)>"
+    return written and {name: re.sub(pattern, time_of, value) for name, value in written.items()}
 
 
 @dataclass(frozen=True)
 class Provider:
-    """What a provider's documentation says of it.
+    """What a provider's documentation says of it, as in ``tests/data/providers.json``.
 
     Parameters
     ----------
@@ -68,7 +65,7 @@ class Provider:
         A usual error that needs the user: its status, its body, its kind here, and a word of the message.
     busy : tuple
         Status and body of an answer to too many requests.
-    limited, used_up : callable, optional
+    limited, used_up : dict, optional
         Headers of that answer, and of one after which nothing is left of a limit. None: it names no time.
     waits : bool
         Whether the time to wait is in the answer to too many requests.
@@ -81,162 +78,18 @@ class Provider:
     """
 
     refused: tuple[int, Any, str, str]
-    busy: tuple[int, Any] = (429, error("Rate limit reached", "rate_limit_exceeded"))
-    limited: Callable[[], Headers] | None = None
-    used_up: Callable[[], Headers] | None = None
+    busy: tuple[int, Any]
+    limited: Headers | None = None
+    used_up: Headers | None = None
     waits: bool = True
     thought: Mapping[str, Any] = field(default_factory=dict)
     key: str = "authorization: Bearer "
-    unauthorized: Any = field(default_factory=lambda: error("Incorrect API key provided", "invalid_api_key"))
+    unauthorized: Any = None
 
 
-NO_MODEL = (404, error("The model `gone` does not exist", "model_not_found"), "not_found", "gone")
-NO_CREDIT = (402, error("Insufficient credits", 402), "auth", "Insufficient credits")
-AZURE = {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist."}
-TOO_LONG = {"message": "The input is longer than the model's context length", "code": 400}
-EXTRA = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}]}
-RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{WAIT}s"}
-PROXY_KEY = error("Authentication Error, Invalid proxy server token passed", "401", type="auth_error")
-
-OPENAI = Provider(
-    refused=(429, error("You exceeded your current quota", "insufficient_quota"), "rate_limit", "quota"),
-    limited=lambda: openai_limits("42s"),
-    used_up=lambda: openai_limits("1m17s"),
-)
-VLLM = Provider(
-    refused=NO_MODEL,
-    busy=(503, error("The server is overloaded", 503)),
-    waits=False,
-    thought={"reasoning": "why"},
-    key="",
-)
-PROXY = Provider(
-    refused=(400, error("Invalid model name passed in model=gone", "400"), "bad_request", "model=gone"),
-    limited=lambda: {"retry-after": str(WAIT), "rate_limit_type": "requests"},
-    thought={"reasoning_content": "why"},
-    unauthorized=PROXY_KEY,
-)
 PROVIDED = {
-    "OpenAI": OPENAI,
-    "OpenAI's Responses API": replace(OPENAI, refused=NO_MODEL),
-    "Azure OpenAI": Provider(
-        refused=(404, {"error": AZURE}, "not_found", "API deployment"),
-        busy=(429, {"error": {"code": "429", "message": "Please retry after 42 seconds."}}),
-        limited=lambda: {"retry-after": "43", "retry-after-ms": f"{WAIT}000"},
-        used_up=lambda: openai_limits(str(HOLD)),
-        unauthorized={"error": {"code": "401", "message": "Access denied due to invalid subscription key"}},
-    ),
-    "Anthropic's Messages API": Provider(
-        refused=(
-            404,
-            {"type": "error", "error": {"type": "not_found_error", "message": "model: gone"}},
-            "not_found",
-            "gone",
-        ),
-        busy=(
-            429,
-            {"type": "error", "error": {"type": "rate_limit_error", "message": "This request would exceed"}},
-        ),
-        limited=lambda: {"retry-after": str(WAIT), "anthropic-ratelimit-requests-reset": date(WAIT + 1)},
-        used_up=lambda: {
-            "anthropic-ratelimit-requests-remaining": "0",
-            "anthropic-ratelimit-requests-reset": date(HOLD),
-        },
-        key="x-api-key: ",
-        unauthorized={
-            "type": "error",
-            "error": {"type": "authentication_error", "message": "invalid x-api-key"},
-        },
-    ),
-    "Gemini": Provider(
-        refused=(
-            404,
-            [error("models/gone is not found", 404, status="NOT_FOUND")],
-            "not_found",
-            "models/gone",
-        ),
-        busy=(429, [error("You exceeded", 429, status="RESOURCE_EXHAUSTED", details=[RETRY_INFO])]),
-        unauthorized=[error("API key not valid", 400, details=[{"reason": "API_KEY_INVALID"}])],
-    ),
-    "Amazon Bedrock": replace(
-        PROXY,
-        refused=(
-            400,
-            error('litellm.BadRequestError: BedrockException - {"message":"identifier is invalid"}', "400"),
-            "bad_request",
-            "BedrockException",
-        ),
-        busy=(429, error("litellm.RateLimitError: BedrockException: Rate Limit Error", "429")),
-        limited=None,
-        waits=False,
-    ),
-    "Mistral": Provider(
-        refused=(422, {"object": "error", "message": EXTRA, "code": None}, "bad_request", "body.seed"),
-        busy=(429, {"object": "error", "message": "Rate limit exceeded", "code": "1300"}),
-        limited=lambda: {"retry-after": str(WAIT), "x-ratelimit-remaining-req-minute": "0"},
-        thought={"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "why"}]}]},
-        unauthorized={"detail": "Unauthorized"},
-    ),
-    "DeepSeek": Provider(
-        refused=(402, error("Insufficient Balance", "invalid_request_error"), "auth", "Insufficient Balance"),
-        busy=(503, error("Service is too busy")),
-        waits=False,
-        thought={"reasoning_content": "why"},
-    ),
-    "Groq": Provider(
-        refused=NO_MODEL,
-        limited=lambda: {"retry-after": str(WAIT), "x-ratelimit-reset-tokens": "42.66s"},
-        used_up=lambda: openai_limits("1m17.5s"),
-        thought={"reasoning": "why"},
-    ),
-    "OpenRouter": Provider(
-        refused=NO_CREDIT,
-        busy=(429, error("Rate limit exceeded: free-models-per-min", 429)),
-        limited=lambda: {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{at(WAIT) * 1000:.0f}"},
-        thought={"reasoning": "why", "reasoning_details": [{"type": "reasoning.text", "text": "why"}]},
-        unauthorized=error("No auth credentials found", 401),
-    ),
-    "Together": Provider(
-        refused=(
-            400,
-            error("Unable to access non-serverless model gone", "model_not_available"),
-            "bad_request",
-            "gone",
-        ),
-        limited=lambda: {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(WAIT)},
-        used_up=lambda: {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(HOLD)},
-        thought={"reasoning": "why"},
-    ),
-    "vLLM": VLLM,
-    "SGLang": replace(
-        VLLM,
-        refused=(
-            400,
-            {"object": "error", "type": "BadRequestError", **TOO_LONG},
-            "bad_request",
-            "context length",
-        ),
-        busy=(503, {"object": "error", "message": "The request queue is full.", "code": 503}),
-        thought={"reasoning_content": "why"},
-    ),
-    "llama.cpp": replace(
-        VLLM,
-        refused=(
-            400,
-            error("the request exceeds the available context size", 400),
-            "bad_request",
-            "context size",
-        ),
-        busy=(503, error("Loading model", 503, type="unavailable_error")),
-        thought={"reasoning_content": "why"},
-    ),
-    "Ollama": replace(
-        VLLM,
-        refused=(404, error("model 'gone' not found", type="not_found_error"), "not_found", "gone"),
-        busy=(503, error("server busy, please try again. maximum pending requests exceeded")),
-    ),
-    "LM Studio": replace(VLLM, refused=(404, error("No models loaded."), "not_found", "No models loaded")),
-    "LiteLLM's proxy": PROXY,
+    name: Provider(**fields)
+    for name, fields in json.loads((ROOT / "tests" / "data" / "providers.json").read_text("utf-8")).items()
 }
 ELSEWHERE = {"LiteLLM's library"}
 """Run by tests/integration/test_litellm.py, which needs the library."""
@@ -305,9 +158,9 @@ def serve(name: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
                 number = numbers[self.path]
                 if number == 1:
                     status, said = provider.busy
-                    self.reply(said, status, provider.limited() if provider.limited else None)
+                    self.reply(said, status, filled(provider.limited))
                     return
-                headers = provider.used_up() if provider.used_up and number == 2 else None
+                headers = filled(provider.used_up) if number == 2 else None
                 asked.append((self.path, body))
                 question = re.findall(r"Say (\d+)\.", json.dumps(body))[-1]
                 api = MODELS[name][0].get("api") or ("messages" if name.startswith("Anthropic") else "chat")
