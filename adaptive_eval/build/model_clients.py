@@ -238,7 +238,8 @@ def solvers_of(config: RunConfig) -> dict[str, Solver]:
             found[task.name] = Solver(name, function, task.solver.calls, task.solver.prompt_tokens)
         elif task.answers is not None:
             count = task.answers.k
-            found[task.name] = Solver(f"{count} answers", asked_times(count), count, sys.maxsize)
+            ask = asked_times(count, task.answers.by, config.on.missing)
+            found[task.name] = Solver(f"{count} answers", ask, count, sys.maxsize)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -266,18 +266,26 @@ def _most_frequent(scores: Sequence[Score]) -> str | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def asked_times(count: int) -> Callable[..., Awaitable[Completion]]:
-    """Return a solver that asks the same `count` times."""
+def asked_times(count: int, by: By, missing: Collection[str] = ()) -> Callable[..., Awaitable[Completion]]:
+    """Return a solver that asks the same `count` times.
+
+    One answer that counts as `missing` loses the trial. Of other answers that are none or cut off, the trial
+    is one if so many are that the right answers of the others could not make it right.
+    """
+    enough = {"all": 1, "majority": count // 2 + 1, "any": count}[by]
 
     async def ask(
         model: Callable[..., Awaitable[Completion]], messages: Sequence[Mapping[str, Any]]
     ) -> Completion:
         answers = [await model(messages) for _ in range(count)]
-        for answer in answers:
-            if answer.no_answer is not None:  # the settings of `on` say how the trial counts
-                return answer
-        cut = [answer.finish_reason for answer in answers if answer.finish_reason in CUT_OFF]
-        text = "\n\n".join(answer.text for answer in answers)
-        return replace(answers[0], text=text, finish_reason=(*cut, answers[0].finish_reason)[0])
+        none = [answer for answer in answers if answer.no_answer is not None]
+        lost = [answer for answer in none if answer.no_answer in missing]
+        if lost or len(none) >= enough:
+            return (lost or none)[0]
+        given = [answer for answer in answers if answer.no_answer is None]
+        cut = [answer for answer in answers if answer.finish_reason in CUT_OFF]
+        whole = [answer for answer in given if answer not in cut]
+        shown = (cut if len(cut) >= enough else whole or given)[0]
+        return replace(shown, text="\n\n".join(answer.text for answer in answers))
 
     return ask

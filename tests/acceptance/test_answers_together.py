@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import pytest
 from answering_server import answering, number_in, said, two_models
 from command_line import in_process, report, trials, write_config
+
+from adaptive_eval.scoring.scorer import asked_times
+from adaptive_eval.trial import Completion
 
 K = 3
 NAMES = {"all": "pass^", "any": "pass@", "majority": "maj@"}
@@ -79,6 +83,37 @@ def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path: Path) -> No
     for record in trials(tmp_path / "run"):
         silent = record.request.key.model == "bad" and int(record.request.question) % 2
         assert (record.score.category if record.score else None) == (None if silent else 1)
+
+
+EMPTY, CUT, FULL = Completion("", "stop"), Completion("4", "length"), Completion("4", "stop")
+
+
+@pytest.mark.parametrize(
+    ("by", "answers", "none", "cut"),
+    [
+        ("all", (FULL, EMPTY, FULL), True, False),
+        ("all", (FULL, CUT, FULL), False, True),
+        ("majority", (EMPTY, FULL, FULL), False, False),
+        ("majority", (EMPTY, FULL, EMPTY), True, False),
+        ("majority", (CUT, FULL, FULL), False, False),
+        ("majority", (FULL, CUT, CUT), False, True),
+        ("any", (EMPTY, EMPTY, FULL), False, False),
+        ("any", (EMPTY, EMPTY, EMPTY), True, False),
+        ("any", (CUT, FULL, CUT), False, False),
+    ],
+)
+def test_a_trial_is_none_or_cut_off_where_its_other_answers_could_not_make_it_right(by, answers, none, cut):
+    async def asked(missing):
+        left = list(answers)
+
+        async def model(_):
+            return left.pop(0)
+
+        return await asked_times(len(answers), by, missing)(model, [])
+
+    trial = asyncio.run(asked(()))
+    assert (trial.no_answer == "empty", trial.finish_reason == "length") == (none, cut)
+    assert (asyncio.run(asked(["empty"])).no_answer == "empty") == (EMPTY in answers)
 
 
 @pytest.mark.parametrize(
