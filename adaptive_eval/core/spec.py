@@ -299,11 +299,15 @@ class SessionSpec:
 
         Tasks whose rubrics span different ranges are reported in unit scores, (0, 1).
         """
-        ranges = {(min(task.weights), max(task.weights)) for task in self.tasks}
-        if len(ranges) > 1:
+        if len(self.ranges) > 1:
             return 0.0, 1.0
-        low, high = ranges.pop()
+        low, high = next(iter(self.ranges))
         return low, high - low
+
+    @property
+    def ranges(self) -> set[tuple[float, float]]:
+        """Lowest and highest scores of the tasks."""
+        return {(min(task.weights), max(task.weights)) for task in self.tasks}
 
     @property
     def by_cost(self) -> bool:

@@ -46,7 +46,7 @@ def _refuse_first(problems: Iterator[str]) -> None:
 
 
 def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
-    """Yield warnings about contrasts that a specification can never decide."""
+    """Yield warnings about scales, prices, and contrasts that a specification can never decide."""
     stopping, goal = spec.stopping, spec.goal
     reading = stopping.rule == "anytime"
     for task in spec.tasks:
@@ -60,6 +60,12 @@ def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
             )
         if task.clusters is not None:
             yield from _few_clusters(task.name, task.clusters, 1.0 - stopping.confidence)
+    if len(spec.ranges) > 1:
+        yield Coded(
+            "warning/scales",
+            "the tasks' scores have different ranges: overall scores, differences and equivalence go from 0 "
+            "(the lowest score of every task) to 1 (the highest)",
+        )
     limits = (spec.budget, *(task.budget for task in spec.tasks))
     for model in spec.models:
         if model.price is None and any(budget.usd is not None for budget in (*limits, model.budget)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
+from adaptive_eval.views.sentences import say
 
 
 @pytest.mark.parametrize("models", [100, 150])
@@ -42,6 +44,9 @@ def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones():
     assert all(one.trials > 200 for one in chances)
     assert [one.resolved for one in chances] == sorted(one.resolved for one in chances)
     assert results.forecast.resolved_within_budget == 0.0
+    gone = replace(results, models=(replace(results.models[0], state="stopped"), *results.models[1:]))
+    assert "goal is reached (simulated" in say("run.chances", results)
+    assert "goal is reached if m0 answers again (simulated" in say("run.chances", gone)
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 

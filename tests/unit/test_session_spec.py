@@ -117,6 +117,11 @@ class TestWarnings:
         models = (ModelSpec("a", 9, Price(1.0, 1.0)), ModelSpec("b", 9))
         assert self.warnings(models=models, budget=BudgetSpec(usd=1.0)) == ["warning/no-price"]
 
+    def test_tasks_with_different_ranges_of_scores(self):
+        tasks = (replace(TASK, name="a"), replace(TASK, name="b", weights=(0.0, 9.0)))
+        assert self.warnings(tasks=tasks) == ["warning/scales"]
+        assert self.warnings(tasks=tasks[:1]) == []
+
     def test_a_goal_budget_without_one(self):
         endless = {"goal": GoalSpec("budget"), "stopping": StoppingSpec(equivalence=0.1)}
         assert self.warnings(**endless) == ["warning/unbounded"]
