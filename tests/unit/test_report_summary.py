@@ -188,5 +188,6 @@ def test_a_report_reads_no_answers(tmp_path, monkeypatch):
 def test_tokens_of_requests_without_an_answer_are_told():
     budget = BudgetLine("tokens", 5000.0, 0.0, None, presumed=1200.0)
     results = replace(examples.finished(), budgets=(budget,))
-    assert "of answers, at most 1,200 of requests without an answer or usage" in say("run.spent", results, 3.0)
+    said = say("run.spent", results, 3.0)
+    assert "of answers, at most 1,200 of requests without an answer or usage" in said
     assert "without an answer" not in say("run.spent", replace(results, budgets=()), 3.0)
