@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,15 +53,7 @@ SUFFIXES = {
     "Put trials, report and card into this dataset of the Hugging Face Hub. Default: nothing is sent.",
 )
 @flag("--public", "Make the dataset that --push creates public. Default: private.")
-def command(
-    run: Path,
-    form: str | None,
-    out: Path | None,
-    part_rows: int | None,
-    no_texts: bool,
-    push: str | None,
-    public: bool,
-) -> None:
+def command(run: Path, form: str | None, out: Path | None, push: str | None, **options: Any) -> None:
     """Write the run in the directory RUN for other tools.
 
     csv, jsonl, parquet: a row a trial; parquet to a PATH that does not end in .parquet: a folder of parts,
@@ -71,7 +63,7 @@ def command(
     """
     from adaptive_eval.store.reader import RunReader
 
-    texts = not no_texts
+    texts, part_rows = not options["no_texts"], options["part_rows"]
     in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
     if push is not None and (form, out) != (None, None):
         raise UsageError("--push sends trials, report and card; leave --format and --out out")
@@ -87,7 +79,7 @@ def command(
         reader.require_undamaged()
         try:
             if push is not None:
-                _push(reader, push, texts=texts, public=public)
+                _push(reader, push, texts=texts, public=options["public"])
             elif out is not None and (in_parts or form in FOLDERS):
                 _write_folder(reader, str(form), out, part_rows, texts=texts)
             elif form in TABLES:

@@ -43,27 +43,18 @@ LOOK_EVERY = 0.5
     default="127.0.0.1",
 )
 @option("--port N", "Port of the page; 0 takes a free one.", WholeNumber(0, 65535), default=0)
-def command(
-    run: Path,
-    display: str | None,
-    as_json: bool,
-    once: bool,
-    bayes: bool,
-    until: str | None,
-    web: bool,
-    host: str,
-    port: int,
-) -> int:
+def command(run: Path, display: str | None, as_json: bool, until: str | None, **options: Any) -> int:
     """Watch the run in the directory RUN until it stops. Any number of processes can watch.
 
     A FOLDER of runs is listed, the latest change first: state, trials, cost and verdict. Default: runs.
 
     The run file is only read. Ctrl-C ends the watching, not the run.
     """
-    if web:
+    once, bayes = options["once"], options["bayes"]
+    if options["web"]:
         for name in given_options(("display", "as_json", "once", "until")):
             raise UsageError(f"--web and {name} cannot be combined; watch from a second terminal for {name}")
-        _serve(run, host, port)
+        _serve(run, options["host"], options["port"])
         return 0
     if once and until is not None:
         raise UsageError("--once and --until cannot be combined: one leaves at once, the other waits")

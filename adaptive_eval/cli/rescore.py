@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,17 +36,7 @@ if TYPE_CHECKING:
 @option("--ray ADDRESS", "Score on a Ray cluster: auto, local or HOST:PORT. The result is the same.")
 @flag("--dry-run", "Show the ranking and store nothing.")
 @flag("--json as_json", "Print JSON.")
-def command(
-    run: Path,
-    rubrics: tuple[str, ...],
-    scorer: str | None,
-    task: str | None,
-    name: str | None,
-    workers: int | None,
-    ray: str | None,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def command(run: Path, **options: Any) -> None:
     """Score the stored answers of the run in the directory RUN again and show the rankings.
 
     Nothing is asked. The new scoring is stored in addition to the one that decided the run.
@@ -57,23 +47,25 @@ def command(
     from adaptive_eval.store.writer import RunWriter
     from adaptive_eval.views.score_tables import ranking_table, rankings_data
 
-    specs = _specs(rubrics, scorer, name)
+    specs = _specs(options["rubrics"], options["scorer"], options["name"])
     with RunReader(run) as reader, ExitStack() as stack:
         built = replace(build(config_of_run(reader)), continued=reader.meta())
         # A user's function is sent to a cluster with the files in the config's folder.
         user_code = built.config.base_dir if any(_kind(spec) == "python" for spec in specs) else None
-        pool = stack.enter_context(workers_of({"workers": workers, "ray": ray}, user_code))
+        pool = stack.enter_context(workers_of(options, user_code))
         progress = partial(stack.enter_context(progress_bar()), "answers")
-        results = rescore(built, reader, specs, task, workers=pool, progress=progress)
+        results = rescore(built, reader, specs, options["task"], workers=pool, progress=progress)
         shown = [stored_scoring(built, reader), *results]
-    if not dry_run:
+    if not options["dry_run"]:
         with RunWriter.open(run) as writer:
             for result in results:
                 writer.scoring(result.record, result.rows)
     rankings = [(result.name, result.results) for result in shown]
-    click.echo(json.dumps(rankings_data(rankings), indent=2) if as_json else ranking_table(rankings))
-    if not as_json:
-        _report(results, run, stored=not dry_run)
+    if options["as_json"]:
+        click.echo(json.dumps(rankings_data(rankings), indent=2))
+    else:
+        click.echo(ranking_table(rankings))
+        _report(results, run, stored=not options["dry_run"])
 
 
 def _kind(spec: RescoringSpec) -> str:

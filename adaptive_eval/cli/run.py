@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,15 +47,7 @@ _OF_CONFIGS = (".yaml", ".yml", ".json")
 @disk_option
 @display_option
 @metrics_options
-def command(
-    source: Path | None,
-    models: tuple[str, ...],
-    tasks: tuple[str, ...],
-    margin: float | None,
-    overrides: tuple[str, ...],
-    out: Path | None,
-    **options: Any,
-) -> int:
+def command(source: Path | None, out: Path | None, overrides: tuple[str, ...], **options: Any) -> int:
     """Run the config CONFIG until its goal is reached or a budget ends; then write the report.
 
     A run of the same name continues, if it was interrupted or its budget has been raised. A directory RUN
@@ -65,6 +58,7 @@ def command(
 
     Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
+    models, tasks, margin = options["models"], options["tasks"], options["margin"]
     if source is None:
         source = _written(models, tasks, margin)
     elif models or tasks or margin is not None:
@@ -72,12 +66,12 @@ def command(
     if is_run(source):
         if out is not None:
             raise click.UsageError(f"--out is for a config; the run in {source} stays where it is")
-        return run_to_the_end(_stored_config(source, overrides), source, **options)
+        return run_to_the_end(_stored_config(source, overrides), source, options)
     from adaptive_eval.config import load_config
 
     config = load_config(source, overrides)
     directory = out if out is not None else Path("runs") / config.name
-    return run_to_the_end(config, directory, **options)
+    return run_to_the_end(config, directory, options)
 
 
 def _written(models: tuple[str, ...], tasks: tuple[str, ...], margin: float | None) -> Path:
@@ -112,17 +106,7 @@ def _stored_config(run: Path, overrides: tuple[str, ...]) -> RunConfig:
         return config_of_run(reader, overrides)
 
 
-def run_to_the_end(
-    config: RunConfig,
-    directory: Path,
-    *,
-    display: str | None,
-    metrics_port: str | None,
-    metrics_file: Path | None,
-    disk_check: bool,
-    new: bool = False,
-    allow_missing: bool = False,
-) -> int:
+def run_to_the_end(config: RunConfig, directory: Path, given: Mapping[str, Any]) -> int:
     """Run or continue the run in `directory` on this terminal; return the exit code."""
     from adaptive_eval.build.assembly import build
     from adaptive_eval.cli.run_terminal import Terminal, lasting_streams
@@ -131,17 +115,17 @@ def run_to_the_end(
 
     with lasting_streams():
         built = build(config)
-        if new:
+        if given["new"]:
             built.session()  # every mistake shows before anything is moved
             kept = set_aside(directory)
             if kept is not None:
                 click.echo(f"The previous run is kept as {kept}.")
-        terminal = Terminal(display)
+        terminal = Terminal(given["display"])
         options = RunOptions(
             console=terminal,
-            metrics=MetricsOptions(metrics_port, metrics_file),
-            disk_check=disk_check,
-            allow_missing=allow_missing,
+            metrics=MetricsOptions(given["metrics_port"], given["metrics_file"]),
+            disk_check=given["disk_check"],
+            allow_missing=given["allow_missing"],
         )
         ended = asyncio.run(execute(built, directory, options))
         return terminal.show_end(directory, config, ended)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, option
+from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, given_options, option
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,19 +36,7 @@ if TYPE_CHECKING:
 @flag("--newest", "The newest first.")
 @flag("--full", "Show long texts whole.")
 @flag("--json as_json", "Print one JSON object a line, with whole texts.")
-def command(
-    run: Path,
-    model: str | None,
-    task: str | None,
-    question: str | None,
-    category: int | None,
-    compare: tuple[str, str] | None,
-    missing: bool,
-    limit: int | None,
-    newest: bool,
-    full: bool,
-    as_json: bool,
-) -> None:
+def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options: Any) -> None:
     """Show trials of the run in the directory RUN: prompt, answer, extraction, category, and why.
 
     The run may still be running.
@@ -57,36 +45,30 @@ def command(
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.trials import sample_data, sample_lines
 
-    if missing and category is not None:
-        raise UsageError(f"--category {category} and --missing: a missing trial has no category")
-    if compare and (model is not None or category is not None or missing or newest):
+    asked = {name: options[name] for name in ("model", "task", "question", "category")}
+    if options["missing"] and asked["category"] is not None:
+        raise UsageError(f"--category {asked['category']} and --missing: a missing trial has no category")
+    if compare and given_options(("model", "category", "missing", "newest")):
         raise UsageError("--compare goes with --task, --question, --limit, --full and --json only")
-    most = limit if limit is not None or as_json else 10
+    most = options["limit"] if options["limit"] is not None or as_json else 10
     with RunReader(run) as reader:
         about = describe_run(reader)
-        _known("model", model, list(about.models))
-        _known("task", task, list(about.categories))
+        _known("model", asked["model"], list(about.models))
+        _known("task", asked["task"], list(about.categories))
         for name in compare or ():
             _known("compare", name, list(about.models))
-        trials = reader.trials(
-            model=model,
-            task=task,
-            question=question,
-            category=category,
-            missing=True if missing else None,
-            newest_first=newest,
-            limit=most,
-        )
+        missing = True if options["missing"] else None
+        trials = reader.trials(**asked, missing=missing, newest_first=options["newest"], limit=most)
         rows: Iterable[tuple[TrialRecord, ...]] = ((one,) for one in trials)
         if compare:
-            rows = _answer_pairs(reader, compare, task, question, most)
+            rows = _answer_pairs(reader, compare, asked["task"], asked["question"], most)
         shown = 0
         for records in rows:
             data, texts = [], []
             for record in records:
                 known = about.categories.get(record.request.task, ()), about.target(record)
                 data.append(sample_data(record, *known))
-                texts.append("\n".join(sample_lines(record, *known, full=full)))
+                texts.append("\n".join(sample_lines(record, *known, full=options["full"])))
             if as_json:
                 click.echo(json.dumps(data if compare else data[0]))
             else:
