@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from glob import glob
 from itertools import chain, product
 from pathlib import Path
@@ -56,49 +56,28 @@ class Previous:
         return {META: self.to_json()} if asked else {}
 
     def to_json(self) -> str:
-        """Return everything as JSON text."""
-        references = [
-            {
-                "name": one.name,
-                "source": one.source,
-                "counts": _as_lists(one.counts),
-                "lost": _as_lists(one.lost),
-            }
-            for one in self.references
-        ]
-        prior = None
-        if self.prior is not None:
-            counts, transfer = _as_lists(self.prior.counts), _as_lists(self.prior.transfer)
-            prior = {"source": self.prior.source, "counts": counts, "transfer": transfer}
-        return json.dumps({"settings": self.settings, "references": references, "prior": prior})
+        """Return everything as JSON."""
+        data = {
+            "settings": self.settings,
+            "references": list(map(asdict, self.references)),
+            "prior": None if self.prior is None else asdict(self.prior),
+        }
+        return json.dumps(data, default=np.ndarray.tolist)
 
     @classmethod
     def from_json(cls, text: str) -> Previous:
-        """Rebuild what :meth:`to_json` returned."""
+        """Return what :meth:`to_json` was given."""
         data = json.loads(text)
-        references = [
-            ReferenceSpec(one["name"], _as_tables(one["counts"]), one["source"], _as_tables(one["lost"]))
-            for one in data["references"]
-        ]
-        prior = data["prior"]
-        if prior is not None:
-            counts, transfer = _as_tables(prior["counts"]), _as_tables(prior["transfer"])
-            prior = PriorSpec(counts, prior["source"], transfer)
-        return cls(data["settings"], tuple(references), prior)
+        references = tuple(ReferenceSpec(**_as_tables(one)) for one in data["references"])
+        prior = None if data["prior"] is None else PriorSpec(**_as_tables(data["prior"]))
+        return cls(data["settings"], references, prior)
 
 
-def _as_lists(tables: Any) -> Any:
-    """Return tables of counts, by task or by model and task, as lists."""
-    if isinstance(tables, Mapping):
-        return {name: _as_lists(inner) for name, inner in tables.items()}
-    return None if tables is None else tables.tolist()
-
-
-def _as_tables(lists: Any) -> Any:
-    """Return what :func:`_as_lists` was given."""
-    if isinstance(lists, Mapping):
-        return {name: _as_tables(inner) for name, inner in lists.items()}
-    return None if lists is None else np.array(lists)
+def _as_tables(value: Any) -> Any:
+    """Return stored data with arrays in place of its lists."""
+    if isinstance(value, dict):
+        return {name: _as_tables(inner) for name, inner in value.items()}
+    return np.array(value) if isinstance(value, list) else value
 
 
 def previous_of(

@@ -24,34 +24,20 @@ from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.trial import ScoreRange, score_of, sent_messages, shown_message
 from adaptive_eval.views.inert import without_formula
 
-COLUMNS: Mapping[str, str] = MappingProxyType(
-    {
-        "model": "string",
-        "task": "string",
-        "question": "string",
-        "trial": "int64",
-        "step": "int64",
-        "category": "int64",
-        "score": "float64",
-        "weights": "string",
-        "missing": "string",
-        "truncated": "bool_",
-        "extracted": "string",
-        "reason": "string",
-        "target": "string",
-        "prompt_tokens": "int64",
-        "completion_tokens": "int64",
-        "reasoning_tokens": "int64",
-        "latency": "float64",
-        "finished_at": "float64",
-        "after_stop": "bool_",
-        "seed": "int64",
-        "prompt": "string",
-        "text": "string",
-        "reasoning": "string",
-        "tool_calls": "string",
-    }
+_TYPES = (
+    ("string", "model task question"),
+    ("int64", "trial step category"),
+    ("float64", "score"),
+    ("string", "weights missing"),
+    ("bool_", "truncated"),
+    ("string", "extracted reason target"),
+    ("int64", "prompt_tokens completion_tokens reasoning_tokens"),
+    ("float64", "latency finished_at"),
+    ("bool_", "after_stop"),
+    ("int64", "seed"),
+    ("string", "prompt text reasoning tool_calls"),
 )
+COLUMNS: Mapping[str, str] = MappingProxyType({name: kind for kind, of in _TYPES for name in of.split()})
 """The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial;
 `weights` is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt."""
 

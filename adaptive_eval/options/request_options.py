@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.section import EnvName, Seconds, Section, one_or_more
+from adaptive_eval.options.section import EnvName, Seconds, Section, one_or_more, short_for
 
 _Stop: TypeAlias = Annotated[
     str | tuple[str, ...], one_or_more("write one text, or a list of texts, at which the answer ends")
@@ -27,10 +27,6 @@ def _batch(value: Any) -> Any:
             f"{value!r:.60} is neither true nor false nor a mapping such as {{gather: 5s, poll: 30s}}"
         )
     return {True: {}, False: None}.get(value, value) if isinstance(value, bool) else value
-
-
-def _header(value: Any) -> Any:
-    return {"value": value} if isinstance(value, str) else value
 
 
 class SamplingConfig(Section):
@@ -116,9 +112,7 @@ class HeaderConfig(Section):
         return value
 
 
-Header: TypeAlias = Annotated[
-    HeaderConfig, BeforeValidator(_header, json_schema_input_type=str | HeaderConfig)
-]
+Header: TypeAlias = Annotated[HeaderConfig, short_for("value", str | HeaderConfig)]
 Treated: TypeAlias = Literal["wrong", "missing"]
 
 

@@ -82,17 +82,6 @@ class RubricConfig(Section):
         return self.model_dump(mode="json", by_alias=True, exclude={"weights", "range"})
 
 
-def by_schema(value: Any) -> Any:
-    """Return a rubric written as its schema alone in full.
-
-    Examples
-    --------
-    >>> by_schema("format-aware")
-    {'schema': 'format-aware'}
-    """
-    return {"schema": value} if isinstance(value, str) else value
-
-
 def rubric_names() -> tuple[str, ...]:
     """Return the names that a rubric's `schema` may have.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from adaptive_eval.options.limit_options import Price
-from adaptive_eval.options.section import Count, Endpoint, EnvName, Range, Seconds, Section, by_kind
+from adaptive_eval.options.section import Count, Endpoint, EnvName, Range, Seconds, Section, short_for
 
 
 class _Scorer(Section):
@@ -335,7 +335,7 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
     """Likeliest tokens asked for; most servers give 20 at most."""
     is_correct: Annotated[
         Annotated[_Comparing, Field(discriminator="kind")] | None,
-        BeforeValidator(by_kind, json_schema_input_type=str | _Comparing | None),
+        short_for("kind", str | _Comparing | None),
     ] = None
     """A scorer that says whether the answer is right; default: the verifier, by its labels."""
 

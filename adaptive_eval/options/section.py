@@ -107,9 +107,6 @@ PYTHON, HUB, INSPECT, LM_EVAL = "python:", "hf:", "inspect:", "lm_eval:"
 
 _API_VERSION = re.compile(r"api-version=[\w.-]+", re.ASCII)  # Azure
 _FUNCTION = re.compile(r"python:([\w.]+|[^:]+\.py):\w+")
-_LABEL = re.compile(r"(?=.{1,100}$)[A-Za-z0-9](?: ?[A-Za-z0-9._:/@+()-])*", re.ASCII)
-_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-_ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}", re.ASCII)
 
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
@@ -189,43 +186,25 @@ def one_or_more(advice: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def by_kind(value: Any) -> Any:
-    """Return a section written as its kind alone in full.
+def short_for(key: str, written: Any = Any) -> BeforeValidator:
+    """Return a check that reads a text alone as a section with this key; `written` is the whole type."""
 
-    Examples
-    --------
-    >>> by_kind("ranking")
-    {'kind': 'ranking'}
-    """
-    return {"kind": value} if isinstance(value, str) else value
+    def read(value: Any) -> Any:
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(read, json_schema_input_type=written)
 
 
-def _label(value: str) -> str:
-    if not _LABEL.fullmatch(value):
-        raise ValueError(
-            f"{shown(value)} cannot be a name: use up to 100 of letters, digits, single spaces and "
-            ". _ - : / @ + ( ), beginning with a letter or digit"
-        )
-    return value
+def _matching(pattern: str, advice: str) -> AfterValidator:
+    """Return a check that a whole text matches; {} in the advice is the text."""
+    known = re.compile(pattern, re.ASCII)
 
+    def check(value: str) -> str:
+        if not known.fullmatch(value):
+            raise ValueError(advice.format(shown(value)))
+        return value
 
-def _run_name(value: str) -> str:
-    if not _RUN_NAME.fullmatch(value):
-        raise ValueError(
-            f"{shown(value)} cannot name a run (it names a folder): "
-            "use up to 100 of letters, digits and . _ -, beginning with a letter or digit"
-        )
-    return value
-
-
-def _env_name(value: str) -> str:
-    if not _ENV_NAME.fullmatch(value):
-        # Not shown: a key pasted here is the usual cause.
-        raise ValueError(
-            "this is not the name of an environment variable; write a name such as OPENAI_API_KEY "
-            "(capital letters, digits and _), and set the variable to the key"
-        )
-    return value
+    return AfterValidator(check)
 
 
 def _endpoint(value: str) -> str:
@@ -272,9 +251,31 @@ def check_url(value: str) -> str:
     return value.rstrip("/")
 
 
-Label = Annotated[str, AfterValidator(_label)]
-RunName = Annotated[str, AfterValidator(_run_name)]
-EnvName = Annotated[str, AfterValidator(_env_name)]
+Label = Annotated[
+    str,
+    _matching(
+        r"(?=.{1,100}$)[A-Za-z0-9](?: ?[A-Za-z0-9._:/@+()-])*",
+        "{} cannot be a name: use up to 100 of letters, digits, single spaces and "
+        ". _ - : / @ + ( ), beginning with a letter or digit",
+    ),
+]
+RunName = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
+        "{} cannot name a run (it names a folder): "
+        "use up to 100 of letters, digits and . _ -, beginning with a letter or digit",
+    ),
+]
+EnvName = Annotated[
+    str,
+    _matching(
+        r"[A-Z_][A-Z0-9_]{0,99}",
+        # not shown: a key pasted here is the usual cause
+        "this is not the name of an environment variable; write a name such as OPENAI_API_KEY "
+        "(capital letters, digits and _), and set the variable to the key",
+    ),
+]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Count = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
 Seconds = Annotated[

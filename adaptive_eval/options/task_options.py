@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from adaptive_eval.options.limit_options import BudgetSpec
-from adaptive_eval.options.rubric_options import RubricConfig, by_schema
+from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.options.scorers import ScorerConfig
-from adaptive_eval.options.section import INSPECT, LM_EVAL, Count, Label, Section, by_kind, one_or_more
+from adaptive_eval.options.section import INSPECT, LM_EVAL, Count, Label, Section, one_or_more, short_for
 from adaptive_eval.trial import IMAGE_TOKENS
 
 Medium: TypeAlias = Literal["image", "audio"]
@@ -47,9 +47,7 @@ def _names(value: Any) -> Any:
 _Names: TypeAlias = Annotated[
     tuple[str, ...], BeforeValidator(_names, json_schema_input_type=str | list[str])
 ]
-_Rubric: TypeAlias = Annotated[
-    RubricConfig, BeforeValidator(by_schema, json_schema_input_type=str | RubricConfig)
-]
+_Rubric: TypeAlias = Annotated[RubricConfig, short_for("schema", str | RubricConfig)]
 
 
 def _prompt(value: Any) -> Any:
@@ -121,10 +119,6 @@ class AnswersConfig(Section):
     (maj@k)."""
 
 
-def _solver(value: Any) -> Any:
-    return {"function": value} if isinstance(value, str) else value
-
-
 def _not_required(schema: dict[str, Any]) -> None:
     """Say in the schema that a ready benchmark, or a task of another tool, brings the rest."""
     schema["required"] = []
@@ -177,7 +171,7 @@ class TaskConfig(Section):
     scorer: Annotated[
         ScorerConfig,
         Field(discriminator="kind"),
-        BeforeValidator(by_kind, json_schema_input_type=str | ScorerConfig),
+        short_for("kind", str | ScorerConfig),
     ]
     """How an answer is judged: a kind such as math, or a mapping with kind and options."""
     rubric: _Rubric = Field(default_factory=RubricConfig)
@@ -186,9 +180,7 @@ class TaskConfig(Section):
     """Weight of the task in the overall score, times the one that overall gives."""
     track: tuple[_Rubric, ...] = Field(default=(), max_length=20)
     """Further rubrics by which the report ranks the same answers; they decide nothing."""
-    solver: Annotated[
-        SolverConfig | None, BeforeValidator(_solver, json_schema_input_type=str | SolverConfig | None)
-    ] = None
+    solver: Annotated[SolverConfig | None, short_for("function", str | SolverConfig | None)] = None
     """A function that answers with several calls; default: one request."""
     answers: AnswersConfig | None = None
     """Several answers to a question, scored together as one trial."""

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from adaptive_eval.build.assembly import Built, make_importable
 from adaptive_eval.build.rubrics import (
@@ -39,9 +39,9 @@ from adaptive_eval.errors import (
 )
 from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.options.mistakes import dotted
-from adaptive_eval.options.rubric_options import RubricConfig, by_schema
+from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.options.scorers import ScorerConfig
-from adaptive_eval.options.section import Section, by_kind
+from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.scoring.registry import IN_WORKERS, Answers, build_scorer, score_here, score_spread
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
@@ -374,8 +374,8 @@ class RescoringSpec:
 class _Written(Section):
     """The values of options, in the grammar and with the messages of a config."""
 
-    scorer: Annotated[ScorerConfig, Field(discriminator="kind"), BeforeValidator(by_kind)] | None = None
-    rubric: Annotated[RubricConfig, BeforeValidator(by_schema)] | None = None
+    scorer: Annotated[ScorerConfig, Field(discriminator="kind"), short_for("kind")] | None = None
+    rubric: Annotated[RubricConfig, short_for("schema")] | None = None
 
 
 def read_rubric(text: str) -> RubricConfig:
