@@ -147,51 +147,30 @@ def test_a_limit_carries_its_wait(api):
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
 
-@pytest.mark.parametrize(
-    ("handler", "kind", "words"),
-    [
-        (raw(b""), "dropped", "closed the connection without an answer"),
-        (reset, "dropped", "reset"),
-        (raw(b"hello, this is no http\r\n\r\n"), "malformed", "not HTTP"),
-        (raw(OK + b'content-length: 1000\r\n\r\n{"choices": ['), "dropped", "middle of the answer"),
-        (raw(OK + b'transfer-encoding: chunked\r\n\r\nff\r\n{"choices'), "dropped", "middle of the answer"),
-        (raw(OK + b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\n{true"), "malformed", "decoded"),
-        (reply(200, b'{"choices": [{"message": {"content": "4'), "malformed", "JSON was expected"),
-        (reply(200, b"\xff\xfe\xfa"), "malformed", "JSON was expected"),
-        (reply(200, b""), "malformed", "nothing"),
-        (reply(200, "<html>welcome</html>"), "malformed", "welcome"),
-        (reply(200, b"[" * 50_000), "malformed", "JSON was expected"),
-        (reply(200, {"object": "chat.completion"}), "malformed", "no choices"),
-        (reply(200, {"error": {"message": "upstream died", "code": 502}}), "server", "upstream died"),
-        (
-            reply(200, {"choices": [{"message": {"content": "x"}, "text": "x", "finish_reason": "abort"}]}),
-            "aborted",
-            "abort",
-        ),
-        (reply(200, {"choices": [{"message": {"content": 4}, "text": 4}]}), "malformed", "4"),
-        (reply(200, {"choices": [{"finish_reason": "stop"}]}), "malformed", "None"),
-        (reply(504, "<html><title>504 Gateway Time-out</title></html>"), "server", "504 Gateway Time-out"),
-    ],
-    ids=[
-        "dropped",
-        "reset",
-        "not http",
-        "cut off",
-        "cut off in a chunk",
-        "bad compression",
-        "half a json",
-        "not utf-8",
-        "empty",
-        "html",
-        "deep json",
-        "no choices",
-        "error in a 200",
-        "aborted",
-        "a number for a text",
-        "no text",
-        "gateway timeout",
-    ],
-)
+BROKEN = {
+    "dropped": (raw(b""), "dropped", "closed the connection without an answer"),
+    "reset": (reset, "dropped", "reset"),
+    "not http": (raw(b"hello, this is no http\r\n\r\n"), "malformed", "not HTTP"),
+    "cut off": (raw(OK + b'content-length: 1000\r\n\r\n{"choices": ['), "dropped", "middle of the answer"),
+    "cut off in a chunk": (
+        raw(OK + b'transfer-encoding: chunked\r\n\r\nff\r\n{"choices'), "dropped", "middle of the answer",
+    ),
+    "bad compression": (
+        raw(OK + b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\n{true"), "malformed", "decoded",
+    ),
+    "half a json": (reply(200, b'{"choices": [{"message": {"content": "4'), "malformed", "JSON was expected"),
+    "not utf-8": (reply(200, b"\xff\xfe\xfa"), "malformed", "JSON was expected"),
+    "empty": (reply(200, b""), "malformed", "nothing"),
+    "html": (reply(200, "<html>welcome</html>"), "malformed", "welcome"),
+    "deep json": (reply(200, b"[" * 50_000), "malformed", "JSON was expected"),
+    "error in a 200": (reply(200, {"error": {"message": "it died", "code": 502}}), "server", "it died"),
+    "no text": (reply(200, {"choices": [{"finish_reason": "stop"}]}), "malformed", "None"),
+    "gateway timeout": (reply(504, "<html><title>Gateway Time-out</title></html>"), "server", "Time-out"),
+}  # fmt: skip
+"""What else is no answer, ``tests/unit/test_endpoint_answer.py`` and ``test_endpoint_failures.py`` have."""
+
+
+@pytest.mark.parametrize(("handler", "kind", "words"), BROKEN.values(), ids=BROKEN)
 def test_what_is_worth_another_attempt(api, handler, kind, words):
     error, _ = ask(api, handler)
     assert isinstance(error, TransientEndpointError)

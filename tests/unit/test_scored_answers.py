@@ -1,7 +1,7 @@
 """Answers of every style, each with what a scorer makes of it: ``tests/data/scored_answers.jsonl``.
 
-A line has the scorer, its options, the answer, the target, and what is found: category, reason, what is
-extracted, the score; ``not`` is another target for which the answer is wrong.
+A line has the scorer, its options, the answer with its calls of tools, the target, and what is found:
+category, reason, what is extracted, the score; ``not`` is another target for which the answer is wrong.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ def test_an_answer_is_judged_as_written(case):
     pytest.importorskip(PACKAGES.get(case["scorer"], "json"))
     scorer, finish = build_scorer(case["scorer"], case.get("options")), case.get("finish", "stop")
 
+    calls = tuple({"id": "1", "name": name, "arguments": given} for name, given in case.get("tool_calls", ()))
+
     def scored(target):
         question = Question("t", "q", target, choices=tuple(case.get("choices", ())))
         assert scorer.check_target(question) is None
-        return score_or_failure(scorer, Completion(case["answer"], finish), question)
+        return score_or_failure(scorer, Completion(case["answer"], finish, tool_calls=calls), question)
 
     found = scored(case["target"])
     assert found.category == case["category"]
