@@ -135,7 +135,8 @@ _T = TypeVar("_T")
 @dataclass_transform(frozen_default=True, field_specifiers=(Field,))
 def record(cls: type[_T]) -> type[_T]:
     """Make a class a frozen dataclass whose values are checked, with UsageError where it is made by hand."""
-    made: Any = dataclass(frozen=True, config=STRICT)(cls)
+    # a deferred check would put its own __init__ in the place of ours
+    made: Any = dataclass(frozen=True, config=STRICT | {"defer_build": False})(cls)
     init = made.__init__
 
     @wraps(init)
