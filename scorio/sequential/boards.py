@@ -24,7 +24,6 @@ from scorio.sequential.fold import (
     NEVER,
     OPEN,
     STEP_BITS,
-    Course,
     Event,
     Fold,
     Levels,
@@ -87,8 +86,12 @@ class Board:
 
     Attributes
     ----------
+    alpha : float
+        1 minus the confidence.
     fold : Fold
         Verdicts, and what is needed.
+    latest : Course
+        Values of the contrasts at the last step read, or at their call.
     members : list of int
         Models that a needed contrast has.
     version : int
@@ -121,8 +124,10 @@ class Board:
         self._needs = needed
         self._review_every = review or NEVER
         self._review_at = self._review_every
+        self.rule, self.margin, self.alpha = rule, margin, levels.alpha
         self.courses = Courses(answers, contrasts, rule, levels, margin)
         self.fold = Fold(contrasts.measured, levels, self._needed)
+        self.latest = self.fold.latest
         on_clusters = ~contrasts.single & any(names is not None for names in answers.clusters)
         self.intervals = Intervals(contrasts, self.courses.bets | on_clusters, levels.alpha, margin)
         self.version = 0
@@ -213,26 +218,6 @@ class Board:
     # ------------------------------------------------------------------ looking
 
     @property
-    def rule(self) -> Rule:
-        """The stopping rule."""
-        return self.courses.rule
-
-    @property
-    def margin(self) -> float | None:
-        """Equivalence margin in unit scores."""
-        return self.courses.margin
-
-    @property
-    def alpha(self) -> float:
-        """1 minus the confidence."""
-        return self.fold.levels.alpha
-
-    @property
-    def latest(self) -> Course:
-        """Values of the contrasts at the last step read, or at their call."""
-        return self.fold.latest
-
-    @property
     def reached(self) -> int:
         """Steps that every needed contrast has been read to."""
         needed = self.fold.needed
@@ -254,9 +239,7 @@ class Board:
 
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
-        fold, latest = self.fold, self.latest
-        estimates = (latest.difference[rows], latest.variance[rows], latest.guarded[rows], latest.slack[rows])
-        return self.intervals.of(rows, fold.verdict[rows], *estimates)
+        return self.intervals.of(rows, self.fold.verdict, self.latest)
 
     @property
     def undecidable(self) -> Bools:

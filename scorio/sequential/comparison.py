@@ -18,8 +18,9 @@ from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_streams, read_weights
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
-from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evidence
+from scorio.sequential.evidence import log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
+from scorio.sequential.intervals import interval
 from scorio.sequential.rules import Anytime
 
 Verdict = Literal["first", "second", "tie", "open"]
@@ -398,11 +399,9 @@ class _Reading:
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the confidence sequence; a verdict bounds it too, sometimes before it does so by itself."""
-        course, margin = self.course, self.margin
-        radius = confidence_radius(course.guarded[0], self.alpha, margin) + course.slack[0]
-        radius = np.where(course.questions[0] >= MIN_QUESTIONS, radius, np.inf)
-        low, high = course.difference[0] - radius, course.difference[0] + radius
-        after = np.arange(radius.size) >= self.trials - 1
+        margin = self.margin
+        (low,), (high,) = interval(self.course, self.alpha, margin)
+        after = np.arange(low.size) >= self.trials - 1
         if self.verdict == BETTER:
             low = np.where(after & (high > 0.0), np.maximum(low, 0.0), low)
         elif self.verdict == WORSE:

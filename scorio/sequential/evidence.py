@@ -281,9 +281,7 @@ def tie_variance(
     return np.asarray(TIE_FACTOR * np.maximum(at_margin, guarded))
 
 
-def confidence_radius(
-    variance: ArrayLike, alpha: float, equivalence: float | None = None, *, precision: float = 1e-13
-) -> Floats:
+def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | None = None) -> Floats:
     """Half-width of the confidence sequence: the D at which the e-value reaches 1/α.
 
     Parameters
@@ -294,8 +292,6 @@ def confidence_radius(
         Error probability of the whole sequence, in (0, 1).
     equivalence : float, optional
         Equivalence margin ε of the evidence, see :func:`log_evidence`.
-    precision : float
-        Relative precision of the search; about five steps are taken.
 
     Returns
     -------
@@ -324,9 +320,9 @@ def confidence_radius(
         x = tau * tau / v
         alone = np.sqrt(2.0 * v * (1.0 + x) / x * (target - log(share * weight) + 0.5 * np.log1p(x)))
         high = np.minimum(high, alone)
-    # Newton's method, kept within the bracket: the evidence rises with the difference.
+    # Newton's method, kept within the bracket: the evidence rises with the difference. About five steps.
     # Each value stays as it was found, so that it does not depend on which others are sought with it.
-    radius, found = high, np.zeros(v.shape, dtype=bool)
+    radius, found, precision = high, np.zeros(v.shape, dtype=bool), 1e-13
     for _ in range(60):
         value, slope = _evidence_and_slope(radius, v, equivalence)
         below = value < target

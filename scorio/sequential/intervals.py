@@ -10,7 +10,7 @@ import numpy as np
 from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.contrasts import ContrastBlock, Contrasts
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
-from scorio.sequential.fold import BETTER, TIE, WORSE
+from scorio.sequential.fold import BETTER, TIE, WORSE, Course
 
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""
@@ -27,36 +27,29 @@ class Intervals:
     alpha: float  # 1 minus the confidence
     margin: float | None  # equivalence margin in unit scores
 
-    def of(
-        self,
-        rows: Rows,
-        verdict: Ints,
-        difference: Floats,
-        variance: Floats,
-        guarded: Floats,
-        slack: Floats,
-    ) -> tuple[Floats, Floats]:
-        """Return both ends of the confidence sequences of the contrasts `rows`, with their estimates.
+    def of(self, rows: Rows, verdict: Ints, latest: Course) -> tuple[Floats, Floats]:
+        """Return both ends of the confidence sequences of the contrasts `rows`.
 
         Its variance is V_κ, `guarded`. V itself measures how far the answers are from agreement, so it is
         right for the hypothesis that the models agree and for no other: intervals from V would miss a
         difference of 0.1 near a score of 0.9 in one run of six. If a winner was called with V but V_κ has not
         rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε.
         """
-        radius = confidence_radius(guarded, self.alpha, self.margin)
+        difference, variance = latest.difference[rows], latest.variance[rows]
+        radius = confidence_radius(latest.guarded[rows], self.alpha, self.margin)
         measured = self.contrasts.measured[rows]
         if measured.any():
             radius = np.where(measured, self.of_scores(variance), radius)
-        radius = radius + slack
+        radius = radius + latest.slack[rows]
         low, high = difference - radius, difference + radius
         bet = self.bets[rows]
         evidence = log_evidence(difference, variance, self.margin)
         rejected = bet | (evidence > -log(self.alpha))
-        better = (verdict == BETTER) & rejected & (bet | (difference > 0.0))
-        worse = (verdict == WORSE) & rejected & (bet | (difference < 0.0))
+        better = (verdict[rows] == BETTER) & rejected & (bet | (difference > 0.0))
+        worse = (verdict[rows] == WORSE) & rejected & (bet | (difference < 0.0))
         low, high = np.where(better, np.maximum(low, 0.0), low), np.where(worse, np.minimum(high, 0.0), high)
         if self.margin is not None:
-            tie = (verdict == TIE) & ~measured
+            tie = (verdict[rows] == TIE) & ~measured
             low = np.where(tie, np.maximum(low, -self.margin), low)
             high = np.where(tie, np.minimum(high, self.margin), high)
         return low, high
@@ -66,8 +59,10 @@ class Intervals:
         return confidence_radius(variance, self.alpha)
 
 
-def interval(block: ContrastBlock, alpha: float, margin: float | None = None) -> tuple[Floats, Floats]:
-    """Return the confidence sequence of a block's estimates; unbounded before the tenth question.
+def interval(
+    block: ContrastBlock | Course, alpha: float, margin: float | None = None
+) -> tuple[Floats, Floats]:
+    """Return the confidence sequence of estimates; unbounded before the tenth question.
 
     Its variance is V_κ: V is right where two models agree and too small elsewhere.
     """

@@ -97,16 +97,12 @@ class Anytime:
     name: ClassVar[str] = "anytime"
     promise: ClassVar[str] = "the error level holds at whatever moment one looks or stops"
     warning: ClassVar[str] = ""
+    fixed_threshold: ClassVar[float | None] = None
 
     @property
     def level(self) -> float:
         """Error level handed to the family."""
         return self.alpha
-
-    @property
-    def fixed_threshold(self) -> float | None:
-        """No fixed threshold: the family sets it."""
-        return None
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
         """Log e-value, from ten questions on; of the least D that lost answers allow.
@@ -164,10 +160,8 @@ class ZScore:
         "models are called different in about half of all runs. Use rule anytime for a promise that holds."
     )
 
-    @property
-    def level(self) -> float:
-        """Nominal level of one look; nothing is promised when looking repeatedly."""
-        return 0.05
+    level: ClassVar[float] = 0.05
+    """Nominal level of one look; nothing is promised when looking repeatedly."""
 
     @property
     def fixed_threshold(self) -> float | None:
@@ -176,9 +170,8 @@ class ZScore:
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
         """Return z at complete passes, where avg@N and Bayes@N give the same value."""
-        z = np.maximum(np.abs(block.difference) - block.slack, 0.0) / np.sqrt(
-            np.maximum(block.avg_variance, 1e-300)
-        )
+        least = np.maximum(np.abs(block.difference) - block.slack, 0.0)
+        z = least / np.sqrt(np.maximum(block.avg_variance, 1e-300))
         return np.where(complete, z, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:

@@ -13,6 +13,7 @@ from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, make_goal
 from adaptive_eval.core.spec import TaskSpec
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import confidence_radius
+from scorio.sequential.fold import Course
 from scorio.sequential.intervals import Intervals
 
 ALPHA, MARGIN = 0.05, 0.1
@@ -22,8 +23,10 @@ def interval(verdict, difference, variance=0.001, guarded=0.004, slack=0.0):
     """Return the interval of one pair with these estimates."""
     spec = make_spec(2, 30, equivalence=MARGIN)
     intervals = Intervals(make_goal(spec), np.zeros(1, dtype=bool), ALPHA, MARGIN)
-    columns = (np.array([value]) for value in (verdict, difference, variance, guarded, slack))
-    low, high = intervals.of([0], *columns)
+    latest = Course.unread(1)
+    latest.difference[:], latest.variance[:] = difference, variance
+    latest.guarded[:], latest.slack[:] = guarded, slack
+    low, high = intervals.of([0], np.array([verdict]), latest)
     return float(low[0]), float(high[0])
 
 
