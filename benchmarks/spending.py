@@ -34,7 +34,7 @@ def recorded(path: Path, least: float) -> tuple[Floats, Floats]:
     right, tokens = right[used], tokens[used]
     tokens = np.where(np.isnan(tokens), np.nanmean(tokens, axis=(1, 2), keepdims=True), tokens)
     trials, sums = np.full(right.shape[:2], right.shape[2]), right.sum(axis=2)
-    return fit_prior(trials, sums, sums, 0.5, 0.5).columns().mean(trials, sums), tokens
+    return fit_prior(trials, sums, sums, 0.5, 0.5)[:, None].mean(trials, sums), tokens
 
 
 def run(chances: Floats, tokens: Floats, way: str, seed: int) -> tuple[Floats, Floats]:

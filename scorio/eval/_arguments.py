@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -57,26 +57,17 @@ def whole(name: str, value: Any) -> int:
 
 def unit(name: str, value: Any) -> float:
     """Check a number in [0, 1]."""
-    number = _real(name, value)
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{name} must be in [0, 1]; got {value!r}")
-    return number
+    return _real(name, value, "in [0, 1]", lambda number: 0.0 <= number <= 1.0)
 
 
 def positive(name: str, value: Any) -> float:
     """Check a finite number above 0."""
-    number = _real(name, value)
-    if not 0.0 < number < math.inf:
-        raise ValueError(f"{name} must be positive and finite; got {value!r}")
-    return number
+    return _real(name, value, "positive and finite", lambda number: 0.0 < number < math.inf)
 
 
 def finite(name: str, value: Any) -> float:
     """Check a finite number."""
-    number = _real(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite; got {value!r}")
-    return number
+    return _real(name, value, "finite", math.isfinite)
 
 
 def spectrum_weights(weights: ArrayLike, k: int) -> Floats:
@@ -108,9 +99,13 @@ def coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple
     return share, spectrum_weights(weights, k)
 
 
-def _real(name: str, value: Any) -> float:
+def _real(
+    name: str, value: Any, meaning: str = "", fits: Callable[[float], bool] = lambda number: True
+) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number; got {value!r}")
+    if not fits(float(value)):
+        raise ValueError(f"{name} must be {meaning}; got {value!r}")
     return float(value)
 
 
@@ -130,10 +125,7 @@ def bounds_pair(bounds: Sequence[float] | None) -> tuple[float, float]:
 
 def credibility(confidence: Any) -> float:
     """Check a credibility level in (0, 1)."""
-    number = _real("confidence", confidence)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"confidence must be in (0, 1); got {confidence!r}")
-    return number
+    return _real("confidence", confidence, "in (0, 1)", lambda number: 0.0 < number < 1.0)
 
 
 def beta_prior(alpha0: Any, beta0: Any) -> tuple[float, float]:

@@ -13,16 +13,6 @@ from ._arguments import beta_prior, resamples
 from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import Interval, credible_interval
 
-__all__ = [
-    "BinaryTrials",
-    "Floats",
-    "Moments",
-    "Prior",
-    "by_any_posterior",
-    "by_draws",
-    "by_posterior",
-]
-
 Moments: TypeAlias = tuple[Floats, Floats]
 Prior: TypeAlias = tuple[float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scorio._arrays import Floats
 
-from ._by_k import BinaryTrials, Moments, Prior, by_any_posterior, by_draws, by_posterior
+from ._by_k import Moments, Prior, by_any_posterior, by_draws, by_posterior
+from ._inputs import BinaryTrials
 from ._kernels import _bank_metrics, _posteriors
 
 

@@ -17,10 +17,8 @@ from scorio.eval._kernels import _bank_metrics
 from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
 from scorio.rank._ties import TieMethod
 
-Scores = Floats
 
-
-def _by_draws(scores: Callable[..., Scores]) -> RankingFunction:
+def _by_draws(scores: Callable[..., Floats]) -> RankingFunction:
     """Make the ranking by ``scores(trials, k, ...)``: its own parameters stand between k and `method`."""
 
     def common(
@@ -55,7 +53,7 @@ def _by_draws(scores: Callable[..., Scores]) -> RankingFunction:
 
 
 @_by_draws
-def pass_at_k(trials: BinaryTrials, k: int) -> Scores:
+def pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by Pass@k: at least one of `k` of a question's trials is correct.
 
     Parameters
@@ -89,7 +87,7 @@ def pass_at_k(trials: BinaryTrials, k: int) -> Scores:
 
 
 @_by_draws
-def pass_hat_k(trials: BinaryTrials, k: int) -> Scores:
+def pass_hat_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by Pass^k, also called Unanimous@k: all of `k` of a question's trials are correct.
 
     Parameters
@@ -121,7 +119,7 @@ unanimous_at_k = pass_hat_k
 
 
 @_by_draws
-def auc_at_k(trials: BinaryTrials, k: int) -> Scores:
+def auc_at_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by AUC@k: the trapezoidal mean of Pass@1 to Pass@k.
 
     Parameters
@@ -150,7 +148,7 @@ def auc_at_k(trials: BinaryTrials, k: int) -> Scores:
 
 
 @_by_draws
-def maj_at_k(trials: BinaryTrials, k: int) -> Scores:
+def maj_at_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by Maj@k: more than half of `k` of a question's trials are correct.
 
     Parameters
@@ -174,7 +172,7 @@ def maj_at_k(trials: BinaryTrials, k: int) -> Scores:
 
 
 @_by_draws
-def g_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
+def g_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by G-Pass@k at τ = 1, which is Pass^k: all of `k` trials are correct.
 
     Parameters
@@ -202,7 +200,7 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
 
 
 @_by_draws
-def mg_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
+def mg_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by mG-Pass@k: the mean of G-Pass@k_τ over τ from 0.5 to 1.
 
     Parameters
@@ -230,7 +228,7 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
 
 
 @_by_draws
-def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Scores:
+def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Floats:
     """Rank models by GeoSpectrum*@k: √(Pass@k · mG-Pass@k) of the dataset.
 
     Parameters
@@ -254,7 +252,7 @@ def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Scores:
 
 
 @_by_draws
-def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Scores:
+def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Floats:
     """Rank models by G-Pass@k_τ: at least a share τ of `k` of a question's trials is correct.
 
     Parameters
@@ -288,7 +286,7 @@ def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Scores:
 
 
 @_by_draws
-def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> Scores:
+def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> Floats:
     """Rank models by Geom@k: the mean over questions of Pass@k^a · Pass^k^b of the question.
 
     Parameters
@@ -316,7 +314,7 @@ def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_p
 @_by_draws
 def geom_ds_at_k(
     trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5
-) -> Scores:
+) -> Floats:
     """Rank models by Geom_ds@k: Pass@k^a · Pass^k^b of the whole dataset.
 
     Parameters
@@ -348,7 +346,7 @@ def geo_spectrum_at_k(
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-) -> Scores:
+) -> Floats:
     """Rank models by GeoSpectrum@k: a geometric blend of Pass@k and a threshold spectrum.
 
     Parameters
@@ -382,7 +380,7 @@ def geo_spectrum_at_k(
 
 
 @_by_draws
-def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) -> Scores:
+def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) -> Floats:
     """Rank models by a threshold spectrum: Σ_r w_r P(at least r of `k` trials are correct).
 
     Parameters

@@ -332,7 +332,7 @@ class ScoreBets:
             part = slice(self._offset[task], self._offset[task + 1])
             trials, sums = n[:, part].astype(np.int64), (total[:, part], squares[:, part])
             trials[~trials.any(axis=1)] = 1  # without any answer; what is fitted is not used then
-            prior = fit_prior(trials, *sums, *cells.category_moments).of(np.arange(rows.size)[:, None])
+            prior = fit_prior(trials, *sums, *cells.category_moments)[:, None]
             mean[:, part], noise[:, part] = prior.mean(trials, sums[0]), prior.variance(trials, *sums)
         mean = np.where(n > 0, mean, self.values[rows, None])
         lead = weight * (np.where(np.isfinite(score), score, mean) - mean)

@@ -24,6 +24,7 @@ from scorio.sequential.moments import (
     POOLED,
     Prior,
     avg_variance,
+    cell_sums,
     fit_prior,
     shares,
     unit_scores,
@@ -257,7 +258,7 @@ class Cells:
             sx[0], sxx[0] = counts @ self.levels, counts @ self.levels**2
             sx[1], sxx[1] = sx[0] + self._x[categories], sxx[0] + self._x2[categories]
         many = np.maximum(n, 1)
-        y, v = sx / many, self._prior.of(rows).variance(n, sx, sxx)
+        y, v = sx / many, self._prior[rows].variance(n, sx, sxx)
         fresh = n0 == 0
         terms = np.empty((5, *n.shape))
         terms[0], terms[1], terms[2] = v / many, self._avg_variance(n, sx, sxx), n * v
@@ -304,10 +305,9 @@ class Cells:
     def _mark_exact(self, models: Integers, sums: Floats) -> None:
         """Take the noise out of rows (w, u, G, R, …) of models whose answers have none."""
         without = self.exact[models]
-        if not without.any():
-            return
-        sums[:2, without], sums[2:4, without] = 0.0, np.inf
-        sums[7:, without] = 0.0  # a repeat that is lost would have been the same
+        if without.any():
+            sums[:2, without], sums[2:4, without] = 0.0, np.inf
+            sums[7:, without] = 0.0  # a repeat that is lost would have been the same
 
     def _until_refit(self, models: Integers, start: int, repeated: Ints) -> tuple[int, Integers]:
         """Return how many steps to take at once, and the models to fit again after the last of them."""
@@ -343,18 +343,17 @@ class Cells:
         model's sums which others are fitted with it.
         """
         counts = self.counts[models][:, questions]
-        n = counts.sum(axis=2).astype(np.int64)
-        answered = n.any(axis=1)
+        answered = counts.any(axis=(1, 2))
         if not answered.all():
-            models, counts, n = models[answered], counts[answered], n[answered]
-        sx, sxx, many = counts @ self.levels, counts @ self.levels**2, np.maximum(n, 1)
+            models, counts = models[answered], counts[answered]
+        n, sx, sxx = cell_sums(counts, self.levels)
         prior = fit_prior(n, sx, sxx, self._p1, self._p2)
-        self._prior.put(models, prior)
-        v = prior.of(np.arange(models.size)[:, None]).variance(n, sx, sxx)
-        asked, y = n > 0, sx / many
-        terms = (
-            np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v, n - asked, asked, y, y**2,
-        )  # fmt: skip
+        self._prior[models] = prior
+        v = prior[:, None].variance(n, sx, sxx)
+        asked, many = n > 0, np.maximum(n, 1)
+        y = sx / many
+        noise = np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v
+        terms = (*noise, n - asked, asked, y, y**2)
         self._sums[:7, models] = [term.sum(axis=1) for term in terms]
 
     # ------------------------------------------------------------------ models that are not asked
@@ -389,32 +388,27 @@ class Cells:
 
     def noise(self, model: int) -> tuple[Floats, Floats, Floats]:
         """Return mean score ȳ, v/n and u of each question for one model, each 0 where it has no trial."""
-        counts = self.counts[model]
-        n = counts.sum(axis=1)
-        sx, sxx = counts @ self.levels, counts @ self.levels**2
-        v = self._prior.of(np.array([model])).variance(n, sx, sxx)
+        n, sx, sxx = cell_sums(self.counts[model], self.levels)
+        v = self._prior[[model]].variance(n, sx, sxx)
         asked, many = n > 0, np.maximum(n, 1)
         return sx / many, np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx)
 
     def mean_noise(self) -> Floats:
         """Return each model's one-trial variance, the mean over the questions asked; 0 without noise."""
-        n = self.counts.sum(axis=2)
-        sums = self.counts @ self.levels, self.counts @ self.levels**2
-        v = np.where(n > 0, self._prior.columns().variance(n, *sums), 0.0)
-        return np.where(self.exact, 0.0, v.sum(axis=1) / np.maximum((n > 0).sum(axis=1), 1))
+        n, sx, sxx = cell_sums(self.counts, self.levels)
+        asked = n > 0
+        v = np.where(asked, self._prior[:, None].variance(n, sx, sxx), 0.0)
+        return np.where(self.exact, 0.0, v.sum(axis=1) / np.maximum(asked.sum(axis=1), 1))
 
     def variance_by_rounds(self) -> Floats:
         """Return each model's variance by a round over that by passes of as many trials; 1 without rounds."""
         if self.rounds is None:
             return np.ones(self.models)
-        counts = self.counts
-        n = counts.sum(axis=2)
-        asked = n.any(axis=1)
+        asked = self.counts.any(axis=(1, 2))
         share = np.ones(self.models)
         if asked.any():
-            n, counts = n[asked], counts[asked]
-            sums = counts @ self.levels, counts @ self.levels**2
-            share[asked] = round_share(fit_prior(n, *sums, self._p1, self._p2))
+            sums = cell_sums(self.counts[asked], self.levels)
+            share[asked] = round_share(fit_prior(*sums, self._p1, self._p2))
         root = np.sqrt(self.cost(np.arange(self.models)))
         return np.asarray(share * root.mean(axis=1) * (1.0 / root).mean(axis=1))
 
@@ -447,11 +441,10 @@ class Cells:
         `before` and `after` speak of a single step and are empty here.
         """
         sums = self._sums[:, :, None].copy()
-        sums[:3, self.exact], sums[3, self.exact], sums[7:, self.exact] = 0.0, np.inf, 0.0
+        self._mark_exact(np.arange(self.models), sums)
         seen = np.maximum(sums[4], 1.0)
         sums[:2] /= seen
-        flips = self._flips
-        flips.apply(np.arange(self.models), sums, flips.noise[:, None])
+        self._flips.apply(np.arange(self.models), sums, self._flips.noise[:, None])
         none = np.zeros((self.models, 0))
         return PathBlock(none, none, *sums)
 

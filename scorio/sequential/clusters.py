@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Integers
 from scorio.sequential.cells import Cells
+from scorio.sequential.evidence import log_mean
+from scorio.sequential.moments import cell_sums
 
 _RATES = 0.99 * np.sin(np.pi * (np.arange(16) + 0.5) / 32.0) ** 2
 RATES = np.concatenate([_RATES, -_RATES])
@@ -81,7 +83,7 @@ class ClusterSums:
             if not self._centred:
                 old, new = (RATES * (value / self._largest)[:, None] for value in (before, after))
                 self._won[pairs] += np.log1p(new) - np.log1p(old)
-                bets[:, column] = _log_mean(self._won[pairs])
+                bets[:, column] = log_mean(self._won[pairs])
         return Spread(square, size, None if self._centred else bets)
 
     def of(self, values: Floats, known: Bools) -> Spread:
@@ -92,7 +94,7 @@ class ClusterSums:
         if self._centred:
             return Spread(square[:, None], size[:, None])
         won = np.log1p(RATES * (sums / self._largest)[:, :, None]).sum(axis=1)
-        return Spread(square[:, None], size[:, None], _log_mean(won)[:, None])
+        return Spread(square[:, None], size[:, None], log_mean(won)[:, None])
 
     def _spread(self, sums: Floats, sizes: Floats) -> tuple[Floats, Floats]:
         if self._centred:
@@ -103,17 +105,11 @@ class ClusterSums:
         return (sums**2).sum(axis=1), size**2
 
 
-def _log_mean(logs: Floats) -> Floats:
-    """Return the logarithm of the mean along rows."""
-    most = logs.max(axis=1, keepdims=True)
-    return np.asarray(most[:, 0] + np.log(np.exp(logs - most).mean(axis=1)))
-
-
 def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> Spread | None:
     """Return the spread of all models' present scores over clusters, for ``score_block``."""
     if clusters is None:
         return None
-    number = cells.counts.sum(axis=2)
-    means = cells.counts @ cells.levels / np.maximum(number, 1)
+    number, total, _ = cell_sums(cells.counts, cells.levels)
+    means = total / np.maximum(number, 1)
     sums = ClusterSums(np.asarray(clusters), number.shape[1], len(number), centred=True)
     return sums.of(means, number > 0)

@@ -37,6 +37,12 @@ FLOOR: Final = 1e-15
 """Smallest variance, so that no division by zero can follow from identical answers."""
 
 
+def log_mean(logs: Floats) -> Floats:
+    """Return the logarithm of the mean of exp(`logs`) over the last axis."""
+    peak = logs.max(axis=-1, keepdims=True)
+    return np.asarray(peak[..., 0] + np.log(np.exp(logs - peak).mean(axis=-1)))
+
+
 def log_bayes_factor(difference: ArrayLike, variance: ArrayLike, tau: float) -> Floats:
     """Logarithm of the Bayes factor of N(0, τ²) against 0 for a normal estimate.
 

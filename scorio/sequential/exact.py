@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from scorio._arrays import Floats, Ints
 from scorio.sequential.cells import Cells
+from scorio.sequential.evidence import log_mean
 from scorio.sequential.moments import MISSING
 
 RATES: Final = 0.6 * 1.5 ** -np.arange(14.0)
@@ -52,8 +53,7 @@ def log_exact_evidence(total: ArrayLike, spread: ArrayLike) -> Floats:
     w = np.asarray(spread, dtype=np.float64)[..., None]
     psi = -np.log1p(-RATES) - RATES
     exponents = np.concatenate([RATES * s - psi * w, -RATES * s - psi * w], axis=-1)
-    peak = exponents.max(axis=-1, keepdims=True)
-    return np.asarray(peak[..., 0] + np.log(np.exp(exponents - peak).mean(axis=-1)))
+    return log_mean(exponents)
 
 
 class ExactReader:

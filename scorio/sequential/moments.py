@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, Integers
+from scorio._arrays import Floats, Integers, Ints
 
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
@@ -92,6 +92,11 @@ def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
     return np.vstack([np.stack([1.0 - half - one, half, one], axis=1), np.zeros((4, 3))])
 
 
+def cell_sums(counts: NDArray[Any], levels: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return the trials, Σ scores and Σ squared scores of cells, from their counts of scores `levels`."""
+    return counts.sum(axis=-1).astype(np.int64), counts @ levels, counts @ levels**2
+
+
 @dataclass(frozen=True, slots=True)
 class Prior:
     """Empirical-Bayes prior of a question's score: `strength` A and the first two moments m1, m2."""
@@ -100,15 +105,11 @@ class Prior:
     m1: Floats
     m2: Floats
 
-    def columns(self) -> Prior:
-        """Return the prior of models as columns, for rows of questions."""
-        return Prior(self.strength[:, None], self.m1[:, None], self.m2[:, None])
-
-    def of(self, models: Integers) -> Prior:
-        """Return the prior of some models, where this one holds all models'."""
+    def __getitem__(self, models: Any) -> Prior:
+        """Return the prior of some models, or of all as columns for rows of questions: ``[:, None]``."""
         return Prior(self.strength[models], self.m1[models], self.m2[models])
 
-    def put(self, models: Integers, prior: Prior) -> None:
+    def __setitem__(self, models: Any, prior: Prior) -> None:
         """Replace the prior of some models."""
         self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
 

@@ -29,6 +29,7 @@ from scorio.sequential.evidence import (
     tie_variance,
 )
 from scorio.sequential.fold import Levels
+from scorio.sequential.moments import cell_sums
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
 MOMENTS = 48
@@ -197,9 +198,9 @@ def noise_of(cells: Cells) -> tuple[Floats, Floats]:
 
 def covariance_of(cells: Cells, noise: Floats) -> Floats:
     """Return the covariance of the models' chances over the questions that each two have answered."""
-    n = cells.counts.sum(axis=2)
+    n, total, _ = cell_sums(cells.counts, cells.levels)
     seen, many = (n > 0).astype(np.float64), np.maximum(n, 1)
-    means = cells.counts @ cells.levels / many
+    means = total / many
     asked = np.maximum(seen.sum(axis=1), 1.0)
     centred = seen * (means - (means.sum(axis=1) / asked)[:, None])
     covariance = centred @ centred.T / np.maximum(seen @ seen.T - 1.0, 1.0)
@@ -328,21 +329,26 @@ class _Boundaries:
 
 def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats:
     """Return the difference at which the log evidence reaches a level, interpolated."""
-    least, most = np.log(variance.min()), np.log(variance.max())
-    points = np.linspace(least, most + 1e-9, POINTS)
+    logs, points = _points(variance)
     radius = confidence_radius(np.exp(points), exp(-level), equivalence)
-    return np.exp(np.interp(np.log(variance), points, np.log(radius)))
+    return np.exp(np.interp(logs, points, np.log(radius)))
 
 
 def _least_enough(variance: Floats, level: float, equivalence: float) -> Floats:
     """Return the least difference at which a model is good enough, interpolated."""
-    points = np.linspace(np.log(variance.min()), np.log(variance.max()) + 1e-9, POINTS)
+    logs, points = _points(variance)
     below, above = np.full(POINTS, -equivalence), np.full(POINTS, 2.0)
     for _ in range(24):  # to a ten-millionth
         middle = 0.5 * (below + above)
         reached = log_evidence_above(middle, np.exp(points), equivalence) >= level
         below, above = np.where(reached, below, middle), np.where(reached, middle, above)
-    return np.asarray(np.interp(np.log(variance), points, above))
+    return np.asarray(np.interp(logs, points, above))
+
+
+def _points(variance: Floats) -> tuple[Floats, Floats]:
+    """Return the logarithms of variances, and points among which they lie."""
+    logs = np.log(variance)
+    return logs, np.linspace(logs.min(), logs.max() + 1e-9, POINTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Integers, Ints
-from scorio.sequential.moments import MISSING, Prior, avg_variance, fit_prior
+from scorio.sequential.moments import MISSING, Prior, avg_variance, cell_sums, fit_prior
 from scorio.sequential.trial_sequence import TrialSequence
 
 QUIET = 0.25
@@ -152,14 +152,20 @@ class Snapshot:
 
     variance: Floats
     prior: Prior
-    n: Floats
+    unit: Floats
+    n: Floats | Ints
     sx: Floats
     sxx: Floats
     score: Floats
     weight: Floats
     square: Floats
     lost: Floats
-    unit: Floats
+
+    @classmethod
+    def blank(cls, models: int, questions: int) -> Snapshot:
+        """Return a state in which no model has any trial."""
+        ones, zeros = np.ones((models, questions)), np.zeros((7, models, questions))
+        return cls(ones, Prior(*np.zeros((3, models))), np.ones(models), *zeros)
 
     def estimate(self, models: Integers) -> Floats:
         """Return the estimated scores of models' questions; 0 where there is none."""
@@ -170,12 +176,14 @@ class Snapshot:
         """Return which questions of models had been answered."""
         return self.weight[models] > 0.0
 
-    def of(self, models: Integers) -> Snapshot:
+    def __getitem__(self, models: Integers) -> Snapshot:
         """Return the rows of some models."""
-        return Snapshot(
-            *(getattr(self, name).of(models) if name == "prior" else getattr(self, name)[models]
-              for name in self.__slots__)
-        )  # fmt: skip
+        return Snapshot(*(getattr(self, name)[models] for name in self.__slots__))
+
+    def __setitem__(self, models: Integers, rows: Snapshot) -> None:
+        """Replace the rows of some models."""
+        for name in self.__slots__:
+            getattr(self, name)[models] = getattr(rows, name)
 
 
 class Rounds:
@@ -211,7 +219,7 @@ class Rounds:
         self.snapshots: list[Snapshot] = []
         shape = (models, size)
         self._now = np.zeros((4, *shape))  # n, Σx, Σx² and lost trials of the present round
-        self._next = (np.ones(shape), Prior(np.ones(models), np.ones(models), np.ones(models)))
+        self._next_variance, self._next_prior = np.ones(shape), Prior(*np.ones((3, models)))
 
     def _extend_to(self, step: int) -> None:
         """Note the rounds that begin up to `step`, and the one after."""
@@ -264,17 +272,13 @@ class Rounds:
         if step in self.begins:
             self._begin(models, self.begins.index(step), counts, lost)
 
-    def _moments(self, counts: Integers) -> tuple[Floats, Floats, Floats]:
-        return counts.sum(axis=2).astype(np.float64), counts @ self.levels, counts @ self.levels**2
-
     def _lay_out(self, models: Integers, number: int, counts: Integers, cost: Floats) -> None:
         self._extend_to(self.begins[number])
         sequence, trials = self.sequence, self.begins[number + 1] - self.begins[number]
-        n, sx, sxx = self._moments(counts)
+        n, sx, sxx = cell_sums(counts, self.levels)
         prior = fit_prior(n, sx, sxx, self._p1, self._p2)
-        variance = prior.columns().variance(n, sx, sxx)
-        self._next[0][models] = variance
-        self._next[1].put(models, prior)
+        variance = prior[:, None].variance(n, sx, sxx)
+        self._next_variance[models], self._next_prior[models] = variance, prior
         weight = round_weights(variance, cost)[:, sequence.order]
         start = float(np.random.default_rng((sequence.seed or 0, number)).random())
         for model, of_model in zip(models.tolist(), weight, strict=True):
@@ -282,32 +286,16 @@ class Rounds:
             sequence.extend_own(model, round_questions(sequence.order, times, sequence.samples_per_prompt))
 
     def _begin(self, models: Integers, number: int, counts: Integers, lost: Integers) -> None:
-        shape = (self.models, self.sequence.questions)
         if number == len(self.snapshots):
-            zero, none = np.zeros(shape), np.zeros(self.models)
-            self.snapshots.append(
-                Snapshot(
-                    variance=np.ones(shape),
-                    prior=Prior(none, none.copy(), none.copy()),
-                    n=zero,
-                    sx=zero.copy(),
-                    sxx=zero.copy(),
-                    score=zero.copy(),
-                    weight=zero.copy(),
-                    square=zero.copy(),
-                    lost=zero.copy(),
-                    unit=np.ones(self.models),
-                )
-            )
-        now = self.snapshots[number]
-        n, sx, sxx = self._moments(counts)
-        variance, prior = self._next[0][models], self._next[1].of(models)
+            self.snapshots.append(Snapshot.blank(self.models, self.sequence.questions))
+        n, sx, sxx = cell_sums(counts, self.levels)
+        variance, prior = self._next_variance[models], self._next_prior[models]
         if number == 0:
             of_first = np.maximum(n, 1.0)
             score, weight, square = sx / of_first, np.asarray(n > 0.0, np.float64), (n > 0.0) / of_first
             share = lost / np.maximum(n + lost, 1.0)
         else:
-            old = self.snapshots[number - 1].of(models)
+            old = self.snapshots[number - 1][models]
             r, sums, _, gone = self._now[:, models]
             many = np.maximum(r, 1.0)
             h = (old.unit / (old.variance / many).sum(axis=1))[:, None]
@@ -317,11 +305,8 @@ class Rounds:
             square = old.square + h * h * (r > 0.0) / many
             of_first = np.maximum(self.snapshots[0].n[models], 1.0)
         unit = (variance / of_first).sum(axis=1)
-        now.prior.put(models, prior)
-        now.variance[models], now.unit[models] = variance, unit
-        now.n[models], now.sx[models], now.sxx[models] = n, sx, sxx
-        now.score[models], now.weight[models], now.square[models] = score, weight, square
-        now.lost[models] = share
+        rows = Snapshot(variance, prior, unit, n, sx, sxx, score, weight, square, share)
+        self.snapshots[number][models] = rows
         self._now[:, models] = 0.0
 
     # ------------------------------------------------------------------ reading
@@ -374,7 +359,7 @@ class Rounds:
         self, start: int, models: Integers, categories: Integers, sums: Floats, only: Bools | None = None
     ) -> tuple[Floats, Floats]:
         """Return the path of some models from `start` on, and the sums of their present round at its end."""
-        state = self.snapshots[self.number(start)].of(models)
+        state = self.begun(start)[models]
         seen = state.weight > 0.0 if only is None else (state.weight > 0.0) & only
         questions = self.sequence.of(models, start, start + categories.shape[1])
         estimate = np.where(seen, state.estimate(np.arange(models.size)), 0.0)
@@ -409,7 +394,7 @@ class Rounds:
         def of_kept(values: Floats, other: float = 0.0) -> Floats:
             return values if every else np.where(kept, values, other)
 
-        prior = state.prior.columns().columns()
+        prior = state.prior[:, None, None]
         many, has = np.maximum(r, 1.0), r > 0.0
         h = (state.unit[:, None] / (state.variance[:, None] / many).sum(axis=2))[:, :, None]
         weight = of_kept(state.weight[:, None] + h * has, 1.0)
