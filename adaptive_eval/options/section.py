@@ -149,6 +149,9 @@ def record(cls: type[_T]) -> type[_T]:
             ours = words.removeprefix("Value error, ")  # words of a check of ours name the value
             said = ours if ours != words else f"{words}, got {found['input']!r}"
             raise UsageError(f"{place}: {said}", code="usage/specification") from None
+        finally:
+            if made.__init__ is not checked:  # the first use builds the checks, and takes their own again
+                made.__init__ = checked
 
     made.__init__ = checked
     return cast(type[_T], made)
