@@ -45,12 +45,12 @@ def problems_of(text, **options):
     return caught.value.problems
 
 
-def plain(*models, **sections):
+def plain(*models, task=None, **sections):
     """Return a config of models of these names and one task; sections are added or take their place."""
     return {
         "name": "demo",
         "models": [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in models or "ab"],
-        "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}],
+        "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact", **(task or {})}],
         **sections,
     }
 

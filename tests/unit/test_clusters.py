@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from config_texts import plain
 from session_scripts import drive, make_spec
 
 from adaptive_eval.build.assembly import build
@@ -21,10 +22,8 @@ FIELDS = {"input": "q", "target": "a", "cluster": "passage"}
 
 def built(folder, target="population", fields=FIELDS, rows=ROWS):
     (folder / "d.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    models = [{"name": name, "endpoints": ["http://localhost:8000/v1"]} for name in "ab"]
-    task = {"name": "t", "dataset": "d.jsonl", "scorer": "numeric", "fields": fields}
-    data = {"name": "demo", "models": models, "tasks": [task], "stopping": {"target": target}}
-    return build(config_from_data(data, folder))
+    task = {"dataset": "d.jsonl", "scorer": "numeric", "fields": fields}
+    return build(config_from_data(plain(task=task, stopping={"target": target}), folder))
 
 
 def test_a_column_names_the_clusters(tmp_path):

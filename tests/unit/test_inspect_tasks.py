@@ -4,6 +4,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from config_texts import plain
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data, json_schema
@@ -16,13 +17,7 @@ QUESTION = Question("t", "q", "4")
 
 
 def config(task=None, **sections):
-    models = [{"name": name, "endpoints": ["http://localhost:1/v1"]} for name in ("a", "b")]
-    return {
-        "name": "x",
-        "models": models,
-        "tasks": [task or {"name": "t", "inspect": "sums.py@sums"}],
-        **sections,
-    }
+    return plain(tasks=[task or {"name": "t", "inspect": "sums.py@sums"}], **sections)
 
 
 def answer(**scores):
@@ -112,7 +107,7 @@ class TestSettingsOfAModel:
         known = {"reasoning_effort": "low", "stop_seqs": ["END"], "top_p": 0.5}
         known["extra_headers"] = {"X-Team": "blue"}
         body = {"guided_regex": "[AB]"}
-        (served, _), own = made.models, "http://localhost:1/v1"
+        (served, _), own = made.models, "http://a/v1"
         assert generate_options(served, own) == {**known, "extra_body": {**body, "max_completion_tokens": 9}}
         assert generate_options(served, "inspect") == {**known, "extra_body": body, "max_tokens": 9}
 

@@ -1,6 +1,7 @@
 """lighteval, evalscope and promptfoo: files as their schemas have them, down to what is wrong with one."""
 
 import json
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -162,76 +163,17 @@ def test_a_scorer_scores_the_answers_of_any_table_and_refuses_one_without(tmp_pa
         trials(path, scorer="numeric")
 
 
-BOTH_STATUSES = (("pass", "pass"), ("pass", "timeout"), ("fail", "pass"))
+PUBLISHED = Path(__file__).parents[1] / "data" / "published_verdicts.jsonl"
 
 
-@pytest.mark.parametrize(
-    ("data", "verdicts"),
-    [
-        (
-            [{"question_id": "a", "graded_list": [True, False], "output_list": ["x", "y"], "pass@1": 0.5}],
-            [("a", 1), ("a", 0)],
-        ),
-        ([{"question": "1", "correct": [True, True, False], "gold": "4"}], [("1", 1), ("1", 1), ("1", 0)]),
-        (
-            {
-                "date": "2026",
-                "eval": {
-                    f"HumanEval/{n}": [
-                        {"task_id": f"HumanEval/{n}", "base_status": base, "plus_status": plus}
-                    ]
-                    for n, (base, plus) in enumerate(BOTH_STATUSES)
-                },
-            },
-            [("HumanEval/0", 1), ("HumanEval/1", 0), ("HumanEval/2", 0)],
-        ),
-        ({"submitted_ids": ["a-1", "b-2"], "resolved_ids": ["b-2"]}, [("a-1", 0), ("b-2", 1)]),
-        (
-            [
-                {
-                    "instance_id": "id1",
-                    "train_trial_index": 0,
-                    "perturbation": harder,
-                    "stats": [{"name": {"name": "exact_match", "split": "test"}, "count": 2, "sum": 1.0}],
-                }
-                for harder in (None, {"name": "typos"})
-            ],
-            [("id1", 0.5)],
-        ),
-        (
-            {"details": {"type": "GEN", "0": {"correct": [True, False]}, "1": {"is_correct": False}}},
-            [("0", 1), ("0", 0), ("1", 0)],
-        ),
-        (
-            {"model": "m", "service": "s", "task": "t", "runs": {"run-1": {"success": True}}},
-            [("t", 1)],
-        ),
-        ({"task_name": "t", "model_name": "m", "execution_result": {"success": False}}, [("t", 0)]),
-        (
-            {"results": [{"task_id": "a", "trial_name": "a.1-of-2", "is_resolved": True}]},
-            [("a", 1)],
-        ),
-        ([{"task_id": "x", "alias": "m", "score_binarized": 0}], [("x", 0)]),
-    ],
-    ids=[
-        "LiveCodeBench",
-        "MathArena",
-        "EvalPlus",
-        "SWE-bench",
-        "HELM",
-        "OpenCompass",
-        "MCPMark's runs",
-        "MCPMark",
-        "Terminal-Bench",
-        "METR",
-    ],
-)
-def test_published_verdicts_are_read_as_trials(tmp_path, data, verdicts):
+@pytest.mark.parametrize("line", PUBLISHED.read_text("utf-8").splitlines(), ids=lambda line: line[8:20])
+def test_published_verdicts_are_read_as_trials(tmp_path, line):
+    data, verdicts = (json.loads(line)[key] for key in ("data", "verdicts"))
     path = tmp_path / "results.json"
     path.write_text(json.dumps(data), "utf-8")
     (log,) = open_logs([path], Choices(model="mine"))
     worth = [found.category if found.score is None else found.score for found in checked(log)]
-    assert list(zip([found.question for found in checked(log)], worth, strict=True)) == verdicts
+    assert [[one.question, value] for one, value in zip(checked(log), worth, strict=True)] == verdicts
 
 
 def verdicts_in(*paths, **choices):

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from config_texts import plain
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
@@ -13,8 +14,7 @@ from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 
 
 def config(**task):
-    models = [{"name": name, "endpoints": ["http://localhost:1/v1"]} for name in ("a", "b")]
-    return {"name": "x", "models": models, "tasks": [{"name": "t", **task}]}
+    return plain(tasks=[{"name": "t", **task}])
 
 
 def test_a_task_of_the_harness_needs_no_dataset_and_no_scorer():

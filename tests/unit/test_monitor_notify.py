@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 import standings_examples as examples
+from config_texts import plain
 from json_server import Replies, serving
 
 from adaptive_eval.config.load_config import config_from_data
@@ -21,11 +22,6 @@ from adaptive_eval.views.notifications import DeliveryError, Notice, Notifier, c
 
 NOTICE = Notice("stopped", "forest", 1.5, "goal reached \x1b[2J\u202e", 352, ("oak",), "resolved")
 SECRET = "T0KEN-of-the-webhook"
-DATA = {
-    "name": "forest",
-    "models": [{"name": name, "endpoints": ["http://127.0.0.1:1/v1"]} for name in ("oak", "elm")],
-    "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}],
-}
 
 
 @contextmanager
@@ -111,7 +107,7 @@ def test_a_channel_that_hangs_holds_up_nothing():
 
 
 def config_of(**notify):
-    return config_from_data({**DATA, "notify": notify})
+    return config_from_data(plain("oak", "elm", name="forest", notify=notify))
 
 
 def told(config, events, error=None):

@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from config_texts import plain
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import load_config
@@ -217,12 +218,7 @@ def test_what_makes_no_range_is_refused(read, text, words):
 def test_a_mistake_about_a_range_is_told_where_the_user_wrote_it(tmp_path, task, place):
     (tmp_path / "rows.jsonl").touch()
     scorer = {"kind": "python", "function": "m:f", "range": [1, 10]}
-    data = {
-        "name": "x",
-        "models": [{"name": name, "endpoints": ["http://a/v1"]} for name in "ab"],
-        "tasks": [{"name": "t", "dataset": "rows.jsonl", "scorer": scorer, **task}],
-        "budget": {"trials": 9},
-    }
+    data = plain(task={"dataset": "rows.jsonl", "scorer": scorer, **task}, budget={"trials": 9})
     with pytest.raises(ConfigError) as caught:
         config_from_data(data, base_dir=tmp_path)
     assert [problem.path for problem in caught.value.problems] == [place]

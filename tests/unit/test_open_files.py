@@ -3,6 +3,7 @@
 import resource
 
 import pytest
+from config_texts import plain
 
 from adaptive_eval.build.model_clients import concurrency_within, most_connections, shortage
 from adaptive_eval.config.load_config import config_from_data
@@ -22,8 +23,7 @@ def config(tmp_path):
         {"name": name, "endpoints": ["http://127.0.0.1:9/v1"], "concurrency": concurrency}
         for name, concurrency in (("oak", 1500), ("elm", 500), ("ash", "auto"))
     ]
-    tasks = [{"name": "t", "dataset": str(tmp_path / "d.jsonl"), "scorer": "exact"}]
-    return config_from_data({"name": "forest", "models": models, "tasks": tasks})
+    return config_from_data(plain(models=models, task={"dataset": str(tmp_path / "d.jsonl")}))
 
 
 def test_the_soft_limit_is_raised(limit):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from config_texts import plain
 from run_examples import STARTED, Coins
 
 from adaptive_eval.build.assembly import build
@@ -44,14 +45,7 @@ def folder(tmp_path):
 
 
 def built(folder, *models, tasks=(TASK,), seed=3, **parts):
-    data = {
-        "name": "demo",
-        "seed": seed,
-        "models": [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in models],
-        "tasks": list(tasks),
-        **parts,
-    }
-    return build(config_from_data(data, base_dir=folder))
+    return build(config_from_data(plain(*models, seed=seed, tasks=list(tasks), **parts), base_dir=folder))
 
 
 def stored_run(folder, name, chances, *, steps=40, gaps=(), missing=0.0, **parts):

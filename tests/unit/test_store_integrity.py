@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import run_examples as runs
 from click.testing import CliRunner
+from config_texts import plain
 
 from adaptive_eval.cli.run import command as resume
 from adaptive_eval.cli.validate import command
@@ -149,9 +150,7 @@ def test_the_command_checks_and_salvages(whole, tmp_path):
 
 @pytest.mark.parametrize("lacking", ["config", "source", "base_dir", "identity"])
 def test_a_description_that_lacks_an_entry_is_named_and_the_run_can_be_read(tmp_path, lacking):
-    models = [{"name": name, "endpoints": ["http://127.0.0.1:9/v1"]} for name in ("oak", "elm")]
-    task = {"name": "t", "dataset": str(tmp_path / "d.jsonl"), "scorer": "exact"}
-    text = json.dumps({"name": "forest", "models": models, "tasks": [task]})
+    text = json.dumps(plain("oak", "elm", name="forest", task={"dataset": str(tmp_path / "d.jsonl")}))
     (tmp_path / "d.jsonl").write_text('{"input": "1", "target": "2"}\n')
     meta = {"config": text, "source": "c.yaml", "base_dir": ".", "identity": "{}"}
     runs.make_run(tmp_path / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)

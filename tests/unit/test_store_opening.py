@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import run_examples as runs
+from config_texts import plain
 
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.errors import RunDamaged, RunFileError, RunOfOtherVersion
@@ -108,13 +109,9 @@ def test_a_file_that_is_no_database_is_refused(tmp_path, use, content):
 
 def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
     (tmp_path / "theirs.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
-    task = {
-        "name": "t",
-        "dataset": "python:theirs:rows",
-        "scorer": {"kind": "python", "function": "theirs:f"},
-    }
     models = [{"name": name, "endpoints": ["python:theirs:model"]} for name in ("oak", "elm")]
-    config = json.dumps({"name": "forest", "models": models, "tasks": [task]})
+    task = {"dataset": "python:theirs:rows", "scorer": {"kind": "python", "function": "theirs:f"}}
+    config = json.dumps(plain(task=task, models=models))
     meta = {"config": config, "source": "c.yaml", "base_dir": str(tmp_path), "identity": "{}"}
     runs.make_run(tmp_path / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
     with RunReader(tmp_path / "run") as reader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from config_texts import plain
 from task_files import load_task
 
 from adaptive_eval.build.assembly import build
@@ -131,12 +132,7 @@ def test_questions_that_ask_the_same_are_counted_and_a_person_is_told(tmp_path):
     twice = [*ROWS, {**ROWS[0], "id": "again"}, {**ROWS[1], "id": "other target", "target": "7"}]
     write(tmp_path, "q.jsonl", twice)
     assert load_task("t", tmp_path / "q.jsonl").repeated == 1
-    config = {
-        "name": "x",
-        "models": [{"name": "a", "endpoints": ["http://127.0.0.1:1/v1"]}],
-        "goal": "budget",
-    }
-    config |= {"budget": {"trials": 9}, "tasks": [{"name": "t", "dataset": "q.jsonl", "scorer": "exact"}]}
+    config = plain("a", goal="budget", budget={"trials": 9}, task={"dataset": "q.jsonl"})
     (tmp_path / "x.yaml").write_text(json.dumps(config), encoding="utf-8")
     assert any("1 of 5 questions" in words for words in build(load_config(tmp_path / "x.yaml")).notices)
 

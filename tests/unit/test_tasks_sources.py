@@ -9,6 +9,7 @@ import json
 import sys
 
 import pytest
+from config_texts import plain
 from task_files import load_task
 
 from adaptive_eval.build.assembly import build
@@ -218,9 +219,7 @@ def test_a_configs_relative_folder_is_that_of_its_reading(tmp_path, monkeypatch)
         (tmp_path / folder).mkdir()
         row = json.dumps({"input": folder, "target": "1"})
         (tmp_path / folder / "rows.jsonl").write_text(row, encoding="utf-8")
-    models = [{"name": name, "endpoints": ["http://localhost:1/v1"]} for name in ("a", "b")]
-    tasks = [{"name": "t", "dataset": "rows.jsonl", "scorer": "exact"}]
     monkeypatch.chdir(tmp_path / "one")
-    config = config_from_data({"name": "x", "models": models, "tasks": tasks}, ".")
+    config = config_from_data(plain(task={"dataset": "rows.jsonl"}), ".")
     monkeypatch.chdir(tmp_path / "two")
     assert build(config).tasks[0].questions[0].fields["input"] == "one"
