@@ -34,14 +34,7 @@ from typing import Any
 import numpy as np
 
 from scorio._arrays import Bools, Floats, Ints
-from scorio.categorical.conditions import (
-    Condition,
-    Grammar,
-    Operand,
-    Scope,
-    finite_number,
-    names_in,
-)
+from scorio.categorical.conditions import Condition, Grammar, Operand, Scope, finite_number, names_in
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
 

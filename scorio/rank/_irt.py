@@ -9,13 +9,7 @@ from scorio._arrays import Floats
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive, whole
 from scorio.eval._inputs import Missing, read_observed
-from scorio.rank._fitting import (
-    SYMMETRIC,
-    Prior,
-    UniformPrior,
-    read_prior_penalty,
-    require_connected,
-)
+from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit
 from scorio.rank._ranked import Ranking, Scored, ScoredItems, fitted, keeps_names
 from scorio.rank._ties import TieMethod

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scorio._arrays import Floats, Integers, Ints
 from scorio.eval._arguments import whole
 from scorio.rank._ties import rank_groups
-from scorio.study.replicates import Seed, run_blocks
+from scorio.study.replicates import Block, Seed, run_blocks
 from scorio.study.sources import Coins
 
 
@@ -123,17 +123,16 @@ def pair_separation(
     return Separation(grid, correct, tied, z, replicates)
 
 
-def _block_orders(
-    coins: Coins, grid: NDArray[np.intp], rng: np.random.Generator, length: int, keep: int
-) -> Floats:
+def _block_orders(coins: Coins, grid: NDArray[np.intp], block: Block) -> Floats:
     """Return the number of correct orders, of ties, and the sum of |z| at each N, shape (3, G)."""
     sums = np.zeros((3, len(grid)))
     sign = 1 if coins.means[0] > coins.means[1] else -1
-    right = np.zeros((length, *coins.p.shape), dtype=np.int64)
+    right = np.zeros((block.length, *coins.p.shape), dtype=np.int64)
     for step, (n, more) in enumerate(zip(grid, np.diff(grid, prepend=0), strict=True)):
-        right += rng.binomial(more, coins.p, size=right.shape)
-        total = right[:keep].sum(axis=2)
-        mu, sigma = posterior(right[:keep], int(n))
+        right += block.rng.binomial(more, coins.p, size=right.shape)
+        kept = right[: block.keep]
+        total = kept.sum(axis=2)
+        mu, sigma = posterior(kept, int(n))
         fall = sign * (total[:, 0] - total[:, 1])
         z = np.abs(mu[:, 0] - mu[:, 1]) / np.hypot(sigma[:, 0], sigma[:, 1])
         sums[:, step] = np.sum(fall > 0), np.sum(fall == 0), z.sum()
@@ -244,21 +243,15 @@ def credible_patterns(
     if not threshold >= 0:
         raise ValueError(f"threshold must be at least 0, got {threshold!r}")
     counts: Counter[tuple[int, ...]] = Counter()
-    for block in run_blocks(
-        partial(_block_patterns, coins, trials, threshold), coins.p.size, replicates, seed, executor
-    ):
-        counts.update(block)
+    work = partial(_block_patterns, coins, trials, threshold)
+    for found in run_blocks(work, coins.p.size, replicates, seed, executor):
+        counts.update(found)
     patterns = sorted(counts, key=lambda ranks: (-counts[ranks], ranks))
-    return RankPatterns(
-        ranks=np.array(patterns, dtype=np.int64),
-        frequency=np.array([counts[ranks] for ranks in patterns]) / replicates,
-        replicates=replicates,
-    )
+    frequency = np.array([counts[ranks] for ranks in patterns]) / replicates
+    return RankPatterns(np.array(patterns, dtype=np.int64), frequency, replicates)
 
 
-def _block_patterns(
-    coins: Coins, trials: int, threshold: float, rng: np.random.Generator, length: int, keep: int
-) -> Counter[tuple[int, ...]]:
-    right = rng.binomial(trials, coins.p, size=(length, *coins.p.shape))[:keep]
-    ranks = credible_ranks(*posterior(right, trials), threshold)
+def _block_patterns(coins: Coins, trials: int, threshold: float, block: Block) -> Counter[tuple[int, ...]]:
+    right = block.rng.binomial(trials, coins.p, size=(block.length, *coins.p.shape))
+    ranks = credible_ranks(*posterior(right[: block.keep], trials), threshold)
     return Counter(map(tuple, ranks.tolist()))

@@ -17,7 +17,7 @@ from scorio._arrays import Floats, Ints
 from scorio.eval._arguments import whole
 from scorio.rank._kendall import tau_b_of_signs
 from scorio.study.metrics import Metric, pair_signs
-from scorio.study.replicates import Seed, block_generator, run_blocks, seed_sequence
+from scorio.study.replicates import Block, Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import Coins, Source, check_metrics, gold_ranks, keys_by_trial, shift_to_means
 
 
@@ -109,30 +109,17 @@ def tau_curves(
     for row, metric in enumerate(metrics):
         sums[:, row, : metric.first - 1] = np.nan
     mean, error = mean_and_error(sums, replicates)
-    return TauCurves(
-        metrics=tuple(metrics),
-        trials=np.arange(1, source.trials + 1),
-        tau=mean,
-        standard_error=error,
-        constant=sums[2] / replicates,
-        replicates=replicates,
-    )
+    trials = np.arange(1, source.trials + 1)
+    return TauCurves(tuple(metrics), trials, mean, error, sums[2] / replicates, replicates)
 
 
-def _block_sums(
-    source: Source,
-    metrics: tuple[Metric, ...],
-    gold: NDArray[np.int8],
-    rng: np.random.Generator,
-    length: int,
-    keep: int,
-) -> Floats:
+def _block_sums(source: Source, metrics: tuple[Metric, ...], gold: NDArray[np.int8], block: Block) -> Floats:
     """Return the sum and sum of squares of tau and the number of constant rankings, shape (3, K, N)."""
     sums = np.zeros((3, len(metrics), source.trials))
-    for n, keys in keys_by_trial(source, metrics, rng, length):
+    for n, keys in keys_by_trial(source, metrics, block):
         for row, entry in enumerate(keys):
             if entry is not None:
-                signs = pair_signs(entry[0][:keep], entry[1])
+                signs = pair_signs(entry[0][: block.keep], entry[1])
                 tau = tau_b_of_signs(signs, gold)
                 sums[:, row, n - 1] = tau.sum(), (tau**2).sum(), np.sum(~signs.any(axis=1))
     return sums
@@ -210,8 +197,7 @@ class PriorStudy:
     @property
     def gain(self) -> Floats:
         """Tau minus tau under the uniform prior, shape (K, N) (Fig. 2 c)."""
-        gain: Floats = self.tau - self.tau[0]
-        return gain
+        return np.asarray(self.tau - self.tau[0])
 
 
 def paper_originals(questions: int = 30, *, seed: Seed) -> Coins:
@@ -292,9 +278,8 @@ def prior_study(
         raise ValueError(f"depths must not be negative, got {depths!r}")
     rows = np.array(sorted({0, *depths}), dtype=np.intp)
     sums, original_tau = np.zeros((2, len(rows), trials)), []
-    for taus, block in run_blocks(
-        partial(_block, originals, drawn, rows, trials), originals.p.size, replicates, seed, executor, least=2
-    ):
+    work = partial(_block, originals, drawn, rows, trials)
+    for taus, block in run_blocks(work, originals.p.size, replicates, seed, executor, least=2):
         sums += block
         original_tau.append(taus)
     mean, error = mean_and_error(sums, replicates)
@@ -302,14 +287,9 @@ def prior_study(
 
 
 def _block(
-    originals: Coins,
-    update: BetaUpdate,
-    depths: NDArray[np.intp],
-    trials: int,
-    rng: np.random.Generator,
-    length: int,
-    keep: int,
+    originals: Coins, update: BetaUpdate, depths: NDArray[np.intp], trials: int, block: Block
 ) -> tuple[Floats, Floats]:
+    rng, length, keep = block
     p = update.draw(rng, length, originals.questions)
     truth = pair_signs(p.mean(axis=2))[:keep]
     prior = _running_totals(rng, np.broadcast_to(originals.p, p.shape), int(depths[-1]))

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 
 Result = TypeVar("Result")
+
+
+class Block(NamedTuple):
+    """A block of replicates: its random numbers, how many replicates are drawn, and how many count."""
+
+    rng: np.random.Generator
+    length: int
+    keep: int
+
 
 _CELLS_PER_BLOCK = 160_000  # so that a block's cumulative counts stay in the processor's cache
 _TASKS = 32
@@ -44,14 +53,14 @@ def block_length(cells: int) -> int:
 
 
 def run_blocks(
-    work: Callable[[np.random.Generator, int, int], Result],
+    work: Callable[[Block], Result],
     cells: int,
     replicates: int,
     seed: Seed,
     executor: Executor | None,
     least: int = 1,
 ) -> Iterator[Result]:
-    """Yield ``work(generator, length, keep)`` for each block in order; `cells` is models times questions.
+    """Yield ``work(block)`` for each block in order; `cells` is models times questions.
 
     `work` always draws `length` replicates and keeps the first `keep`, so the last, shorter block holds
     the same replicates that a longer study would. There must be at `least` so many replicates.
@@ -68,7 +77,7 @@ def run_blocks(
 
 
 def _run_span(
-    work: Callable[[np.random.Generator, int, int], Result],
+    work: Callable[[Block], Result],
     replicates: int,
     length: int,
     root: np.random.SeedSequence,
@@ -77,5 +86,5 @@ def _run_span(
     results = []
     for block in span:
         keep = min(length, replicates - block * length)
-        results.append(work(block_generator(root, block), length, keep))
+        results.append(work(Block(block_generator(root, block), length, keep)))
     return results

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Integers
 from scorio.study.metrics import Metric, competition_ranks
-from scorio.study.replicates import Seed, block_generator, run_blocks, seed_sequence
+from scorio.study.replicates import Block, Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import (
     Bootstrap,
     Ranks,
@@ -326,15 +326,13 @@ def _last_mismatches(
     gold: Ranks,
     pairs: NDArray[np.intp],
     places: list[list[int]],
-    rng: np.random.Generator,
-    length: int,
-    keep: int,
+    block: Block,
 ) -> NDArray[np.int32]:
     """Return the last n at which a subset's ranking is not the gold standard, shape (S, keep)."""
     better, worse = pairs
     tied = gold[better] == gold[worse]
-    last = np.full((length, len(better)), metric.first - 1, dtype=np.int32)
-    for n, (keys,) in keys_by_trial(source, [metric], rng, length):
+    last = np.full((block.length, len(better)), metric.first - 1, dtype=np.int32)
+    for n, (keys,) in keys_by_trial(source, [metric], block):
         if keys is not None:
             values, tolerance = keys
             fall = values[:, better] - values[:, worse]
@@ -342,7 +340,7 @@ def _last_mismatches(
             if tied.any():
                 wrong |= tied & (fall < -tolerance)
             np.copyto(last, n, where=wrong)
-    return np.stack([last[:keep, own].max(axis=1) for own in places])
+    return np.stack([last[: block.keep, own].max(axis=1) for own in places])
 
 
 def _settled(last_mismatch: Integers, trials: int, confirm: int) -> NDArray[np.int32]:

@@ -18,7 +18,7 @@ from scorio._arrays import Floats, Integers, Ints
 from scorio.eval._arguments import numbers, positive, unit, whole
 from scorio.eval._inputs import read_trials
 from scorio.study.metrics import Metric, competition_ranks, integer_grid
-from scorio.study.replicates import Seed, block_generator, block_length, seed_sequence
+from scorio.study.replicates import Block, Seed, block_generator, block_length, seed_sequence
 
 PAPER_MEANS = (0.2332, 0.2545, 0.3604, 0.3642, 0.3642, 0.4466, 0.5418, 0.5276, 0.608, 0.6213, 0.7327)
 """Mean success probabilities of the paper's eleven mimics, LLM 1 to 11 (section 2.7)."""
@@ -138,8 +138,7 @@ def shift_to_means(p: Floats, means: Floats) -> Floats:
         middle = (low + high) / 2
         below = np.clip(p + middle[:, None], 0.0, 1.0).mean(axis=1) < means
         low[below], high[~below] = middle[below], middle[~below]
-    shifted: Floats = np.clip(p + high[:, None], 0, 1)
-    return shifted
+    return np.asarray(np.clip(p + high[:, None], 0, 1))
 
 
 def _correlated_beta(a: Floats, b: Floats, correlation: float, rng: np.random.Generator) -> Floats:
@@ -351,20 +350,21 @@ def replicate_trials(source: Source, index: int, *, seed: Seed) -> Integers:
 
 
 def keys_by_trial(
-    source: Source, metrics: Sequence[Metric], rng: np.random.Generator, replicates: int
+    source: Source, metrics: Sequence[Metric], block: Block
 ) -> Iterator[tuple[int, list[Keys | None]]]:
     """Yield n and the keys of every metric after n trials, None below the metric's first number of trials.
 
     Later arrays do not overwrite earlier ones.
     """
     if all(metric.linear for metric in metrics):
-        total = np.zeros((replicates, source.models), dtype=np.int64)
-        for n, scores in enumerate(source.totals(rng, replicates), start=1):
+        total = np.zeros((block.length, source.models), dtype=np.int64)
+        for n, scores in enumerate(source.totals(block.rng, block.length), start=1):
             total = total + scores
             yield n, [(total, source.tolerance)] * len(metrics)
         return
-    correct = np.zeros((replicates, source.models, source.questions), dtype=np.min_scalar_type(source.trials))
-    for n, outcomes in enumerate(source.cells(rng, replicates), start=1):
+    shape = (block.length, source.models, source.questions)
+    correct = np.zeros(shape, dtype=np.min_scalar_type(source.trials))
+    for n, outcomes in enumerate(source.cells(block.rng, block.length), start=1):
         correct += outcomes
         keys: list[Keys | None] = []
         for metric in metrics:

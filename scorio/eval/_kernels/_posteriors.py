@@ -15,12 +15,7 @@ from scorio._arrays import Floats, Ints
 
 from . import _bank
 from ._aggregate import Counted, per_pair, standard_deviation
-from ._beta import (
-    power_covariance_factor,
-    power_log_moments,
-    power_moments,
-    power_variance,
-)
+from ._beta import power_covariance_factor, power_log_moments, power_moments, power_variance
 from ._quadrature import Nodes, auc_at, nodes, posterior_weights, spectrum_at
 
 Moments = tuple[Floats, Floats]
