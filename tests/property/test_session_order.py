@@ -31,7 +31,11 @@ def with_references():
     return replace(make_spec(3, 40, equivalence=0.3, family="pair", max_passes=10), references=(old, older))
 
 
-BOARDS = {"models": (PLAIN, MEANS), "references": (with_references(), [0.85, 0.6, 0.2])}
+BOARDS = {
+    "models": (PLAIN, MEANS),
+    "in a row": (replace(PLAIN, samples_per_prompt=4), MEANS),
+    "references": (with_references(), [0.85, 0.6, 0.2]),
+}
 EACH_BOARD = pytest.mark.parametrize("board", BOARDS)
 
 
@@ -127,7 +131,8 @@ def test_one_log_has_the_same_verdicts_however_it_is_batched(goal, seed, batch):
     outcomes=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), min_size=1, max_size=120)
 )
 def test_no_history_breaks_the_standings(board, outcomes):
-    session = Session(make_spec(3, 7, equivalence=0.1) if board == "models" else BOARDS[board][0])
+    small = replace(make_spec(3, 7, equivalence=0.1), samples_per_prompt=BOARDS[board][0].samples_per_prompt)
+    session = Session(BOARDS[board][0] if board == "references" else small)
     waiting = {f"m{number}": [] for number in range(3)}
     for model, right, gone in outcomes:
         name = f"m{model}"

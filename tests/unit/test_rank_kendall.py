@@ -6,11 +6,6 @@ import pytest
 from scorio.rank import kendall_tau_b
 
 
-def test_by_hand_with_ties():
-    # Pairs: (1,2) tied in a; (3,4) tied in b; the other four are concordant: 4 / sqrt(5 * 5).
-    assert kendall_tau_b([1, 1, 3, 4], [1, 2, 3, 3]) == pytest.approx(0.8, abs=1e-15)
-
-
 @pytest.mark.parametrize("size", [2, 3, 11, 20, 50])
 def test_perfect_agreement_and_reversal_are_exact(size):
     ranks = np.arange(1, size + 1)
@@ -18,12 +13,6 @@ def test_perfect_agreement_and_reversal_are_exact(size):
     assert kendall_tau_b(ranks, ranks[::-1]) == -1.0
     tied = np.minimum(ranks, size - 1)
     assert kendall_tau_b(tied, tied) == (1.0)
-
-
-def test_constant_rankings_are_defined():
-    assert kendall_tau_b([1, 1, 1], [1, 1, 1]) == 1.0
-    assert kendall_tau_b([1, 1, 1], [1, 2, 3]) == 0.0
-    assert kendall_tau_b([3, 2, 1], [2, 2, 2]) == 0.0
 
 
 def test_batches_broadcast():

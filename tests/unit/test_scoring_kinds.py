@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.build.assembly import make_importable
 from adaptive_eval.errors import UserCodeError
 from adaptive_eval.scoring.registry import build_scorer, check_sample
 from adaptive_eval.scoring.scorer import score_or_failure
@@ -133,20 +132,6 @@ def test_a_scorer_that_fails_on_the_sample_is_refused(function):
 )
 def test_a_function_that_is_not_there_is_named(function, words):
     assert words in build_scorer("python", {"function": function}).check_target(Question("t", "q", "x"))
-
-
-def test_functions_of_one_name_beside_two_configs_are_told_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    in_worker(divmod, 1, 1)  # processes are up that look in neither folder
-    for folder, right in (("one", True), ("two", False)):
-        (tmp_path / folder).mkdir()
-        code = f"def judge(answer, question):\n    return {right}\n"
-        (tmp_path / folder / "scorer_of_this_folder.py").write_text(code, encoding="utf-8")
-    for folder, category in (("one", 1), ("two", 0), ("one", 1)):
-        make_importable(tmp_path / folder)
-        options = {"function": "scorer_of_this_folder:judge"}
-        assert build_scorer("python", options).check_target(Question("t", "q", "x")) is None
-        assert score("python", "x", "x", options).category == category
 
 
 def test_a_pattern_that_backtracks_for_ever_is_cut_off():

@@ -59,16 +59,6 @@ def test_the_order_of_the_questions_is_drawn_given_or_explicit():
     assert given.course_log_e == pytest.approx(explicit.course_log_e, rel=1e-9)
 
 
-@pytest.mark.parametrize("order", [0, 3])
-@pytest.mark.parametrize("equivalence", [None, 0.15])
-def test_a_board_of_two_decides_as_compare_does(order, equivalence):
-    for a, b in ((0, 1), (1, 2), (0, 3)):
-        pair = compare(R[a], R[b], order=order, equivalence=equivalence)
-        both = board(R[[a, b]], order=order, equivalence=equivalence, names=("first", "second"))
-        said = {"first": "first > second", "second": "second > first", "tie": "first = second"}
-        assert both.verdicts == ({} if pair.verdict == "open" else {said[pair.verdict]: pair.trials})
-
-
 def test_a_board_keeps_names_and_bounds_ranks():
     result = board(dict(zip(NAMES, R, strict=True)))
     assert result.names == NAMES

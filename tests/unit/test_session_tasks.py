@@ -35,28 +35,17 @@ def test_tasks_are_walked_in_proportion_to_their_sizes():
     assert run_sequence.local(300) == (200, 100)
 
 
-@pytest.mark.parametrize("overall", ["macro", "pooled"])
-def test_the_score_weighs_the_tasks(overall):
-    session = Session(two_tasks(overall, goal="budget", trials=3 * 600))
-    drive(session, answer, slots=3)
-    weights = {"macro": (0.5, 0.5), "pooled": (2 / 3, 1 / 3)}[overall]
-    for model, line in enumerate(session.results().models):
-        truth = weights[0] * [0.9, 0.8, 0.5][model] + weights[1] * [0.7, 0.4, 0.1][model]
-        assert line.score == pytest.approx(truth, abs=0.05)
-        assert line.low <= truth <= line.high
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overall", "weights", "expected"),
     [
+        ("macro", (1.0, 1.0), (0.5, 0.5)),
         ("macro", (1.0, 3.0), (0.25, 0.75)),
         ("pooled", (1.0, 1.0), (2 / 3, 1 / 3)),
         ("pooled", (1.0, 2.0), (0.5, 0.5)),
     ],
 )
 def test_a_tasks_own_weight_comes_on_top(overall, weights, expected):
-    spec = two_tasks(overall, goal="budget", trials=3 * 600)
+    spec = two_tasks(overall, goal="budget", trials=3 * 240)
     tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
     session = drive(Session(replace(spec, tasks=tasks)), answer, slots=3)
     assert session.spec.task_weights == pytest.approx(expected)
