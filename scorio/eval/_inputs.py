@@ -147,7 +147,7 @@ def read_prior(
     if R0 is None:
         return None
     marker = missing if missing is not None and np.ndim(missing) == 0 else None
-    _refuse_masked("R0", R0, marker)
+    refuse_masked("R0", R0, marker)
     array = as_array("R0", R0)
     given = array.shape
     if array.ndim == 1 and not models and array.size % questions == 0:
@@ -215,7 +215,7 @@ def _read_outcomes(name: str, value: Given, missing: Missing, models: bool) -> t
     """Return integer outcomes of shape (M, N) or (L, M, N) and the mask of missing trials or None."""
     if value is None:
         raise ValueError(f"{name} must be an outcome {'tensor' if models else 'matrix'}; got None")
-    _refuse_masked(name, value, missing)
+    refuse_masked(name, value, missing)
     array = as_array(name, value)
     mask = None if missing is None else np.asarray(missing)
     # A matrix is one trial of each question to a ranking, a vector one question to a metric.
@@ -236,11 +236,11 @@ def _without_missing(name: str, array: NDArray[Any], missing: Missing) -> tuple[
     """Return `array` as integers, 0 where missing, and the mask."""
     if missing is None:
         return _integral(name, array), None
-    absent = _absent(name, array, np.asarray(missing))
+    absent = missing_mask(name, array, np.asarray(missing))
     return _integral(name, np.where(absent, np.zeros((), dtype=array.dtype), array)), absent
 
 
-def _absent(name: str, array: NDArray[Any], marker: NDArray[Any]) -> Bools:
+def missing_mask(name: str, array: NDArray[Any], marker: NDArray[Any]) -> Bools:
     """Return the mask of missing trials."""
     if marker.ndim > 0:
         if marker.dtype.kind != "b" or marker.shape != array.shape:
@@ -256,7 +256,7 @@ def _absent(name: str, array: NDArray[Any], marker: NDArray[Any]) -> Bools:
     return np.asarray(array == marker)
 
 
-def _refuse_masked(name: str, value: Given, missing: Missing) -> None:
+def refuse_masked(name: str, value: Given, missing: Missing) -> None:
     """Refuse a masked array whose mask nobody asked to be used: plain conversion would drop it."""
     if missing is None and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(

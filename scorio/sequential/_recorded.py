@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Floats, Integers, Ints
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
-from scorio.eval._inputs import Missing, read_trials
+from scorio.eval._inputs import Missing, as_array, missing_mask, read_trials, refuse_masked
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.moments import unit_scores
@@ -26,12 +26,12 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
     if questions < MIN_QUESTIONS:
         raise ValueError(
             f"questions must be at least {MIN_QUESTIONS} for a verdict that holds at any time; got "
-            f"{questions}. Fix the number of trials in advance and take permutation_test of all trials once; "
-            "if no trial repeats a question, pass the outcomes of each model as a vector"
+            f"{questions}. Fix the number of trials in advance and take permutation_test of all trials once "
+            "(of one model: posterior_interval); if no trial repeats a question, pass vectors to compare"
         )
     if order is None:
         return TrialSequence(np.arange(questions))
-    if isinstance(order, (int, np.integer)):
+    if isinstance(order, (int, np.integer)) and order >= 0:
         return TrialSequence(np.random.default_rng(int(order)).permutation(questions))
     permutation = np.asarray(order)
     if permutation.shape != (questions,) or not np.array_equal(np.sort(permutation), np.arange(questions)):
@@ -39,38 +39,65 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
     return TrialSequence(permutation)
 
 
-Reading: TypeAlias = tuple[list[Any], Order, Target, ArrayLike | None, Missing]
+Reading: TypeAlias = tuple[list[NDArray[Any]], Order, Target, ArrayLike | None, Missing]
 
 
 def read_streams(
-    outcomes: Sequence[Any], order: Order, target: Target, weights: ArrayLike | None, missing: Missing
+    outcomes: Mapping[str, Outcomes],
+    order: Order,
+    target: Target,
+    weights: ArrayLike | None,
+    missing: Missing,
 ) -> Reading:
-    """Return outcomes as matrices of categories, with what else they say of how they are read.
+    """Return outcomes, by name of the argument, as matrices of categories, with how they are read.
 
     Vectors are streams of trials that repeat no question: a sample, read in its order as far as all go.
+    """
+    given = [read_array(name, R, missing) for name, R in outcomes.items()]
+    if all(one.ndim == 1 for one in given):
+        steps = min(len(one) for one in given)
+        given, order, target = [one[:steps, None] for one in given], None, "population"
+        if missing is not None and np.ndim(missing) == 1:
+            missing = np.asarray(missing)[:steps, None]
+    found, weights, missing = read_scores(dict(zip(outcomes, given, strict=True)), weights, missing)
+    return found, order, target, weights, missing
+
+
+def read_scores(
+    outcomes: Mapping[str, ArrayLike], weights: ArrayLike | None, missing: Missing
+) -> tuple[list[NDArray[Any]], ArrayLike | None, Missing]:
+    """Return outcomes, by name of the argument, as categories with their weights and what marks missing ones.
+
     Numbers between 0 and 1 are scores, to a thousandth, unless there are `weights`.
     """
-    given = list(outcomes)
-    if all(np.ndim(one) == 1 for one in given):
-        steps = min(len(one) for one in given)
-        given, order, target = [np.asarray(one)[:steps, None] for one in given], None, "population"
-    if weights is not None or not all(np.asarray(one).dtype.kind == "f" for one in given):
-        return given, order, target, weights, missing
-    scores = [np.asarray(one, dtype=np.float64) for one in given]
-    absent = [np.isnan(one) for one in scores]
-    if missing is not None and np.ndim(missing) == 0:
-        absent = [none | (one == missing) for one, none in zip(scores, absent, strict=True)]
-    known = np.concatenate([one[~none] for one, none in zip(scores, absent, strict=True)])
-    unit = known.size > 0 and known.min() >= 0.0 and known.max() <= 1.0
-    if not unit or np.ndim(missing or 0) > 0 or (known == known.round()).all():
-        return given, order, target, weights, missing
+    given = {name: read_array(name, R, missing) for name, R in outcomes.items()}
+    if weights is not None or all(one.dtype.kind != "f" for one in given.values()):
+        return list(given.values()), weights, missing
+    absent = [np.isnan(one) for one in given.values()]
+    if missing is not None:
+        marker = np.asarray(missing)
+        for none, (name, one) in zip(absent, given.items(), strict=True):
+            none |= missing_mask(name, one, marker)
+    known = np.concatenate([one[~none] for one, none in zip(given.values(), absent, strict=True)])
+    if (known == known.round()).all():
+        return list(given.values()), weights, missing
+    if known.min() < 0.0 or known.max() > 1.0:
+        raise ValueError(
+            f"{' and '.join(given)} must hold categories, or scores between 0 and 1; got numbers from "
+            f"{known.min():g} to {known.max():g}"
+        )
     values = np.unique(np.append(known.round(3), [0.0, 1.0]))
-    found = [np.searchsorted(values, one.round(3)) for one in scores]
-    coded = [np.where(none, -1, one) for one, none in zip(found, absent, strict=True)]
-    return coded, order, target, values, -1
+    found = [np.searchsorted(values, one.round(3)) for one in given.values()]
+    return [np.where(none, -1, one) for one, none in zip(found, absent, strict=True)], values, -1
 
 
-def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> Ints:
+def read_array(name: str, R: Outcomes, missing: Missing) -> NDArray[Any]:
+    """Return an argument as an array of numbers that hides no missing trials."""
+    refuse_masked(name, R, missing)
+    return as_array(name, R)
+
+
+def read_pair(A: ArrayLike, B: ArrayLike, categories: int, missing: Missing) -> Ints:
     """Return the trials of two models, shape (2, M, N)."""
     first, second = (read_trials(name, R, categories, missing) for name, R in (("A", A), ("B", B)))
     if first.shape != second.shape:
@@ -81,8 +108,11 @@ def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> I
     return np.stack([first, second])
 
 
-def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints]:
-    """Return the trial sequence of recorded trials (L, M, N), and the categories along it, shape (L, M N)."""
+def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints, Ints]:
+    """Return the trial sequence of recorded trials (L, M, N), the categories along it, and their numbers.
+
+    Categories have shape (L, M N). Trials that are missing at a model's end were not made.
+    """
     _, questions, repeats = trials.shape
     sequence = sequence_of(order, questions)
     if repeats == 1:
@@ -90,7 +120,8 @@ def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints]:
         sequence.end_passes()
         sequence.extend(np.arange(questions))
     steps = questions * repeats
-    return sequence, trials[:, sequence.question(0, steps), sequence.repeats(0, steps)]
+    categories = trials[:, sequence.question(0, steps), sequence.repeats(0, steps)]
+    return sequence, categories, np.where(categories >= 0, np.arange(1, steps + 1), 0).max(axis=1)
 
 
 def read_weights(weights: ArrayLike | None) -> tuple[Floats, float, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,6 +157,8 @@ class Board:
         contrasts : Contrasts, optional
             By default all pairs.
         """
+        if target not in get_args(Target):
+            raise ValueError(f"target must be one of {', '.join(get_args(Target))}; got {target!r}")
         contrasts = Contrasts.pairs(models) if contrasts is None else contrasts
         each = family_of("pair")
         hypotheses = max(contrasts.hypotheses, 1)
@@ -176,11 +179,17 @@ class Board:
         self.answers.add(model, index, category)
         return self.read()
 
-    def tell_all(self, categories: Ints, step: int = 512) -> None:
-        """Add recorded categories along the trial sequence, shape (models, steps), so many steps at once."""
-        for start in range(0, categories.shape[1], step):
-            self.answers.extend(categories[:, start : start + step])
+    def tell_all(self, categories: Ints, made: Ints, step: int = 512) -> None:
+        """Add recorded categories along the trial sequence, shape (models, steps), so many steps at once.
+
+        `made` is the number of each model's trials, shape (models,).
+        """
+        start = 0
+        while (more := np.flatnonzero(made > start)).size:
+            stop = min(start + step, int(made[more].min()))
+            self.answers.extend(categories[more, start:stop], more)
             self.read()
+            start = stop
 
     def read(self, seen: list[Piece] | None = None) -> list[Call]:
         """Absorb what has been told and return the calls that follow; the steps read are added to `seen`."""

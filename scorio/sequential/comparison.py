@@ -15,7 +15,15 @@ from scorio._labels import Outcomes, name_of, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility, finite
 from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_streams, read_weights
+from scorio.sequential._recorded import (
+    Order,
+    lay_out,
+    read_margin,
+    read_pair,
+    read_scores,
+    read_streams,
+    read_weights,
+)
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.evidence import log_evidence
@@ -206,7 +214,8 @@ def compare(
     weights : array_like, shape (C + 1,), optional
         Reward of each category; default 0 and 1.
     missing : number or array_like of bool, optional
-        Value that marks trials that were not made, or their mask; such trials are left out for both models.
+        Value that marks missing trials, or their mask. Missing at a model's end, they were not made; others
+        were lost, may have been anything, and widen the interval.
     names : (str, str), optional
         Names of the models, for printing; by default the keys or labels of the outcomes.
 
@@ -248,20 +257,22 @@ def compare(
     'first'
     """
     labels = names or (name_of(A) or "first", name_of(B) or "second")
-    if B is not None:
-        (A, B), order, target, weights, missing = read_streams((A, B), order, target, weights, missing)
-    scores, _, scale = read_weights(weights)
     if B is None:
         found, pair = read_labels(A)
+        (pair,), weights, missing = read_scores({"A": pair}, weights, missing)
+        scores, _, scale = read_weights(weights)
         trials, labels = read_trials("A", pair, scores.size, missing, models=True), names or found or labels
     else:
+        both = {"A": A, "B": B}
+        (A, B), order, target, weights, missing = read_streams(both, order, target, weights, missing)
+        scores, _, scale = read_weights(weights)
         trials = read_pair(A, B, scores.size, missing)
     if len(trials) != 2 or len(labels) != 2:
         raise ValueError(f"A and names must be of two models; got {len(trials)} and {len(labels)}")
     alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
-    sequence, categories = lay_out(trials, order)
+    sequence, categories, made = lay_out(trials, order)
     board = Board.of_pairs(sequence, 2, Anytime(alpha, margin), "pair", scores, target, clusters)
-    read = _Reading(board, categories)
+    read = _Reading(board, categories, made)
     verdicts: dict[int, Verdict] = {BETTER: "first", WORSE: "second", TIE: "tie"}
     low, high, difference = *read.interval(), read.course.difference[0]
     return Comparison(
@@ -335,7 +346,7 @@ def score(
     0.7050 [0.6329, 0.7771] at 95 %, valid at every look; above 0.5 (after 114 trials)
     """
     label = name or name_of(A)
-    (A,), order, target, weights, missing = read_streams((A,), order, target, weights, missing)
+    (A,), order, target, weights, missing = read_streams({"A": A}, order, target, weights, missing)
     scores, lowest, scale = read_weights(weights)
     alpha, level = 1.0 - credibility(confidence), 0.0
     if against is not None:
@@ -345,12 +356,12 @@ def score(
                 f"against must lie between the lowest and the highest weight, {lowest:g} and "
                 f"{lowest + scale:g}; got {against!r}"
             )
-    sequence, categories = lay_out(read_trials("A", A, scores.size, missing)[None], order)
+    sequence, categories, made = lay_out(read_trials("A", A, scores.size, missing)[None], order)
     # Without a number the score is measured to no width at all: nothing is ever called.
     width = np.full(1, 0.0 if against is None else np.nan)
     contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), width)
     board = Board.of_pairs(sequence, 1, Anytime(alpha), "pair", scores, target, contrasts=contrast)
-    read = _Reading(board, categories)
+    read = _Reading(board, categories, made)
     low, high = (np.clip(level + end, 0.0, 1.0) for end in read.interval())
     found = level + read.course.difference[0]
     verdict, e_value, p_value = None, None, None
@@ -377,13 +388,14 @@ def score(
 class _Reading:
     """The only contrast of a board, read along recorded trials."""
 
-    def __init__(self, board: Board, categories: Ints) -> None:
+    def __init__(self, board: Board, categories: Ints, made: Ints) -> None:
         pieces: list[Piece] = []
-        board.answers.extend(categories)
+        steps = max(int(made.min()), 1)
+        board.answers.extend(categories[:, :steps])
         calls = board.read(pieces)
         self.course = pieces[0].course
         self.verdict = int(board.fold.verdict[0])
-        self.trials = calls[0].event.step if calls else categories.shape[1]
+        self.trials = calls[0].event.step if calls else steps
         self.alpha, self.margin = board.alpha, board.margin
         self._largest = float(self.course.statistic[0, -1])
 

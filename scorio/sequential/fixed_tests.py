@@ -16,6 +16,7 @@ from scorio._arrays import Floats
 from scorio._named import Named
 from scorio.eval._arguments import credibility, whole
 from scorio.eval._inputs import Missing, as_array, read_binary, read_categories
+from scorio.sequential._recorded import read_array, read_scores
 
 _DRAWS = 1 << 21
 """Random numbers drawn at once."""
@@ -77,17 +78,17 @@ def paired_difference(
 
     Parameters
     ----------
-    A, B : array_like of int, shape (M, N)
-        Outcomes 0 and 1, or categories with `weights`, of the same M questions; the number of trials may
-        differ.
+    A, B : array_like of int, shape (M, N) or (M,)
+        Outcomes 0 and 1, categories with `weights`, or scores from 0 to 1, of the same M questions; the
+        number of trials may differ.
     clusters : array_like, shape (M,), optional
         Group of each question whose results may depend on each other, such as its source text.
     confidence : float
         In (0, 1).
     weights : array_like, shape (C + 1,), optional
         Reward of each category; default 0 and 1.
-    missing : number, optional
-        Value that marks trials that were not made.
+    missing : number or array_like of bool, optional
+        Value that marks trials that were not made, or their mask.
 
     Returns
     -------
@@ -130,9 +131,7 @@ def paired_difference(
     if clusters is not None:
         name += " with clustered standard error"
         sums, sizes = _cluster_sums(centred, clusters), _cluster_sums(sizes, clusters)
-    if sums.size < 2:
-        kind = "questions" if clusters is None else "clusters"
-        raise ValueError(f"A and B must have at least two {kind}; got {sums.size}")
+    _check_units(sums, clusters)
     effective = d.size**2 / float(sizes @ sizes)
     estimate = float(d.mean())
     error = sqrt(float(sums @ sums) * effective / (effective - 1.0)) / d.size
@@ -279,6 +278,7 @@ def bootstrap(
         sums, sizes = values, np.ones(values.size)
     else:
         sums, sizes = _cluster_sums(values, clusters), _cluster_sums(np.ones(values.size), clusters)
+    _check_units(sums, clusters)
     rng, means = np.random.default_rng(seed), np.empty(number)
     step = max(1, _DRAWS // sums.size)
     for start in range(0, number, step):
@@ -358,7 +358,12 @@ def posterior_interval(
 
 
 def _means(name: str, R: ArrayLike, weights: ArrayLike | None, missing: Missing) -> Floats:
-    """Return each question's mean reward."""
+    """Return each question's mean reward; a vector has one trial a question."""
+    given = read_array(name, R, missing)
+    if given.ndim == 1:
+        given = given[:, None]
+        missing = missing if missing is None or np.ndim(missing) == 0 else np.asarray(missing)[:, None]
+    (R,), weights, missing = read_scores({name: given}, weights, missing)
     if weights is None:
         trials = read_binary(R, None, missing, None)
         if np.any(np.asarray(trials.n) == 0):
@@ -374,6 +379,13 @@ def _differences(A: ArrayLike, B: ArrayLike, weights: ArrayLike | None, missing:
     if a.size != b.size:
         raise ValueError(f"A and B must have the same questions; got {a.size} and {b.size}")
     return a - b
+
+
+def _check_units(sums: Floats, clusters: ArrayLike | None) -> None:
+    """Refuse a single unit: nothing says how much it varies."""
+    if sums.size < 2:
+        kind = "questions" if clusters is None else "clusters"
+        raise ValueError(f"there must be at least two {kind}; got {sums.size}")
 
 
 def _cluster_sums(values: Floats, clusters: ArrayLike) -> Floats:

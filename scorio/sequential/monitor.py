@@ -109,11 +109,11 @@ class Monitor:
         row = self._row(model)
         if question not in self._index:
             raise ValueError(f"question must be one of the {len(self._ids)} given; got {question!r}")
-        category = MISSING if outcome is None else int(outcome)
-        if (category != outcome and outcome is not None) or not MISSING <= category < self._categories:
+        if outcome is not None and outcome not in range(self._categories):
             raise ValueError(
                 f"outcome must be None or a category in 0..{self._categories - 1}; got {outcome!r}"
             )
+        category = MISSING if outcome is None else int(outcome)
         number = self._index[question]
         self._board.tell(row, self._step(number, int(self._counted[row, number])), category)
         self._counted[row, number] += 1

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike
 from scorio._named import Named
 from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights, sequence_of
+from scorio.sequential._recorded import (
+    Order,
+    lay_out,
+    read_margin,
+    read_pair,
+    read_scores,
+    read_weights,
+    sequence_of,
+)
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts
@@ -52,8 +60,8 @@ class Forecast(Named):
     def __str__(self) -> str:
         """Say median, interval and probability in a line."""
         return (
-            f"verdict after {self.median:g} trials of each model (80 %: {self.low:g} to {self.high:g}); "
-            f"{100 * self.within:.0f} % within {self.horizon}"
+            f"verdict after {self.median:.0f} trials of each model "
+            f"(80 %: {self.low:.0f} to {self.high:.0f}); {100 * self.within:.0f} % within {self.horizon}"
         )
 
 
@@ -95,7 +103,7 @@ class SampleSize(Named):
         fixed = "" if self.fixed_trials is None else f"; a fixed test needs {self.fixed_trials} for power 0.8"
         return (
             f"gap {self.gap:g}: power {self.power:.2f} within {self.limit} trials of each model, median "
-            f"{self.median:g} (80 %: {self.low:g} to {self.high:g}){fixed}"
+            f"{self.median:.0f} (80 %: {self.low:.0f} to {self.high:.0f}){fixed}"
         )
 
 
@@ -143,13 +151,16 @@ def forecast(
     >>> bool(expected.low <= expected.median <= expected.high)
     True
     """
+    (A, B), weights, missing = read_scores({"A": A, "B": B}, weights, missing)
+    if A.ndim == 1:
+        raise ValueError("A must have shape (M, N); got a vector: A[:, None] has one trial of each question")
     scores, _, scale = read_weights(weights)
     trials = read_pair(A, B, scores.size, missing)
     alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
-    sequence, categories = lay_out(trials, order)
-    questions, steps = sequence.questions, categories.shape[1]
+    sequence, categories, made = lay_out(trials, order)
+    questions, steps = sequence.questions, max(int(made.min()), 1)
     cells, guard = Cells(sequence, scores, 2), log(1.0 / alpha)
-    cells.absorb(np.arange(2), categories)
+    cells.absorb(np.arange(2), categories[:, :steps])
     block = PairReader(cells, [0], [1], guard=guard).read(np.arange(1), steps)
     if block.questions[0, -1] < 10:
         raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")

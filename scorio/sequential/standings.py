@@ -14,7 +14,7 @@ from scorio._labels import Outcomes, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility
 from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_scores, read_weights
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import Target
 from scorio.sequential.families import rank_intervals
@@ -163,6 +163,7 @@ def board(
     0 of 3 pairs are open; holm at 95 %, valid at every look
     """
     found, tensor = read_labels(R)
+    (tensor,), weights, missing = read_scores({"R": tensor}, weights, missing)
     scores, lowest, scale = read_weights(weights)
     trials = read_trials("R", tensor, scores.size, missing, models=True)
     models = len(trials)
@@ -171,10 +172,12 @@ def board(
     labels = tuple(map(str, names or found or (f"model {number}" for number in range(models))))
     if len(labels) != models:
         raise ValueError(f"names must have one name a model, {models}; got {len(labels)}")
-    sequence, categories = lay_out(trials, order)
+    if len(set(labels)) < models:
+        raise ValueError(f"names must differ; got {list(labels)}")
+    sequence, categories, made = lay_out(trials, order)
     rule = Anytime(1.0 - credibility(confidence), read_margin(equivalence, scale))
     told = Board.of_pairs(sequence, models, rule, family, scores, target, clusters)
-    told.tell_all(categories)
+    told.tell_all(categories, made)
     return standings(told, labels, lowest, scale, confidence, family, equivalence)
 
 

@@ -126,6 +126,61 @@ def test_streams_are_read_as_far_as_both_go_and_scores_as_they_are():
     assert np.all(single.course_low <= single.course_score)
 
 
+def test_trials_that_are_missing_at_a_models_end_were_not_made():
+    padded = R[:2].copy()
+    padded[1, :, 3:] = -1
+    found, cut = compare(*padded, missing=-1), compare(R[0, :, :3], R[1, :, :3])
+    assert (found.low, found.high, found.trials) == (cut.low, cut.high, cut.trials)
+    assert score(padded[1], missing=-1).low == score(R[1, :, :3]).low
+    whole = board(padded, missing=-1)
+    assert whole.trials == (480, 240)
+    assert (whole.low.tolist(), whole.high.tolist()) == (
+        [board(R[:2]).low[0], board(R[:2, :, :3]).low[1]],
+        [board(R[:2]).high[0], board(R[:2, :, :3]).high[1]],
+    )
+
+
+def test_scores_between_0_and_1_are_read_everywhere():
+    rng = np.random.default_rng(8)
+    graded = {"new": rng.beta(8, 2, (60, 3)).round(3), "old": rng.beta(4, 4, (60, 3)).round(3)}
+    pair = compare(*graded.values())
+    assert compare(graded).course_log_e == pytest.approx(pair.course_log_e)
+    assert board(graded).verdicts == {"new > old": pair.trials}
+    assert forecast(*graded.values()).trials == 180
+    means = [one.mean(axis=1) for one in graded.values()]
+    for test in (sequential.paired_difference, sequential.permutation_test, sequential.bootstrap):
+        assert test(*graded.values()).estimate == pytest.approx(means[0].mean() - means[1].mean())
+    assert sequential.paired_difference(*graded.values()).p_value == pytest.approx(
+        stats.ttest_rel(*means).pvalue
+    )
+
+
+def test_vectors_have_one_trial_of_each_question_in_the_tests_for_one_look():
+    a, b = R[1][:, 0], R[2][:, 0]
+    for test in (sequential.paired_difference, sequential.permutation_test, sequential.bootstrap):
+        assert test(a, b) == test(a[:, None], b[:, None])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compare(R[0], R[1], target="sample"), "target must be one of benchmark, population"),
+        (lambda: Monitor(NAMES, 80, target="sample"), "target must be one of benchmark, population"),
+        (lambda: compare(100 * RNG.random((80, 2)), 100 * RNG.random((80, 2))), "scores between 0 and 1"),
+        (lambda: compare(np.ma.masked_equal(R[0, :, 0], 0), R[1, :, 0]), "masked array"),
+        (lambda: board(R[:2], names=("a", "a")), "names must differ"),
+        (lambda: Monitor(NAMES, 80).update("a", 0, float("nan")), "outcome must be None or a category"),
+        (lambda: compare(R[0], R[1], order=-1), "order must be None, a seed or a permutation"),
+        (lambda: forecast(R[0, :, 0], R[1, :, 0]), "A must have shape"),
+        (lambda: sequential.bootstrap(R[0, :1], R[1, :1]), "at least two questions"),
+        (lambda: compare([[1, 0], [1]], [[1, 0], [1]]), "A must be a rectangular array"),
+    ],
+)
+def test_what_cannot_be_read_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 def test_p_values_are_one_over_the_largest_evidence():
     pair, all_pairs = compare(R[0], R[3]), board(R, family="pair")
     assert pair.p_value == pytest.approx(1.0 / pair.e_value)
