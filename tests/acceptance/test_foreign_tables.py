@@ -40,53 +40,6 @@ def outcomes(folder: Path) -> Counter[tuple[str, str, int | None]]:
     )
 
 
-def terminal_bench(folder: Path, resolved: list[bool | None]) -> str:
-    """Write results as Terminal-Bench does, with an attempt at the same task for each of `resolved`."""
-    results = [
-        {
-            "id": f"0-{number}",
-            "trial_name": f"hello-world.{number + 1}-of-{len(resolved)}.2025-10-01",
-            "task_id": "hello-world",
-            "instruction": "Create a file.",
-            "is_resolved": one,
-            "failure_mode": "unset",
-            "parser_results": {"test_hello_file_exists": "passed"},
-            "total_input_tokens": 100 + number,
-            "total_output_tokens": 7,
-        }
-        for number, one in enumerate(resolved)
-    ]
-    solved = sum(one is True for one in resolved)
-    data = {"results": results, "n_resolved": solved, "accuracy": solved / len(resolved)}
-    (folder / "results.json").write_text(json.dumps(data), "utf-8")
-    return "results.json"
-
-
-def test_results_of_terminal_bench(tmp_path: Path) -> None:
-    done = bring(tmp_path, terminal_bench(tmp_path, [True, False, None]), "--model", "terminus")
-    assert done.code == 0, done.said
-    expected = {("terminus", "hello-world", 0, 1), ("terminus", "hello-world", 1, 0)}
-    assert outcomes(tmp_path) == any_order({*expected, ("terminus", "hello-world", 2, None)})
-    assert {record.usage.prompt_tokens for record in trials(tmp_path / "run")} == {
-        0,
-        100,
-        101,
-    }  # without a verdict: none
-
-
-def test_runs_of_metr(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [
-        {"task_id": "acdc/1", "task_family": "acdc", "run_id": f"{alias}{n}", "alias": alias, "model": "x",
-         "score_cont": 0.4, "score_binarized": n % 2}
-        for alias in ("GPT-4", "o1") for n in range(2)
-    ]  # fmt: skip
-    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    done = bring(tmp_path, "runs.jsonl")
-    assert done.code == 0, done.said
-    expected = {(alias, "acdc/1", n, n % 2) for alias in ("GPT-4", "o1") for n in range(2)}
-    assert outcomes(tmp_path) == any_order(expected)
-
-
 def test_statistics_of_helm(tmp_path: Path) -> None:
     for model, right in (("org/a", 1.0), ("org/b", 0.0)):
         folder = tmp_path / "runs" / "v1" / f"gsm:model={model.replace('/', '_')},stop=none"

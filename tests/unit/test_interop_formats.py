@@ -168,12 +168,16 @@ PUBLISHED = Path(__file__).parents[1] / "data" / "published_verdicts.jsonl"
 
 @pytest.mark.parametrize("line", PUBLISHED.read_text("utf-8").splitlines(), ids=lambda line: line[8:20])
 def test_published_verdicts_are_read_as_trials(tmp_path, line):
-    data, verdicts = (json.loads(line)[key] for key in ("data", "verdicts"))
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps(data), "utf-8")
+    case, path = json.loads(line), tmp_path / "results.json"
+    path.write_text(json.dumps(case["data"]), "utf-8")
     (log,) = open_logs([path], Choices(model="mine"))
-    worth = [found.category if found.score is None else found.score for found in checked(log)]
-    assert [[one.question, value] for one, value in zip(checked(log), worth, strict=True)] == verdicts
+    found = list(checked(log))
+    worth = [one.category if one.score is None else one.score for one in found]
+    named = zip(found, worth, strict=True)
+    assert [[one.model, one.question, value] for one, value in named] == case["verdicts"]
+    assert [one.missing is not None for one in found] == [value is None for value in worth]
+    if "tokens" in case:
+        assert [list(one.tokens) for one in found] == case["tokens"]
 
 
 def verdicts_in(*paths, **choices):
