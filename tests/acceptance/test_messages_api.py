@@ -25,38 +25,8 @@ PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8").partition("## Anthrop
 DOCUMENTED = YAML(typ="safe", pure=True).load(PAGE.split("```")[1].removeprefix("yaml"))["models"][0]
 MODEL = AnthropicMessages("http://127.0.0.1:1/v1", "claude", sampling={"max_completion_tokens": 9})
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
-TALK = [
-    {"role": "system", "content": "Be brief."},
-    {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": "Where?"},
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-            {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
-        ],
-    },
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "t1", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}],
-    },
-    {"role": "tool", "tool_call_id": "t1", "content": "12 °C"},
-]
-ASKED = [
-    {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": "Where?"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
-            {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
-        ],
-    },
-    {
-        "role": "assistant",
-        "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Oslo"}}],
-    },
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "12 °C"}]},
-]
+SHAPES = json.loads((ROOT / "tests" / "data" / "conversations.json").read_text("utf-8"))["messages"]
+TALK, ASKED = SHAPES["talk"], SHAPES["asked"]
 
 
 @pytest.mark.slow

@@ -20,26 +20,8 @@ KNOWN = {*ResponseCreateParamsBase.__annotations__, "stream"}
 PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8").partition("## OpenAI's Responses API")[2]
 DOCUMENTED = YAML(typ="safe", pure=True).load(PAGE.split("```")[1].removeprefix("yaml"))["models"][0]
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "status": "completed"}
-TALK = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "c1", "function": {"name": "weather", "arguments": "{}"}}],
-    },
-    {"role": "tool", "tool_call_id": "c1", "content": "12 °C"},
-    {"role": "user", "content": "{input}"},
-]
-ASKED = [
-    {"role": "system", "content": "Be brief."},
-    {
-        "role": "user",
-        "content": [{"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"}],
-    },
-    {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"},
-    {"type": "function_call_output", "call_id": "c1", "output": "12 °C"},
-]
+SHAPES = json.loads((ROOT / "tests" / "data" / "conversations.json").read_text("utf-8"))["responses"]
+TALK, ASKED = SHAPES["talk"], SHAPES["asked"]
 
 
 def response(model: str, city: str) -> dict[str, Any]:

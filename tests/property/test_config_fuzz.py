@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,53 +15,7 @@ from adaptive_eval.config.document import read_document, write_document
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import ConfigError
 
-GOOD = {
-    "name": "demo",
-    "seed": 1,
-    "models": [
-        {
-            "name": "a",
-            "model": "org/a",
-            "endpoints": ["http://a:1/v1"],
-            "api": "chat",
-            "api_key_env": "KEY",
-            "headers": {"X-A": "b", "X-B": {"env": "B"}},
-            "sampling": {
-                "temperature": 0.5,
-                "max_tokens": 5,
-                "stop": ["x"],
-                "logprobs": True,
-                "top_logprobs": 2,
-            },
-            "extra_body": {"top_k": 5},
-            "concurrency": 4,
-            "timeout": {"total": 2.5},
-        },
-        {"name": "b", "endpoints": ["mimic"], "sampling": {"max_tokens": 5}},
-    ],
-    "tasks": [
-        {
-            "name": "t",
-            "dataset": "t.jsonl",
-            "fields": {"input": "q", "choices": ["x", "y"]},
-            "prompt": "{input} {choices}",
-            "system": "s",
-            "scorer": {"kind": "choice", "letters": "AB", "index_from": 0, "strip_reasoning": True},
-            "rubric": {"schema": "binary", "weights": [0, 1]},
-            "limit": 3,
-            "shuffle": 7,
-        }
-    ],
-    "goal": {"kind": "ranking"},
-    "stopping": {"rule": "anytime", "confidence": 0.9, "family": "pair", "equivalence": 0.1, "max_passes": 5},
-    "allocation": {"models": "uniform", "questions": "schedule"},
-    "budget": {"trials": "2k", "tokens": "5M", "wall_clock": "1h"},
-    "retry": {"attempts": 2, "max_seconds": 5, "requeue": 0},
-    "mimic": {
-        "seed": 1,
-        "models": {"b": {"mean": 0.5, "like": None}},
-    },
-}
+GOOD = json.loads((Path(__file__).parents[1] / "data" / "fuzzed_config.json").read_text("utf-8"))
 
 JARGON = re.compile(
     r"Input should|pydantic|[Tt]uple|\bdict\b|[Vv]alue error|validation|NoneType|extra_forbidden|\bloc\b"

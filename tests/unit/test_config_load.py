@@ -13,49 +13,7 @@ from adaptive_eval.config import load_config, parse_config
 from adaptive_eval.config.load_config import config_from_data, json_schema
 from adaptive_eval.options.decisions import GoalSpec
 
-FULL = """\
-# A comment that is kept.
-name: aime-shootout
-seed: 1234
-models:
-  - &qwen
-    name: qwen3-4b
-    model: Qwen/Qwen3-4B-Thinking-2507
-    endpoints: ["http://gpu1:8000/v1/"]
-    api_key_env: VLLM_API_KEY
-    headers: {X-Title: demo, X-Team-Key: {env: TEAM_KEY}}
-    sampling: &sampling {temperature: 0.6, top_p: 0.95, max_tokens: 32768, stop: ["</s>", "\\n\\n"]}
-    extra_body: {top_k: 20}
-    concurrency: 64
-    timeout: {total: 1200}
-  - <<: *qwen
-    name: qwen3-8b
-    model: Qwen/Qwen3-8B
-    concurrency: auto
-  - name: coin
-    endpoints: [mimic]
-    sampling: *sampling
-tasks:
-  - name: aime25
-    dataset: data/aime25.jsonl
-    fields: {id: id, input: problem, target: answer}
-    prompt: "{input}\\nPut your final answer within \\\\boxed{{}}."
-    system: Think.
-    scorer: {kind: numeric, tolerance: 0.001}
-    rubric: {schema: binary, weights: [0, 1]}
-    limit: 30
-    shuffle: true
-goal: ranking
-stopping: {rule: zscore, confidence: 0.975, family: holm, equivalence: 0.02, max_passes: 80}
-allocation: {models: uniform, questions: schedule}
-budget: {trials: 20k, tokens: 50M, wall_clock: 2h}
-retry: {attempts: 3, max_seconds: 60, requeue: 0}
-mimic:
-  seed: 3
-  latency: {median: 0.01}
-  models:
-    coin: {mean: 0.7, spread: 20, latency: {median: 0.02}}
-"""
+FULL = (Path(__file__).parents[1] / "data" / "full_config.yaml").read_text("utf-8")
 
 
 def test_seconds_may_have_a_unit():
