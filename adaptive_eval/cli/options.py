@@ -147,7 +147,7 @@ log_options = stacked(
     ),
     option(
         "--range LO,HI",
-        "Lowest and highest score: scores are kept as numbers. Default: 0,1, with few values between.",
+        "Lowest and highest score: scores are kept as numbers. Default: 0,1; with --write few values between, too.",
         callback=lambda *given: score_range(given[-1]),
     ),
     option("--metric NAME", "Metric or scorer to take, if the log has several."),
@@ -302,18 +302,18 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     recorded = read_recorded(options["recorded"], choices_of(options), any_order=True)
     if recorded.copies:
         click.echo(f"note: {copies_words(recorded.copies)}", err=True)
-    if recorded.lost:
-        click.echo(
-            f"note: {recorded.lost:,} trials have no answer: verdicts count each as anything, scores "
-            "leave it out",
-            err=True,
-        )
     if options["only"] is not None:
         recorded = recorded.only([name.strip() for name in options["only"].split(",")])
-    shared = recorded.answered_by_all()
-    left_out = len(recorded.questions) - len(shared.questions)
-    if left_out:
-        click.echo(f"note: {left_out} questions are left out that not all models have answered", err=True)
+    shared = recorded.asked_of_all()
+    if shared.lost:
+        click.echo(
+            f"note: {shared.lost:,} trials have no answer, or are absent: verdicts count each as anything, "
+            "scores leave it out",
+            err=True,
+        )
+    for task in recorded.tasks:
+        if task not in shared.tasks:
+            click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
     known = recorded_weights(options["recorded"])
     if isinstance(known, ScoreRange) and options["weights"] is not None:
         raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")

@@ -147,21 +147,27 @@ class RecordedOutcomes:
         rows = [self.models.index(name) for name in models]
         return RecordedOutcomes(tuple(models), self.questions, self.categories[rows])
 
-    def answered_by_all(self) -> RecordedOutcomes:
-        """Return the outcomes of the questions of which every model has a trial.
+    def asked_of_all(self) -> RecordedOutcomes:
+        """Return the outcomes with lost trials where a model has none of a question that others have.
+
+        They may be absent because they were wrong. Tasks without a question that all models have answered
+        are left out.
 
         Raises
         ------
         UsageError
-            If there is none.
+            If there is no such question at all.
         """
-        columns = np.flatnonzero((self.counts > 0).all(axis=0))
-        if not columns.size:
+        there = self.counts > 0
+        shared = {self.questions[column][0] for column in np.flatnonzero(there.all(axis=0)).tolist()}
+        if not shared:
             raise OutcomesError("there is no question that all models have answered; leave models out")
-        if columns.size == len(self.questions):
-            return self
-        questions = tuple(self.questions[column] for column in columns.tolist())
-        return RecordedOutcomes(self.models, questions, self.categories[:, columns])
+        kept = there.any(axis=0) & np.array([task in shared for task, _ in self.questions])
+        categories, there = self.categories[:, kept], there[:, kept]
+        fewest = np.where(there, self.counts[:, kept], categories.shape[2]).min(axis=1, keepdims=True)
+        absent = ~there[:, :, None] & (np.arange(categories.shape[2]) < fewest[:, :, None])
+        questions = tuple(self.questions[column] for column in np.flatnonzero(kept).tolist())
+        return RecordedOutcomes(self.models, questions, np.where(absent, LOST, categories))
 
     def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""

@@ -1,6 +1,7 @@
 """Two views of recorded outcomes: all at once, and as a sequential run would have used them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from simulation_scripts import recorded_coins
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import OutcomesError, UsageError
-from adaptive_eval.simulate.analysis import analyze
+from adaptive_eval.simulate.analysis import analyze, fixed_pairs
+from adaptive_eval.simulate.recorded import LOST
 from adaptive_eval.store.reader import RunReader
 from scorio import eval as metrics
 
@@ -56,10 +58,28 @@ def test_a_cell_without_trials_is_refused_and_can_be_left_out():
     holed = type(recorded)(recorded.models, recorded.questions, categories)
     with pytest.raises(UsageError, match="no recorded trial of question 'q2'"):
         analyze(holed, make_spec(2, 6), replicates=2, seed=1, workers=1)
-    assert [name for _, name in holed.answered_by_all().questions] == ["q0", "q1", "q3", "q4", "q5"]
+    filled = holed.asked_of_all()
+    assert (filled.questions, filled.lost) == (holed.questions, 4)
+    assert filled.categories[1, 2].tolist() == [LOST] * 4
+    of_others = (*recorded.questions, ("u", "q0"))
+    alone = np.concatenate([recorded.categories, categories[:, 2:3]], axis=1)
+    assert type(recorded)(recorded.models, of_others, alone).asked_of_all().questions == recorded.questions
     empty = type(recorded)(recorded.models, recorded.questions[:1], categories[:, 2:3])
     with pytest.raises(UsageError, match="no question that all models have answered"):
-        empty.answered_by_all()
+        empty.asked_of_all()
+
+
+def test_equal_models_are_not_told_apart_by_wrong_answers_that_are_absent():
+    recorded = recorded_coins((0.7, 0.7), questions=300, trials=1)
+    categories = recorded.categories.copy()
+    categories[0, (categories[0, :, 0] == 0) & (np.arange(300) % 5 > 0)] = -1
+    given = type(recorded)(recorded.models, recorded.questions, categories).asked_of_all()
+    spec = replace(make_spec(2, 300), early_repeats=False)
+    found = analyze(given, spec, replicates=20, seed=1, workers=1)
+    assert found.models[0].score > 0.9
+    assert found.replay.verdict.tolist() == [0]
+    assert found.shuffled.share("decided") == 0.0
+    assert fixed_pairs(given, spec)[0].winner is None
 
 
 class TestOneTrialAQuestion:
