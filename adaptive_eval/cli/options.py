@@ -147,7 +147,8 @@ log_options = stacked(
     ),
     option(
         "--range LO,HI",
-        "Lowest and highest score: scores are kept as numbers. Default: 0,1; with --write few values between, too.",
+        "Lowest and highest score: scores are kept as numbers. Default: 0,1; with --write, and few values "
+        "between.",
         callback=lambda *given: score_range(given[-1]),
     ),
     option("--metric NAME", "Metric or scorer to take, if the log has several."),
@@ -311,9 +312,8 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
             "scores leave it out",
             err=True,
         )
-    for task in recorded.tasks:
-        if task not in shared.tasks:
-            click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
+    for task in recorded.tasks.keys() - shared.tasks.keys():
+        click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
     known = recorded_weights(options["recorded"])
     if isinstance(known, ScoreRange) and options["weights"] is not None:
         raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")
