@@ -8,17 +8,14 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_plugin, package_of
 from adaptive_eval.errors import SessionError, UserCodeError
 from adaptive_eval.options.decisions import POLICY_GROUP
+from scorio.sequential.parts import Bools, Floats, Ints
 
 FIRST_TRIALS = 10
 """Trials of every model before a policy draws from the posterior."""
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class AllocationView:
     first: Ints
     second: Ints
     most: list[float]
-    scores: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    scores: Callable[[], tuple[Floats, Floats]]
     cost: Callable[[], list[float]]
     seed: tuple[int, ...]
 
@@ -171,9 +168,7 @@ class TopTwo:
             yield min(left, key=lambda model: (issued[model], model))
 
     @staticmethod
-    def _draw(
-        members: Ints, score: NDArray[np.float64], variance: NDArray[np.float64], rng: np.random.Generator
-    ) -> tuple[int, int]:
+    def _draw(members: Ints, score: Floats, variance: Floats, rng: np.random.Generator) -> tuple[int, int]:
         """Return the neighbours of a drawn ranking that are hardest to separate; one model alone twice."""
         drawn = score + np.sqrt(variance) * rng.standard_normal(members.size)
         order = np.argsort(-drawn)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.determinism import Determinism
 from adaptive_eval.core.goals import BestK, Goal, make_goal
@@ -13,9 +12,7 @@ from adaptive_eval.core.references import PreviousTrials, check_references, load
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from scorio.sequential import parts
-from scorio.sequential.parts import KNOWN, Answers, Cells, RunSequence
-
-Ints = NDArray[np.int64]
+from scorio.sequential.parts import KNOWN, Answers, Cells, Floats, Ints, RunSequence
 
 
 class Board(Answers):
@@ -88,7 +85,7 @@ class Board(Answers):
                 return found
             found = True
 
-    def posterior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def posterior(self) -> tuple[Floats, Floats]:
         """Return Bayes@N μ and σ of every model (uniform prior and R0, all questions), in unit scores.
 
         Questions not asked yet keep their prior; see section 2 of the statistics for the ragged form.

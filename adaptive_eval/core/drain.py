@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.goals import Goal
@@ -21,13 +20,12 @@ from scorio.sequential.parts import (
     GUARD,
     MIN_QUESTIONS,
     Cells,
+    Floats,
+    Ints,
     log_evidence,
     log_evidence_above,
     log_tie_evidence,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SLOW_START = 32
 """Trials a model may have in flight before any is answered; a call needs at least about 21."""
@@ -126,12 +124,12 @@ class Drain:
 
     def _surplus(
         self,
-        rows: NDArray[np.int64],
-        difference: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        at_margin: NDArray[np.float64],
-        growth: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        rows: Ints,
+        difference: Floats,
+        variance: Floats,
+        at_margin: Floats,
+        growth: Floats,
+    ) -> Floats:
         """Return how many times over contrasts are decided on the way, or at the end."""
         comparison, margin = self._comparison, self._comparison.margin
         evidence = log_evidence(difference, variance, margin).max(axis=1)
@@ -155,12 +153,12 @@ class Drain:
         return np.asarray(np.maximum(share, tied))
 
 
-def reach_of(goal: Goal, trials: Sequence[int]) -> NDArray[np.int64]:
+def reach_of(goal: Goal, trials: Sequence[int]) -> Ints:
     """Return the fewer of the trials of the models of each contrast of a goal."""
     return _of_both(trials, goal.first, np.where(goal.single, goal.first, goal.second))
 
 
-def _of_both(trials: Sequence[int], first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _of_both(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
     """Return the fewer of the trials of the models of each contrast."""
     of_models = np.array(trials)
     return np.asarray(np.minimum(of_models[first], of_models[second]))

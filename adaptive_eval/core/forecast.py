@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
@@ -13,11 +12,17 @@ from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, Decided, sid
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.parts import BoardScores, Calls, OpenContrasts, covariance_of, noise_of, simulate_calls
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from scorio.sequential.parts import (
+    BoardScores,
+    Bools,
+    Calls,
+    Floats,
+    Ints,
+    OpenContrasts,
+    covariance_of,
+    noise_of,
+    simulate_calls,
+)
 
 PATHS = 100
 MOST_PAIRS = 200
@@ -211,7 +216,7 @@ def _asked(comparison: Comparison, row: int) -> list[int]:
     return [model for model in members if 0 <= model < len(comparison.spec.models)]
 
 
-def _affordable(account: Account, trials: Floats, costs: Floats) -> NDArray[np.bool_]:
+def _affordable(account: Account, trials: Floats, costs: Floats) -> Bools:
     """Return which paths stay within the limits of an account."""
     within = np.ones(trials.size, dtype=bool)
     further = {

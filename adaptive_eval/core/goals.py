@@ -24,11 +24,7 @@ from scorio.sequential.parts import OPEN as OPEN
 from scorio.sequential.parts import SINGLE as SINGLE
 from scorio.sequential.parts import TIE as TIE
 from scorio.sequential.parts import WORSE as WORSE
-from scorio.sequential.parts import Contrasts, Known, rank_intervals
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from scorio.sequential.parts import Bools, Contrasts, Ints, Known, rank_intervals
 
 
 class Condition(Protocol):

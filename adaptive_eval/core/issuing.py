@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import Board, Comparison
@@ -19,7 +18,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
-from scorio.sequential.parts import FINISHED
+from scorio.sequential.parts import FINISHED, Bools, Floats, Ints
 
 BEYOND = 2.0
 """With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by so much."""
@@ -30,17 +29,17 @@ class _OpenContrasts:
     """What a policy sees of some open contrasts, and of the models in them."""
 
     version: int
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    active: NDArray[np.bool_]
+    first: Ints
+    second: Ints
+    active: Bools
     most: list[float]  # steps up to which each model is asked
 
     @classmethod
     def of(
         cls,
         comparison: Comparison,
-        wanted: NDArray[np.bool_],
-        needs: NDArray[np.float64] | None = None,
+        wanted: Bools,
+        needs: Floats | None = None,
         beyond: float = 1.0,
     ) -> _OpenContrasts:
         """Return those that are `wanted`, with the steps up to which they need their models."""
@@ -86,7 +85,7 @@ class Issuer:
         self._drain = Drain(comparison)
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._slow_start = comparison.contrasts.stops and spec.spend != "time"
-        self._needs: NDArray[np.float64] | None = None  # steps up to which contrasts need their models
+        self._needs: Floats | None = None  # steps up to which contrasts need their models
         self._asked = np.arange(len(spec.names)) < len(spec.models)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
         self._seeds = TrialSeeds(spec)
@@ -405,7 +404,7 @@ class Issuer:
                 found[model] = [other for other in partners or members if complete[other] == reached]
         return found
 
-    def _scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _scores(self) -> tuple[Floats, Floats]:
         scores = self.board.scores()
         return scores.difference[:, 0], scores.variance[:, 0]
 
@@ -474,5 +473,5 @@ class Issuer:
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))
 
 
-def _same(one: NDArray[np.float64] | None, other: NDArray[np.float64] | None) -> bool:
+def _same(one: Floats | None, other: Floats | None) -> bool:
     return one is other or (one is not None and other is not None and np.array_equal(one, other))

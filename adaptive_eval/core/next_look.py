@@ -11,7 +11,6 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.drain import DECIDERS
@@ -19,6 +18,9 @@ from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import (
     MIN_QUESTIONS,
     TRUST,
+    Bools,
+    Floats,
+    Ints,
     contrast_variance,
     log_evidence,
     log_evidence_above,
@@ -35,9 +37,6 @@ PASSES = 2
 """Passes over the questions from which on the noise of a model's answers is taken as known."""
 READ_TOGETHER = 100_000
 """Contrasts times steps, so that a look takes little memory."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def next_look(comparison: Comparison) -> int:
@@ -93,7 +92,7 @@ def _least_variance(board: Board, now: int, steps: Ints) -> Floats:
     return share
 
 
-def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Floats) -> NDArray[np.bool_]:
+def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Floats) -> Bools:
     """Return which contrasts may be called until trials have grown so much, of shape (rows, growths)."""
     latest = comparison.latest
     size, variance = np.abs(latest.difference[rows, None]), latest.variance[rows, None]
@@ -103,7 +102,7 @@ def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Flo
 
 def _is_called(
     comparison: Comparison, size: Floats, move: Floats, variance: Floats, at_margin: Floats
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Return which contrasts are called where their differences move so much, either way."""
     margin, fold = comparison.margin, comparison.fold
     called = log_evidence(size + move, variance, margin) >= fold.threshold

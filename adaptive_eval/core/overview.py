@@ -34,9 +34,16 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import RULE_GROUP
-from scorio.sequential.parts import Call, ContrastBlock, confidence_radius, fixed_passes, log_tie_evidence
+from scorio.sequential.parts import (
+    Bools,
+    Call,
+    ContrastBlock,
+    Floats,
+    confidence_radius,
+    fixed_passes,
+    log_tie_evidence,
+)
 
-Floats = NDArray[np.float64]
 Waiting: TypeAlias = Mapping[int, Sequence[int]]
 """Models, each with those that hold it back."""
 
@@ -156,7 +163,7 @@ def _models(
     return tuple(rows)
 
 
-def _shown(known: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[Any]:
+def _shown(known: Bools, values: NDArray[Any]) -> NDArray[Any]:
     """Return values as objects, None where nothing is known."""
     return np.where(known, values, np.array(None))
 
@@ -188,9 +195,7 @@ def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
     return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
 
 
-def _early(
-    spec: SessionSpec, board: Board, estimate: ContrastBlock, known: NDArray[np.bool_]
-) -> list[dict[str, Any]]:
+def _early(spec: SessionSpec, board: Board, estimate: ContrastBlock, known: Bools) -> list[dict[str, Any]]:
     """Return every model's rank in the early ranking, if one is configured."""
     origin, unit = spec.scale
     found = board.previous.early(estimate, known)

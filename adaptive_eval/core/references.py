@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, SessionError
 from scorio.sequential.parts import (
+    Bools,
     Cells,
     ContrastBlock,
+    Floats,
+    Ints,
     TrialSequence,
     cluster_spread,
     score_block,
 )
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 UNKNOWN = 1e6
 """Variance of the score of a model without trials: no information."""
@@ -109,7 +109,7 @@ class PreviousTrials:
 
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
-        self._r0: list[Counts] | None = None
+        self._r0: list[Ints] | None = None
         self._previous: tuple[Floats, Floats] | None = None
         if spec.prior is None:
             return
@@ -121,7 +121,7 @@ class PreviousTrials:
         """Return a task's category counts with R0 added."""
         return counts if self._r0 is None else counts + self._r0[task]
 
-    def early(self, scores: ContrastBlock, known: NDArray[np.bool_]) -> tuple[Floats, Floats] | None:
+    def early(self, scores: ContrastBlock, known: Bools) -> tuple[Floats, Floats] | None:
         """Return the transferred mean and standard deviation of every model's score, in unit scores."""
         if self._previous is None:
             return None
@@ -135,7 +135,7 @@ class PreviousTrials:
         nothing = ~known & np.isnan(before)
         return np.where(nothing, np.nan, found.mu), np.where(nothing, np.nan, found.sigma)
 
-    def _scores(self, tables: list[Counts]) -> tuple[Floats, Floats]:
+    def _scores(self, tables: list[Ints]) -> tuple[Floats, Floats]:
         """Return mean and variance of the earlier scores, weighted as on the board."""
         spec = self.spec
         mean, variance = np.zeros((2, len(spec.names)))
@@ -156,7 +156,7 @@ class PreviousTrials:
         return mean, variance
 
 
-def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Counts]]) -> Counts:
+def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Ints]]) -> Ints:
     """Return a task's counts of all models as one table, shape (L, M, C + 1); 0 where there are none."""
     expected = (len(task.questions), task.shares.shape[1])
     asked = [model.name for model in spec.models]

@@ -12,7 +12,7 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
 from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
+from adaptive_eval.simulate.coins import to_score_units
 from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedAnswers, RecordedOutcomes
@@ -20,6 +20,7 @@ from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from adaptive_eval.trial import STEPS, ScoreRange
 from scorio.rank import rank_with_confidence
 from scorio.sequential import FixedTest, mcnemar, paired_difference
+from scorio.sequential.parts import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

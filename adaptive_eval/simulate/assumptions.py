@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, BiasedCoins, Fitted, LikelyChances
 from adaptive_eval.simulate.recorded import RecordedOutcomes
-from scorio.sequential.parts import fit_prior, unit_scores
+from scorio.sequential.parts import Floats, fit_prior, unit_scores
 from scorio.study import biased_coins
 
 SPREAD_OF_MEANS = (0.3, 0.7)
 """Means of the worst and the best model where nothing is known."""
-
-Floats = NDArray[np.float64]
 
 
 def default_means(models: int) -> tuple[float, ...]:

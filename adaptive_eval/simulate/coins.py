@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
-from scorio.sequential.parts import RunSequence
+from scorio.sequential.parts import Floats, Ints, RunSequence
 from scorio.study import biased_coins
 
 ENDLESS = int(np.iinfo(np.int64).max)
 """Limit of a model that never runs out of answers."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Stream(Protocol):
@@ -159,7 +156,7 @@ class GivenChances:
     (2, 30)
     """
 
-    chances: NDArray[np.float64]
+    chances: Floats
 
     def __post_init__(self) -> None:
         chances = np.array(self.chances, dtype=np.float64)

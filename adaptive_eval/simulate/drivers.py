@@ -16,7 +16,6 @@ from heapq import heappop, heappush
 from math import isfinite, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
@@ -28,10 +27,7 @@ from adaptive_eval.simulate.coins import ENDLESS, Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest
-from scorio.sequential.parts import STEP_BITS, Fold
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from scorio.sequential.parts import STEP_BITS, Bools, Floats, Fold, Ints
 
 ONE_LOOK = 1.645
 """The paper's z for a ranking confidence of 95 %."""
@@ -68,7 +64,7 @@ class _Watched(Comparison):
         steps = -(-(self.fold.now >> STEP_BITS) // models) if self.fold.now > 0 else 0
         self.needed_until[members] = np.maximum(self.needed_until[members], steps)
 
-    def _needed(self, fold: Fold) -> NDArray[np.bool_]:
+    def _needed(self, fold: Fold) -> Bools:
         if hasattr(self, "fold"):
             self.note()
         return super()._needed(fold)

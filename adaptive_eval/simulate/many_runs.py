@@ -16,7 +16,7 @@ from adaptive_eval.core.spec import AllocationSpec, BudgetSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.processes import available_cores, process_pool
-from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, drawn_from, to_score_units
+from adaptive_eval.simulate.coins import ENDLESS, Answers, drawn_from, to_score_units
 from adaptive_eval.simulate.drivers import (
     Latency,
     run_events,
@@ -25,6 +25,7 @@ from adaptive_eval.simulate.drivers import (
     sequences_in_lockstep,
 )
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
+from scorio.sequential.parts import Floats
 
 Progress = Callable[[int, int], None]
 """Called with the replicates done and their number."""

@@ -26,8 +26,7 @@ from adaptive_eval.simulate.many_runs import (
 )
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.stops import StopReason
-
-Floats = NDArray[np.float64]
+from scorio.sequential.parts import Floats, Ints
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets of the budget table, as shares of the median number of trials without one."""
@@ -399,9 +398,7 @@ def cut_at(result: SimulationResult, step: Floats, reason: StopReason = "budget"
     )
 
 
-def steps_within(
-    trials: NDArray[np.int64], per_trial: Sequence[float], limit: float, *, parallel: bool = False
-) -> Floats:
+def steps_within(trials: Ints, per_trial: Sequence[float], limit: float, *, parallel: bool = False) -> Floats:
     """Return up to which step each run can go within a limit.
 
     Examples
@@ -428,7 +425,7 @@ def steps_within(
     return reached
 
 
-def cost_of(trials: NDArray[np.int64], per_trial: Sequence[float], *, parallel: bool = False) -> Floats:
+def cost_of(trials: Ints, per_trial: Sequence[float], *, parallel: bool = False) -> Floats:
     """Return what each run costs in all, shape (R,); see :func:`steps_within`.
 
     Examples

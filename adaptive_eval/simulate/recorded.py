@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.simulate.coins import ENDLESS, Floats, Ints, asked, to_score_units
-from scorio.sequential.parts import MISSING, RunSequence, unit_scores
+from adaptive_eval.simulate.coins import ENDLESS, asked, to_score_units
+from scorio.sequential.parts import MISSING, Floats, Ints, RunSequence, unit_scores
 
 NO_TRIAL = -1
 """Category where there is no such trial."""

@@ -15,11 +15,9 @@ from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE
 from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.stops import StopReason
+from scorio.sequential.parts import Bools, Floats, Ints
 
 Table = Literal["replicates", "pairs", "models"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 EQUAL = 1e-12
 """True scores that differ by less are equal: rounding of means over questions."""
@@ -313,17 +311,17 @@ class RunOutcome:
     """
 
     verdict: NDArray[np.int8]
-    decided_at: NDArray[np.int64]
-    trials: NDArray[np.int64]
-    score: NDArray[np.float64]
+    decided_at: Ints
+    trials: Ints
+    score: Floats
     steps: int
     time: float
     reason: StopReason
-    exhausted: NDArray[np.bool_]
-    truth: NDArray[np.float64] | None = None
+    exhausted: Bools
+    truth: Floats | None = None
 
 
-def scores_until(spec: SessionSpec, board: Board, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+def scores_until(spec: SessionSpec, board: Board, steps: Ints) -> Floats:
     """Return each model's overall mean unit score over the first `steps` trials of its sequence, shape (L,).
 
     Questions are weighted equally within a task, whatever their numbers of trials; NaN where a task has no

@@ -1,5 +1,6 @@
 from scorio._arrays import Bools as Bools
 from scorio._arrays import Floats as Floats
+from scorio._arrays import Ints as Ints
 from scorio.sequential.answers import FINISHED as FINISHED
 from scorio.sequential.answers import Answers as Answers
 from scorio.sequential.boards import Board as Board
