@@ -23,11 +23,12 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, simulate
-from adaptive_eval.simulate.coins import Floats, Stream, to_score_units
+from adaptive_eval.simulate.coins import Stream, to_score_units
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
 from scorio.sequential.pairs import PairReader
+from scorio.sequential.parts import Floats
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 from scorio.study import biased_coins
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from adaptive_eval.core.forecast import range_of
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import RecordedAnswers, RecordedOutcomes, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers
-from adaptive_eval.simulate.plan_forecast import Spread
 
 LONGEST = 80  # passes
 
@@ -38,7 +38,7 @@ def main() -> None:
         for spec, history, held_out in pairs_of(np.load(path)["R"], options):
             actual = simulate(spec, RecordedAnswers(held_out, shuffled=False), 1, options.seed).total[0]
             answers = assumed_answers(spec, {}, history)
-            spread = Spread.of(simulate(spec, answers, options.replicates, options.seed).total)
+            spread = range_of(simulate(spec, answers, options.replicates, options.seed).total)
             ratios.append(actual / spread.median)
             held.append(spread.low <= actual <= spread.high)
         spread = "  ".join(f"{value:.2f}" for value in np.quantile(ratios, (0.1, 0.5, 0.9)))

@@ -9,10 +9,11 @@ import click
 
 from adaptive_eval.cli.planning import Assumptions
 from adaptive_eval.cli.simulating import per_cent, print_table
+from adaptive_eval.core.results import Range
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.assumptions import sole_kind
-from adaptive_eval.simulate.plan_forecast import Pace, Plan, PlanRow, Spread, Way
+from adaptive_eval.simulate.plan_forecast import Pace, Plan, PlanRow, Way
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
 from adaptive_eval.views.verdicts import questions_words
@@ -148,7 +149,7 @@ def _row(row: PlanRow, kind: str) -> tuple[str, ...]:
     )
 
 
-def _cell(spread: Spread | None, write: Callable[[float], str]) -> str:
+def _cell(spread: Range | None, write: Callable[[float], str]) -> str:
     return "–" if spread is None else write(spread.median)
 
 

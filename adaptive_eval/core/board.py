@@ -134,7 +134,7 @@ class Comparison(parts.Board):
         levels = spec.levels(rule, goal.hypotheses)
         unit_margin = None if margin is None else margin / spec.scale[1]
         super().__init__(
-            board, goal, rule, levels, unit_margin, needed=goal.condition.needed, review=goal.review
+            board, goal, rule, levels, unit_margin, needed=goal.condition.needed, review=goal.condition.review
         )
 
     @property

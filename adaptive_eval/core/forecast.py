@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
-from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, Decided, sides
+from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
@@ -84,9 +86,9 @@ def forecast(
         open_pairs=int(fold.needed.sum()),
         chances=_chances(reached, budget.completed),
         resolved_within_budget=float(within.mean()),
-        trials=_range(more.sum(axis=0)),
-        tokens=_range(tokens),
-        usd=_range(usd) if budget.priced else None,
+        trials=range_of(more.sum(axis=0)),
+        tokens=range_of(tokens),
+        usd=range_of(usd) if budget.priced else None,
         pairs=_of_pairs(comparison, rows, calls.steps.T),
     )
 
@@ -95,13 +97,16 @@ def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats) -> tuple[PairFo
     """Return the forecast of each simulated pair that is needed now."""
     spec = comparison.spec
     rows, steps = rows[comparison.fold.needed[rows]], steps[comparison.fold.needed[rows]]
-    asked = np.array([len(_asked(comparison, row)) for row in rows.tolist()])
+    goal, models = comparison.contrasts, len(spec.models)
+    asked = np.zeros(rows.size)  # models of each that are asked: references and numbers are not
+    for side in (goal.first[rows], goal.second[rows]):
+        asked += (side >= 0) & (side < models)
     horizon = (spec.stopping.max_passes or HORIZON_PASSES) * spec.questions
     further = np.maximum(np.minimum(steps, horizon) - comparison.fold.progress[rows, None], 0.0)
     ranges = np.quantile(asked[:, None] * further, QUANTILES, axis=1).T.tolist()
     decided = np.isfinite(steps).mean(axis=1).tolist()
     return tuple(
-        PairForecast(*sides(spec, comparison.contrasts, row), chance, Range(*trials))
+        PairForecast(*sides(spec, goal, row), chance, Range(*trials))
         for row, chance, trials in zip(rows.tolist(), decided, ranges, strict=True)
     )
 
@@ -123,7 +128,6 @@ def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools
     if isinstance(condition, AllOf):
         parts = [_needed(part, contrasts, rows) for part in condition.parts]
         return lambda *now: np.logical_or.reduce([part(*now) for part in parts])
-    assert isinstance(condition, Decided | BestK)
     theirs = np.zeros(contrasts, dtype=bool)
     theirs[condition.rows] = True
     if not isinstance(condition, BestK):
@@ -210,12 +214,6 @@ def _more_trials(comparison: Comparison, states: ModelStates, calls: Calls) -> F
     return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 
 
-def _asked(comparison: Comparison, row: int) -> list[int]:
-    """Return the models of a contrast that are asked: references and numbers are not."""
-    members = (int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row]))
-    return [model for model in members if 0 <= model < len(comparison.spec.models)]
-
-
 def _affordable(account: Account, trials: Floats, costs: Floats) -> Bools:
     """Return which paths stay within the limits of an account."""
     within = np.ones(trials.size, dtype=bool)
@@ -232,6 +230,7 @@ def _affordable(account: Account, trials: Floats, costs: Floats) -> Bools:
     return within
 
 
-def _range(values: Floats) -> Range:
-    low, median, high = np.quantile(np.minimum(values, 1e15), QUANTILES)
-    return Range(float(low), float(median), float(high))
+def range_of(values: NDArray[Any]) -> Range:
+    """Return the median of values and the 80 % interval around it."""
+    low, median, high = np.quantile(np.minimum(values, 1e15), QUANTILES).tolist()
+    return Range(low, median, high)

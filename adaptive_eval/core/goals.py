@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
-from adaptive_eval.errors import SessionError
 from scorio.sequential.parts import BETTER as BETTER
 from scorio.sequential.parts import OPEN as OPEN
 from scorio.sequential.parts import SINGLE as SINGLE
@@ -27,45 +26,23 @@ from scorio.sequential.parts import WORSE as WORSE
 from scorio.sequential.parts import Bools, Contrasts, Ints, Known, rank_intervals
 
 
-class Condition(Protocol):
-    """The condition under which a goal is reached."""
-
-    @property
-    def text(self) -> str:
-        """The condition in words."""
-
-    @property
-    def review(self) -> int | None:
-        """Every how many steps :meth:`needed` must be asked again."""
-
-    @property
-    def separate(self) -> bool:
-        """Whether a call says nothing about which other contrasts are needed."""
-
-    def needed(self, known: Known) -> Bools:
-        """Mark the open contrasts that can still help to reach it."""
-
-    def met(self, known: Known) -> tuple[str, ...]:
-        """Return which parts are reached; nothing if the condition does not hold."""
-
-
 @dataclass(frozen=True, eq=False)
 class Decided:
     """Every one of some contrasts has a verdict."""
 
     rows: Ints  # the contrasts
     text: str  # the condition in words
-    review: int | None = None
-    separate: bool = True
+    review: int | None = None  # every how many steps `needed` must be asked again
+    separate: bool = True  # whether a call says nothing about which other contrasts are needed
 
     def needed(self, known: Known) -> Bools:
-        """Mark its open contrasts."""
+        """Mark its open contrasts, which can still help to reach it."""
         marked = np.zeros(known.verdict.size, dtype=bool)
         marked[self.rows] = True
         return np.asarray(marked & (known.verdict == OPEN) & ~known.lost)
 
     def met(self, known: Known) -> tuple[str, ...]:
-        """Return its text once no contrast is open."""
+        """Return which parts are reached, nothing if the condition does not hold: its text or nothing."""
         return (self.text,) if bool((known.verdict[self.rows] != OPEN).all()) else ()
 
 
@@ -153,17 +130,16 @@ class AllOf:
         return tuple(text for texts in met for text in texts) if all(met) else ()
 
 
+Condition: TypeAlias = Decided | BestK | AllOf
+"""The condition under which a goal is reached."""
+
+
 @dataclass(frozen=True, eq=False)
 class Goal(Contrasts):
     """The contrasts of a goal, and when it is reached."""
 
     condition: Condition  # when it is reached
     stops: bool = True  # whether reaching it ends the run and retires models
-
-    @property
-    def review(self) -> int | None:
-        """Every how many steps :meth:`needed` must be asked again."""
-        return self.condition.review
 
 
 def make_goal(spec: SessionSpec) -> Goal:
@@ -201,22 +177,10 @@ class _Contrasts:
     def condition(self, goal: GoalSpec) -> Condition:
         """Return the condition of `goal`, its contrasts added."""
         if goal.kind == "all":
-            if not goal.goals or any(part.kind == "budget" for part in goal.parts):
-                raise SessionError(
-                    f"the goal {goal.kind} is made of goals that can be reached, and at least one of them; "
-                    f"it has {goal.text or 'none'}"
-                )
-            parts = tuple(self.condition(part) for part in goal.goals)
-            return AllOf(parts, goal.text)
+            return AllOf(tuple(map(self.condition, goal.goals)), goal.text)
         if goal.kind in ("width", "threshold"):
-            if self.spec.stopping.rule == "exact":
-                raise SessionError(
-                    f"the rule exact compares models in pairs, and the goal ({goal.text}) asks about each "
-                    "model by itself; use anytime"
-                )
-            return Decided(
-                np.array([self._single(goal, row) for row in range(len(self.spec.models))]), goal.text
-            )
+            singles = [self._single(goal, model) for model in range(len(self.spec.models))]
+            return Decided(np.array(singles), goal.text)
         pairs = list(self._pairs(goal))
         rows = np.array([self._add(a, b, 0.0, np.nan) for a, b in pairs], dtype=np.int64)
         if goal.kind != "top-k":

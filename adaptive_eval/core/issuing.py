@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from math import inf
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Issuer:
         self.states = states
         self._policy = make_policy(spec.allocation.models)
         passes = spec.stopping.max_passes
-        self._cap = None if passes is None else passes * spec.questions
+        self._cap = inf if passes is None else passes * spec.questions
         self._samples_per_prompt = spec.samples_per_prompt
         self._beyond = BEYOND if spec.spend == "time" else 1.0
         self._drain = Drain(comparison)
@@ -163,11 +164,10 @@ class Issuer:
         issued = self.states.issued
         if not self.board.run_sequence.endless:
             return 0
-        furthest = max(issued)
-        room = [] if self._cap is None else [self._cap - furthest]
+        room = min(self._cap - max(issued), FINISHED)
         if self._slow_start:
-            room.append(min(map(self._start, range(len(issued)))))
-        return min(room, default=FINISHED)
+            room = min(room, *map(self._start, range(len(issued))))
+        return int(room)
 
     def _issue_in_turn(self, turns: _Turns, trials: int) -> list[TrialRequest]:
         """Issue so many trials, each of the model that has the fewest."""
@@ -217,22 +217,24 @@ class Issuer:
 
     def _lay_out_more(self, model: int) -> bool:
         """Complete what needs no trial until a further round is laid out; return False if none is."""
-        end, cap = self._laid_out(model), float("inf") if self._cap is None else self._cap
-        while self._laid_out(model) == end and self.board.complete[model] < cap:
+        laid_out, cap = self.board.run_sequence.laid_out, self._cap
+        end = laid_out(model)
+        while laid_out(model) == end and self.board.complete[model] < cap:
             if not self.board.fill_next(model):
                 return False
             self.board.absorb()
-        if self._laid_out(model) == end:
-            self.states.skipped[model] += max(0, int(cap) - self.states.issued[model])
-            self.states.issued[model] = max(int(cap), self.states.issued[model])
-        return self._laid_out(model) > end
+        if laid_out(model) == end:
+            issued = self.states.issued[model]
+            self.states.issued[model] = max(int(cap), issued)
+            self.states.skipped[model] += self.states.issued[model] - issued
+        return laid_out(model) > end
 
     def _run(self, model: int) -> int:
         """Return how many of a model's next trials ask the same question."""
         if self._samples_per_prompt == 1:
             return 1
         index, at = self.states.issued[model], self.board.run_sequence.at
-        most = int(min(self._samples_per_prompt, self._laid_out(model) - index))
+        most = int(min(self._samples_per_prompt, self.board.run_sequence.laid_out(model) - index))
         return next((k for k in range(1, most) if at(index + k, model) != at(index, model)), most)
 
     def _whole_runs(self, model: int, slots: int) -> int:
@@ -242,34 +244,31 @@ class Issuer:
         """
         # A run shares one request, which bills its prompt once; both halves of a cut run would pay for it.
         # Only a trial that ends frees slots, so a model with none in flight must not wait.
-        index, at, end = self.states.issued[model], self.board.run_sequence.at, self._laid_out(model)
+        run_sequence = self.board.run_sequence
+        index, at, end = self.states.issued[model], run_sequence.at, run_sequence.laid_out(model)
         for trials in range(slots, max(slots - self._samples_per_prompt, 0), -1):
             if index + trials >= end or at(index + trials - 1, model) != at(index + trials, model):
                 return trials
         return slots if slots >= self._samples_per_prompt or not self.states.in_flight[model] else 0
 
     def _free(self, capacity: int | Mapping[int, int]) -> dict[int, int]:
+        states, complete = self.states, self.board.complete
         if isinstance(capacity, int):
-            free = dict.fromkeys(range(len(self.spec.models)), capacity)
-            fewest = most = capacity
+            free = dict.fromkeys(range(len(states.issued)), capacity)
         else:
             free = dict(capacity)
-            fewest, most = min(free.values(), default=0), max(free.values(), default=0)
-        if fewest < 0:
+        if min(free.values(), default=0) < 0:
             raise SessionError(f"capacity must not be negative, got {capacity!r}")
         # Each limit is looked at model by model only if it may hold one back.
-        states, complete = self.states, self.board.complete
-        furthest = max(states.issued) + most
-        endless, cap = self.board.run_sequence.endless, float("inf") if self._cap is None else self._cap
-        if furthest > cap or not endless:
+        endless, laid_out = self.board.run_sequence.endless, self.board.run_sequence.laid_out
+        if max(states.issued) + max(free.values(), default=0) > self._cap or not endless:
             # Gaps count as issued, and are filled first.
             begun = [issued - len(gaps) for issued, gaps in zip(states.issued, states.gaps, strict=True)]
-            free = {model: int(min(slots, cap - begun[model])) for model, slots in free.items()}
-            if not endless and any(begun[model] + free[model] > self._laid_out(model) for model in free):
+            free = {model: int(min(slots, self._cap - begun[model])) for model, slots in free.items()}
+            if not endless and any(begun[model] + free[model] > laid_out(model) for model in free):
                 self.board.absorb()  # new outcomes may lay out a further round
                 free = {
-                    model: int(min(slots, self._laid_out(model) - begun[model]))
-                    for model, slots in free.items()
+                    model: int(min(slots, laid_out(model) - begun[model])) for model, slots in free.items()
                 }
         for model in self.spec.greedy:
             # A question is asked again when its answer before is in: one batch agrees with itself.
@@ -281,12 +280,10 @@ class Issuer:
                 free[model] = 0
         if self._slow_start:
             free = {model: min(slots, self._start(model)) for model, slots in free.items()}
-        without = self.states.stopped.keys() | self.states.spent
-        if self._limited:
-            without |= {model for model in self._limited if self._own_budget_refuses(model)}
-        if self.board.determinism.claimed:
-            determinism = self.board.determinism
-            without |= {model for model in determinism.claimed if determinism.done(model)}
+        determinism = self.board.determinism
+        without = states.stopped.keys() | states.spent
+        without |= {model for model in self._limited if self._own_budget_refuses(model)}
+        without |= {model for model in determinism.claimed if determinism.done(model)}
         return {model: slots for model, slots in free.items() if model not in without} if without else free
 
     def _start(self, model: int) -> int:
@@ -408,34 +405,24 @@ class Issuer:
         scores = self.board.scores()
         return scores.difference[:, 0], scores.variance[:, 0]
 
-    def _laid_out(self, model: int) -> float:
-        return self.board.run_sequence.laid_out(model)
-
     def is_laid_out(self, model: int, index: int) -> bool:
         """Return whether a model's `index` is known already; rounds follow from the outcomes before them."""
-        return index < self._laid_out(model)
+        return index < self.board.run_sequence.laid_out(model)
 
     def capped(self) -> bool:
         """Return whether every model that may still be asked has reached its cap."""
-        if self._cap is None and not self.board.determinism.claimed:
-            return False
         stops = self.comparison.contrasts.stops
         models = self.comparison.members if stops else range(len(self.states.issued))
-        done = self.board.determinism.done
-        return all(
-            done(model) or (self._cap is not None and self.states.issued[model] >= self._cap)
-            for model in models
-            if model not in self.states.stopped
-        )
+        done, issued = self.board.determinism.done, self.states.issued
+        asked = [model for model in models if model not in self.states.stopped]
+        if self._cap == inf and not self.board.determinism.claimed:
+            return False
+        return all(done(model) or issued[model] >= self._cap for model in asked)
 
     def exhausted(self) -> Account | None:
         """Return the account, if any, that prevents the next trial of a model that may still be asked."""
-        for model in range(len(self.states.issued)):
-            if model not in self.states.stopped:
-                refusing = self._refusing(model)
-                if refusing is not None:
-                    return refusing
-        return None
+        asked = (model for model in range(len(self.states.issued)) if model not in self.states.stopped)
+        return next(filter(None, map(self._refusing, asked)), None)
 
     def spent(self) -> Iterator[tuple[int, Account]]:
         """Yield the models that still need trials but whose own budget is exhausted.
@@ -456,11 +443,7 @@ class Issuer:
         """Return the account that cannot afford a model's next trial, if any."""
         gaps = self.states.gaps[model]
         index = gaps[-1] if gaps else self._next_index(model)
-        if (
-            index is None
-            or (self._cap is not None and index >= self._cap)
-            or not self.is_laid_out(model, index)
-        ):
+        if index is None or index >= self._cap or not self.is_laid_out(model, index):
             return None
         task, question = self.board.run_sequence.at(index, model)
         return self.budget.refusing(model, task, self.budget.worst_case(model, task, question))

@@ -6,7 +6,6 @@ Outcomes are checked as a batch, then counted; a repeated outcome counts once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
@@ -17,39 +16,33 @@ from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
 from scorio.sequential.parts import DROPPED, MISSING
 
 
-@dataclass
 class ModelStates:
     """Bookkeeping per model; every list has one entry for each model."""
 
-    issued: list[int]  # indices issued, in flight included
-    in_flight: list[int]  # trials in flight
-    # missing trials, those of them that are copies; trials completed after the session had stopped
-    missing: list[int]
-    copies: list[int]
-    after_stop: list[int]
-    retired: list[bool]  # models that no needed contrast asks for
-    skipped: list[int]  # indices counted as issued that needed no trial
-    # indices to be issued again, because they were launched but never finished; the first one last
-    gaps: list[list[int]]
-    stopped: dict[int, str] = field(default_factory=dict)  # dropped models, with the reason
-    # models whose own budget has ended, dropped or no longer needed
-    spent: set[int] = field(default_factory=set)
-    # trials in flight, by model and index
-    launched: dict[tuple[int, int], InFlightTrial] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, models: int) -> ModelStates:
-        """Return the states of `models` models without trials."""
-        return cls(
-            issued=[0] * models,
-            in_flight=[0] * models,
-            missing=[0] * models,
-            copies=[0] * models,
-            after_stop=[0] * models,
-            retired=[False] * models,
-            skipped=[0] * models,
-            gaps=[[] for _ in range(models)],
-        )
+    def __init__(self, models: int) -> None:
+        none = [0] * models
+        self.issued = none.copy()
+        """Indices issued, in flight included."""
+        self.in_flight = none.copy()
+        """Trials in flight."""
+        self.missing = none.copy()
+        """Missing trials."""
+        self.copies = none.copy()
+        """Those of them that are copies."""
+        self.after_stop = none.copy()
+        """Trials completed after the session had stopped."""
+        self.skipped = none.copy()
+        """Indices counted as issued that needed no trial."""
+        self.retired = [False] * models
+        """Models that no needed contrast asks for."""
+        self.gaps: list[list[int]] = [[] for _ in none]
+        """Indices to be issued again, because they were launched but never finished; the first one last."""
+        self.stopped: dict[int, str] = {}
+        """Dropped models, with the reason."""
+        self.spent: set[int] = set()
+        """Models whose own budget has ended, dropped or no longer needed."""
+        self.launched: dict[tuple[int, int], InFlightTrial] = {}
+        """Trials in flight, by model and index."""
 
     def launch(self, model: int, index: int, trial: InFlightTrial) -> None:
         """Count a trial as in flight."""
@@ -129,17 +122,15 @@ class Intake:
                     f"{_trial(outcome)} was told before with category {known_category}, now with {category}"
                 )
 
-    def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> int:
-        """Count outcomes, checked before; return how many were not counted already."""
+    def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> None:
+        """Count outcomes, checked before; one that was counted already is left out."""
         states, budget, board = self.states, self.budget, self.board
-        taken = 0
         for outcome in outcomes:
             key = outcome.key
             model, index = self._index[key.model], key.index
             trial = states.complete(model, index)
             if trial is None:
                 continue
-            taken += 1
             category = _category(outcome)
             states.missing[model] += category < 0
             states.copies[model] += category == DROPPED
@@ -151,7 +142,6 @@ class Intake:
                 board.determinism.note(model, index, category, _text(outcome))
             if after_stop:
                 states.after_stop[model] += 1
-        return taken
 
 
 def _category(outcome: Completed) -> int:

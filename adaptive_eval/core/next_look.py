@@ -45,7 +45,7 @@ def next_look(comparison: Comparison) -> int:
     Differences are taken to move by :data:`DEVIATIONS`, towards a winner and towards a tie.
     """
     now, rows = comparison.reached, np.flatnonzero(comparison.fold.needed)
-    most = comparison.contrasts.review or now
+    most = comparison.contrasts.condition.review or now
     steps = np.minimum(now // PARTS, min(most, now))
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):

@@ -59,17 +59,9 @@ class CheckedRule:
         self.name = name
         self.promise = rule.promise
         self.warning = rule.warning
+        self.level = rule.level
+        self.fixed_threshold = rule.fixed_threshold
         self._rule = rule
-
-    @property
-    def level(self) -> float:
-        """Error level handed to the family."""
-        return self._rule.level
-
-    @property
-    def fixed_threshold(self) -> float | None:
-        """Threshold of the statistic where no family applies."""
-        return self._rule.fixed_threshold
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
         """Return the rule's statistic."""

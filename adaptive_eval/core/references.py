@@ -39,13 +39,9 @@ def check_references(spec: SessionSpec) -> None:
         return
     if spec.stopping.rule == "exact":
         raise SessionError("the rule exact reads single trials, which references do not have; use anytime")
-    names, stored = spec.names, {reference.name for reference in spec.references}
-    for name in stored:
-        if names.count(name) > 1:
-            raise SessionError(f"two models are called {name!r}; a reference needs a unique name")
-    for pair in (pair for goal in spec.goal.parts for pair in goal.pairs):
-        if stored.issuperset(pair):
-            raise SessionError(f"{' and '.join(pair)} are both references: there is nothing left to ask")
+    for reference in spec.references:
+        if spec.names.count(reference.name) > 1:
+            raise SessionError(f"two models are called {reference.name!r}; a reference needs a unique name")
     for reference in spec.references:
         for task in spec.tasks:
             table = reference.counts.get(task.name)

@@ -77,7 +77,7 @@ class Session:
         self.board = Board(spec)
         self.comparison = Comparison(spec, self.board)
         self.budget = Budget(spec)
-        self.states = ModelStates.of(len(spec.models))
+        self.states = ModelStates(len(spec.models))
         self.stopped: StopVerdict | None = None
         self.decisions: list[Decision] = []
         self._remarks = remarks
@@ -113,7 +113,11 @@ class Session:
         """
         if self.stopped is not None:
             return []
-        slots = capacity if isinstance(capacity, int) else self._by_model(capacity)
+        slots: int | dict[int, int]
+        if isinstance(capacity, int):
+            slots = capacity
+        else:
+            slots = {self._intake.model(name): free for name, free in capacity.items()}
         requests = self._issue(slots)
         if not requests and not self._waiting():
             self._decide(now=True)  # what waits unread may show what is needed next
@@ -130,10 +134,6 @@ class Session:
             self.states.spent.add(model)
             self._give_up(model, "", account_evidence(self.spec, account))
         return self._issuer.issue(slots) if self.stopped is None else []
-
-    def _by_model(self, capacity: Mapping[str, int]) -> dict[int, int]:
-        model = self._intake.model
-        return {model(name): slots for name, slots in capacity.items()}
 
     def _waiting(self) -> bool:
         """Whether a trial of a model that is not dropped is in flight."""

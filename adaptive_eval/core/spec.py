@@ -15,24 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
-from adaptive_eval.options.decisions import AllocationSpec, GoalSpec, Spend, StoppingSpec
-from adaptive_eval.options.limit_options import BudgetSpec, Price
+from adaptive_eval.options.decisions import AllocationSpec as AllocationSpec
+from adaptive_eval.options.decisions import GoalSpec as GoalSpec
+from adaptive_eval.options.decisions import Spend
+from adaptive_eval.options.decisions import StoppingSpec as StoppingSpec
+from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
+from adaptive_eval.options.limit_options import Price as Price
 from adaptive_eval.trial import STEPS, ScoreRange
 from scorio.sequential import parts
 from scorio.sequential.parts import Levels
-
-__all__ = [
-    "AllocationSpec",
-    "BudgetSpec",
-    "GoalSpec",
-    "ModelSpec",
-    "Price",
-    "PriorSpec",
-    "ReferenceSpec",
-    "SessionSpec",
-    "StoppingSpec",
-    "TaskSpec",
-]
 
 FLIP_SHARE = 0.1
 """Of the error rate, what the limits of the noise at temperature 0 may use; verdicts have the rest."""

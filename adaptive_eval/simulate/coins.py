@@ -131,7 +131,7 @@ class BiasedCoins:
             for size, child in zip(run_sequence.sizes, coins.spawn(len(run_sequence.sizes)), strict=True)
         ]
         drawn = _settled(spec, np.concatenate(chances, axis=1), trials)
-        return _Coins(drawn, *_extremes(spec), run_sequence, trials)
+        return _coins(spec, drawn, run_sequence, trials)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,12 +184,13 @@ class GivenChances:
         """Return the answers of one replicate."""
         self._check(spec)
         if self.chances.ndim == 2:
-            return _Coins(_settled(spec, self.chances, seed), *_extremes(spec), run_sequence, seed)
+            return _coins(spec, _settled(spec, self.chances, seed), run_sequence, seed)
         cumulative = np.cumsum(self.chances, axis=2)[:, :, :-1]
         for number, model in enumerate(spec.models):
             if model.repeats:
                 cumulative[number] = _one_category(cumulative[number], seed, number)
-        return _Categories(cumulative, run_sequence, seed)
+        categories = np.tile(np.arange(self.chances.shape[2]), (spec.questions, 1))
+        return _Draws(cumulative, categories, run_sequence, seed)
 
     def _check(self, spec: SessionSpec) -> None:
         _check_models(spec, self.chances.shape[0])
@@ -318,59 +319,38 @@ def _one_category(cumulative: Floats, seed: np.random.SeedSequence, model: int) 
     return np.asarray(category <= np.arange(cumulative.shape[1]), dtype=np.float64)
 
 
-def _extremes(spec: SessionSpec) -> tuple[Ints, Ints]:
-    """Return the worst and the best category of every question."""
+def _coins(
+    spec: SessionSpec, chances: Floats, run_sequence: RunSequence, seed: np.random.SeedSequence
+) -> _Draws:
+    """Return answers of the best category of every question, with these chances, or of its worst."""
     sizes = [len(task.questions) for task in spec.tasks]
-    worst = np.repeat([int(task.unit_scores.argmin()) for task in spec.tasks], sizes)
-    best = np.repeat([int(task.unit_scores.argmax()) for task in spec.tasks], sizes)
-    return worst, best
+    extremes = [(task.unit_scores.argmax(), task.unit_scores.argmin()) for task in spec.tasks]
+    return _Draws(chances[:, :, None], np.repeat(extremes, sizes, axis=0), run_sequence, seed)
 
 
-class _Uniform:
-    """One stream of uniform numbers per model, read along its trial sequence."""
+class _Draws:
+    """Answers drawn with one stream of uniform numbers per model, read along its trial sequence.
 
-    def __init__(self, run_sequence: RunSequence, models: int, seed: np.random.SeedSequence) -> None:
-        self.run_sequence = run_sequence
-        self.limit = np.full(models, ENDLESS)
-        self._generators = [np.random.default_rng(child) for child in seed.spawn(models)]
-
-    def draw(self, models: Ints, start: int, stop: int) -> tuple[Ints, Floats]:
-        """Return the questions asked and the models' next numbers, shape (I, steps)."""
-        questions, _ = asked(self.run_sequence, models, start, stop)
-        numbers = [self._generators[model].random(stop - start) for model in models.tolist()]
-        return questions, np.stack(numbers)
-
-
-class _Coins(_Uniform):
-    """Answers of the best or the worst category."""
+    Parameters
+    ----------
+    cumulative : ndarray of float, shape (L, Q, C)
+        Cumulative chances of the categories, without the last one's.
+    categories : ndarray of int, shape (Q, C + 1)
+        The categories of each question, in that order.
+    """
 
     def __init__(
-        self,
-        chances: Floats,
-        worst: Ints,
-        best: Ints,
-        run_sequence: RunSequence,
-        seed: np.random.SeedSequence,
+        self, cumulative: Floats, categories: Ints, run_sequence: RunSequence, seed: np.random.SeedSequence
     ) -> None:
-        super().__init__(run_sequence, len(chances), seed)
-        self._chances, self._worst, self._best = chances, worst, best
+        self._cumulative, self._categories, self._run_sequence = cumulative, categories, run_sequence
+        self.limit = np.full(len(cumulative), ENDLESS)
+        self._generators = [np.random.default_rng(child) for child in seed.spawn(len(cumulative))]
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`Stream`."""
-        questions, numbers = self.draw(models, start, stop)
-        right = numbers < self._chances[models[:, None], questions]
-        return np.where(right, self._best[questions], self._worst[questions])
-
-
-class _Categories(_Uniform):
-    """Answers of any category, from cumulative chances of shape (L, Q, C)."""
-
-    def __init__(self, cumulative: Floats, run_sequence: RunSequence, seed: np.random.SeedSequence) -> None:
-        super().__init__(run_sequence, len(cumulative), seed)
-        self._cumulative = cumulative
-
-    def take(self, models: Ints, start: int, stop: int) -> Ints:
-        """See :class:`Stream`."""
-        questions, numbers = self.draw(models, start, stop)
-        bounds = self._cumulative[models[:, None], questions]
-        return np.asarray((numbers[:, :, None] >= bounds).sum(axis=2), dtype=np.int64)
+        questions, _ = asked(self._run_sequence, models, start, stop)
+        numbers = np.stack([self._generators[model].random(stop - start) for model in models.tolist()])
+        place = np.zeros(questions.shape, dtype=np.int64)
+        for column in range(self._cumulative.shape[2]):
+            place += numbers >= self._cumulative[models[:, None], questions, column]
+        return self._categories[questions, place]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -256,37 +257,27 @@ def map_replicates(
     seeds = np.random.SeedSequence(seed).spawn(replicates)
     size = max(1, -(-replicates // (number * TASKS_PER_WORKER)))
     pieces = [seeds[start : start + size] for start in range(0, replicates, size)]
-    done = 0
-    results: list[list[T]] = [[] for _ in pieces]
-    for index, outcomes in _run_pieces(
+    found: list[T] = []
+    for outcomes in _run_pieces(
         job, pieces, workers if isinstance(workers, Executor) else min(number, len(pieces))
     ):
-        results[index] = outcomes
-        done += len(outcomes)
+        found += outcomes
         if progress is not None:
-            progress(done, replicates)
-    return [outcome for piece in results for outcome in piece]
+            progress(len(found), replicates)
+    return found
 
 
 def _run_pieces(
     job: Callable[[np.random.SeedSequence], T],
     pieces: list[list[np.random.SeedSequence]],
     workers: int | Executor,
-) -> Iterator[tuple[int, list[T]]]:
+) -> Iterator[list[T]]:
+    run = partial(_run_piece, job)
     if workers == 1:
-        for index, piece in enumerate(pieces):
-            yield index, [job(seed) for seed in piece]
+        yield from map(run, pieces)
         return
     with process_pool(workers) as pool:
-        futures: dict[Future[list[T]], int] = {
-            pool.submit(_run_piece, job, piece): index for index, piece in enumerate(pieces)
-        }
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+        yield from pool.map(run, pieces)
 
 
 def _run_piece(job: Callable[[np.random.SeedSequence], T], seeds: list[np.random.SeedSequence]) -> list[T]:

@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from adaptive_eval.core.forecast import range_of
 from adaptive_eval.core.goals import OPEN, make_goal
+from adaptive_eval.core.results import Range
 from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
@@ -73,31 +74,16 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Median of a quantity over runs, and the 80 % interval around it."""
-
-    low: float
-    median: float
-    high: float
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> Spread:
-        """Return the spread of `values`."""
-        low, median, high = np.quantile(values, [0.1, 0.5, 0.9]).tolist()
-        return cls(low, median, high)
-
-
-@dataclass(frozen=True, slots=True)
 class PlanRow:
     """One way to run the config, and its figures."""
 
     policy: str  # which models get trials: a policy's name, or ``fixed N=…``
     margin: float | None  # equivalence margin
-    trials: Spread  # trials of a run
+    trials: Range  # trials of a run
     # expected tokens, price and duration; None where they are unknown
-    tokens: Spread | None
-    usd: Spread | None
-    hours: Spread | None
+    tokens: Range | None
+    usd: Range | None
+    hours: Range | None
     resolved: Rate  # runs that reach the goal within passes and budget
     # shares of contrasts that get a winner, a tie, no verdict
     winners: float
@@ -106,7 +92,7 @@ class PlanRow:
     # runs with any wrong winner; wrong ties among pairs the margin or more apart
     any_wrong: Rate
     wrong_ties: Rate
-    disk_bytes: Spread | None = None  # expected size of the run file; None where it is unknown
+    disk_bytes: Range | None = None  # expected size of the run file; None where it is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +100,10 @@ class Way:
     """The config's margin under policy round-robin, asked live, in batches, or with one way to spend."""
 
     way: str
-    rounds: Spread | None  # batches of a model, one after the other
-    trials: Spread  # with those that a whole last batch asks for beyond the verdict
-    usd: Spread | None
-    hours: Spread | None
+    rounds: Range | None  # batches of a model, one after the other
+    trials: Range  # with those that a whole last batch asks for beyond the verdict
+    usd: Range | None
+    hours: Range | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,13 +290,13 @@ class _Work:
         live = self.row("round-robin", None, result)
         rounds = np.ceil(result.trials / np.array(sizes))
         asked = (rounds * sizes).astype(np.int64)
-        paid = [None if usd is None else Spread.of(cost_of(n, usd)) for n in (result.trials, asked)]
-        half = None if paid[1] is None else Spread(*(_BATCH_PRICE * x for x in astuple(paid[1])))
+        paid = [None if usd is None else range_of(cost_of(n, usd)) for n in (result.trials, asked)]
+        half = None if paid[1] is None else Range(*(_BATCH_PRICE * x for x in astuple(paid[1])))
         most = rounds.max(axis=1)
-        total = Spread.of(asked.sum(axis=1))
+        total = range_of(asked.sum(axis=1))
         return (
             Way("live", None, live.trials, paid[0], live.hours),
-            Way("in batches", Spread.of(most), total, half, Spread.of(batch_hours * most)),
+            Way("in batches", range_of(most), total, half, range_of(batch_hours * most)),
         )
 
     def spending(self, answers: Answers, margin: float | None, pace: Pace) -> tuple[Way, ...]:
@@ -325,8 +311,8 @@ class _Work:
                 self._progress(f"spend: {spend}"),
             )  # fmt: skip
             usd = self.row("round-robin", margin, result).usd
-            hours = Spread.of(result.time / 3600.0)
-            found.append(Way(f"spend: {spend}", None, Spread.of(result.total), usd, hours))
+            hours = range_of(result.time / 3600.0)
+            found.append(Way(f"spend: {spend}", None, range_of(result.total), usd, hours))
         return tuple(found)
 
     def _known(self, name: str) -> list[float] | None:
@@ -337,16 +323,16 @@ class _Work:
     def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:
         """Return the figures of the runs of one way."""
 
-        def spread(name: str, unit: float = 1.0, *, parallel: bool = False) -> Spread | None:
+        def spread(name: str, unit: float = 1.0, *, parallel: bool = False) -> Range | None:
             each = self._known(name)
             if each is None:
                 return None
-            return Spread.of(cost_of(result.trials, each, parallel=parallel) / unit)
+            return range_of(cost_of(result.trials, each, parallel=parallel) / unit)
 
         return PlanRow(
             policy,
             margin,
-            Spread.of(result.total),
+            range_of(result.total),
             spread("tokens"),
             spread("usd"),
             spread("seconds", 3600.0, parallel=True),
