@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
+from scorio._arrays import Floats
+
 from ._arguments import beta_prior, powers, resamples
-from ._inputs import Missing, read_binary
+from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors
 
@@ -56,10 +59,7 @@ def geom_at_k(
     0.647106
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = trials.draws(k)
-    exponents = powers(pass_power, unanimous_power)
-    score = _bank_metrics.geom_at_k(trials, k, *exponents)
-    return _finite(float(score), *exponents)
+    return _score(_bank_metrics.geom_at_k, trials, k, pass_power, unanimous_power)
 
 
 def geom_ds_at_k(
@@ -99,10 +99,7 @@ def geom_ds_at_k(
     0.653835
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = trials.draws(k)
-    exponents = powers(pass_power, unanimous_power)
-    score = _bank_metrics.geom_ds_at_k(trials, k, *exponents)
-    return _finite(float(score), *exponents)
+    return _score(_bank_metrics.geom_ds_at_k, trials, k, pass_power, unanimous_power)
 
 
 def geom_at_k_ci(
@@ -206,11 +203,15 @@ def geom_ds_at_k_ci(
     return credible_interval(mu, sigma, confidence, bounds)
 
 
-def _finite(score: float, pass_power: float, unanimous_power: float) -> float:
+def _score(
+    kernel: Callable[..., Floats], trials: BinaryTrials, k: int, pass_power: float, unanimous_power: float
+) -> float:
+    """Return the score of a blend, which must be finite."""
+    score = float(kernel(trials, trials.draws(k), *powers(pass_power, unanimous_power)))
+    if math.isinf(score) and unanimous_power < 0.0:
+        raise ValueError(
+            f"unanimous_power must not be negative where Unanimous@k is 0; got {float(unanimous_power)}"
+        )
     if math.isinf(score):
-        if unanimous_power < 0.0:
-            raise ValueError(
-                f"unanimous_power must not be negative where Unanimous@k is 0; got {unanimous_power}"
-            )
-        raise ValueError(f"pass_power must not be negative where Pass@k is 0; got {pass_power}")
+        raise ValueError(f"pass_power must not be negative where Pass@k is 0; got {float(pass_power)}")
     return score

@@ -6,6 +6,7 @@ between equal models in up to 80 % of runs. For that, use :func:`scorio.sequenti
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
@@ -188,9 +189,8 @@ def permutation_test(
         p = float((np.abs((2 * patterns - 1) @ moved) >= observed).mean())
     else:
         rng, extreme = np.random.default_rng(seed), 1
-        step = max(1, _DRAWS // moved.size)
-        for start in range(0, limit, step):
-            signs = 2 * rng.integers(0, 2, (min(step, limit - start), moved.size), dtype=np.int8) - 1
+        for at in _pieces(limit, moved.size):
+            signs = 2 * rng.integers(0, 2, (at.stop - at.start, moved.size), dtype=np.int8) - 1
             extreme += int((np.abs(signs @ moved) >= observed).sum())
         p = extreme / (limit + 1)
     return FixedTest("permutation test", float(d.mean()), None, None, p, None, 0.95, sums.size)
@@ -230,7 +230,7 @@ def mcnemar(A: ArrayLike, B: ArrayLike) -> FixedTest:
     for name, R in (("A", A), ("B", B)):
         array = as_array(name, R)
         columns.append(array[:, None] if array.ndim == 1 else array)
-        if columns[-1].ndim != 2 or columns[-1].shape[1] != 1:
+        if columns[-1].shape[1:] != (1,):
             raise ValueError(f"{name} must have one trial a question, shape (M,); got shape {array.shape}")
     d = _differences(columns[0], columns[1], None, None)
     for_a, discordant = int((d > 0).sum()), int((d != 0).sum())
@@ -280,10 +280,8 @@ def bootstrap(
         sums, sizes = _cluster_sums(values, clusters), _cluster_sums(np.ones(values.size), clusters)
     _check_units(sums, clusters)
     rng, means = np.random.default_rng(seed), np.empty(number)
-    step = max(1, _DRAWS // sums.size)
-    for start in range(0, number, step):
-        at = slice(start, min(start + step, number))
-        drawn = rng.integers(0, sums.size, (at.stop - start, sums.size))
+    for at in _pieces(number, sums.size):
+        drawn = rng.integers(0, sums.size, (at.stop - at.start, sums.size))
         means[at] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]).tolist()
     estimate = float(values.mean())
@@ -345,16 +343,21 @@ def posterior_interval(
         low, high = np.sort(trials.w[0] + np.ptp(trials.w) * betaincinv(alpha[0, 1], alpha[0, 0], tails))
     else:
         rng, means = np.random.default_rng(seed), np.empty(number)
-        step = max(1, _DRAWS // alpha.size)
-        for start in range(0, number, step):
-            at = slice(start, min(start + step, number))
-            gammas = rng.standard_gamma(alpha, (at.stop - start, *alpha.shape))
+        for at in _pieces(number, alpha.size):
+            gammas = rng.standard_gamma(alpha, (at.stop - at.start, *alpha.shape))
             means[at] = (gammas @ trials.w / gammas.sum(axis=2)).mean(axis=1)
         low, high = np.quantile(means, tails)
     error = float(np.sqrt(spread.sum())) / len(alpha)
     return FixedTest(
         "posterior quantiles", float(value.mean()), float(low), float(high), None, error, level, len(alpha)
     )
+
+
+def _pieces(draws: int, size: int) -> Iterator[slice]:
+    """Yield draws of `size` random numbers each, in pieces of at most :data:`_DRAWS`."""
+    step = max(1, _DRAWS // size)
+    for start in range(0, draws, step):
+        yield slice(start, min(start + step, draws))
 
 
 def _means(name: str, R: ArrayLike, weights: ArrayLike | None, missing: Missing) -> Floats:

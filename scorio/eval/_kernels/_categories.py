@@ -299,18 +299,14 @@ def max_at_k_posterior(
     w, unit = _in_range(w)
     top, gaps, below = _levels(w)
     at_most = posterior @ below
-    total = row_sums(posterior)
-    log_mean, log_ratio = per_pair(_power_moments_of(k), at_most, total[..., None])
+
+    def moments(a: Ints, total: Ints) -> tuple[Floats, Floats]:
+        return power_log_moments(a.astype(np.float64), (total - a).astype(np.float64), k)
+
+    log_mean, log_ratio = per_pair(moments, at_most, row_sums(posterior)[..., None])
     lowered = gaps * np.exp(log_mean)
     value = top - lowered.sum(-1)
     # Sum over m of gap_m Var(A_m^k) / E[A_m^k] times (gap_m E[A_m^k] + 2 sum over l < m of gap_l E[A_l^k]).
     relative = -gaps * np.exp(log_mean + log_ratio) * np.expm1(-log_ratio)
     variance = (relative * (2.0 * np.cumsum(lowered, axis=-1) - lowered)).sum(-1)
     return unit * mean(value, question_weights), unit * standard_deviation(variance, question_weights)
-
-
-def _power_moments_of(k: int) -> Callable[[Ints, Ints], tuple[Floats, Floats]]:
-    def moments(a: Ints, total: Ints) -> tuple[Floats, Floats]:
-        return power_log_moments(a.astype(np.float64), (total - a).astype(np.float64), k)
-
-    return moments

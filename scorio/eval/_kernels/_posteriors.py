@@ -52,28 +52,24 @@ def auc_at_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> Momen
 
 def maj_at_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> Moments:
     """Maj@k of new trials: more than half correct."""
-    scores = _bank.threshold_scores(k, _bank.majority_threshold(k))
-    return _spectrum(trials, k, scores, prior)
+    return _spectrum(trials, k, _bank.threshold_scores(k, _bank.majority_threshold(k)), prior)
 
 
 def g_pass_at_k_tau_posterior(trials: Counted, k: int, tau: float, prior: Prior = UNIFORM) -> Moments:
     """G-Pass@k_tau of new trials: at least ``max(1, ceil(tau k))`` correct."""
-    scores = _bank.threshold_scores(k, _bank.tau_threshold(k, tau))
-    return _spectrum(trials, k, scores, prior)
+    return _spectrum(trials, k, _bank.threshold_scores(k, _bank.tau_threshold(k, tau)), prior)
 
 
 def mg_pass_at_k_posterior(trials: Counted, k: int, prior: Prior = UNIFORM) -> Moments:
     """mG-Pass@k of new trials."""
-    scores = _bank.mg_scores(k)
-    return _spectrum(trials, k, scores, prior)
+    return _spectrum(trials, k, _bank.mg_scores(k), prior)
 
 
 def threshold_spectrum_at_k_posterior(
     trials: Counted, k: int, weights: Floats, prior: Prior = UNIFORM
 ) -> Moments:
     """Threshold spectrum of new trials with `weights` ``w_1 .. w_k``."""
-    scores = _bank.cumulative_scores(weights)
-    return _spectrum(trials, k, scores, prior)
+    return _spectrum(trials, k, _bank.cumulative_scores(weights), prior)
 
 
 def geom_at_k_posterior(
@@ -93,8 +89,7 @@ def geom_ds_at_k_posterior(
     trials: Counted, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5, prior: Prior = UNIFORM
 ) -> Moments:
     """Geom_ds@k of new trials, by the delta method at the dataset's means."""
-    parts = _pass_and_unanimous(trials, k, prior)
-    value, variance = _delta(*parts, pass_power, unanimous_power)
+    value, variance = _delta(*_pass_and_unanimous(trials, k, prior), pass_power, unanimous_power)
     return value, np.sqrt(variance)
 
 
@@ -147,12 +142,10 @@ def _variance_of_mean(variances: Floats, question_weights: Floats | None) -> Flo
 def _spectrum(trials: Counted, k: int, scores: Floats, prior: Prior) -> Moments:
     """Posterior summary of ``E[scores[X]]``; a single threshold of 1 or `k` has a closed form."""
     threshold = _bank.single_threshold(scores)
-    if threshold == 1:
-        parts = pass_at_k_posterior(trials, k, prior)
-        return scores[-1] * parts[0], scores[-1] * parts[1]
-    if threshold == k:
-        parts = pass_hat_k_posterior(trials, k, prior)
-        return scores[-1] * parts[0], scores[-1] * parts[1]
+    if threshold in (1, k):
+        closed = pass_at_k_posterior if threshold == 1 else pass_hat_k_posterior
+        value, deviation = closed(trials, k, prior)
+        return scores[-1] * value, scores[-1] * deviation
     if scores[-1] == 0.0:
         return np.zeros(trials.correct.shape[:-1]), np.zeros(trials.correct.shape[:-1])
     return _integrated(lambda grid: spectrum_at(grid, k, scores), trials, k, prior)
