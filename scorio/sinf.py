@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Floats
-from scorio.eval._arguments import credibility, finite, numbers
+from scorio.eval._arguments import credibility, finite, numbers, one_of
 
 __all__ = [
     "ci_from_mu_sigma",
@@ -242,8 +242,7 @@ def _scores(mus: ArrayLike, sigmas: ArrayLike, confidence: float, method: str) -
     """Return the means, the deviations and the leader after checking all arguments."""
     mu = numbers("mus_in_id_order", mus, "one mean a model")
     sigma = numbers("sigmas_in_id_order", sigmas, "one standard deviation a model", mu.size, least=0.0)
-    if method not in get_args(Rule):
-        raise ValueError(f"method must be one of {', '.join(get_args(Rule))}; got {method!r}")
+    one_of("method", method, get_args(Rule))
     credibility(confidence)
     return mu, sigma, int(np.argmax(mu))
 

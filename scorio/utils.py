@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scorio import _orders
 from scorio._arrays import Floats, Ints
 from scorio._orders import lehmer_hash, lehmer_unhash, ranking_hash, unhash_ranking
+from scorio.eval._arguments import one_of
 from scorio.rank._confidence import rank_with_confidence
 from scorio.rank._ties import TieMethod, rank_groups
 from scorio.rank._ties import rank_scores as ranks_of
@@ -83,18 +84,13 @@ def rank_scores(
     }
     if sigmas_in_id_order is None:
         return ranks
+    one_of("ci_tie_method", ci_tie_method, ("zscore_adjacent", "ci_overlap_adjacent"))
     mu = np.asarray(scores_in_id_order, dtype=np.float64)
     sigma = np.asarray(sigmas_in_id_order, dtype=np.float64)
     for method in _METHODS:
-        by_z = rank_with_confidence(mu, sigma, confidence, method)
-        if ci_tie_method == "zscore_adjacent":
-            ranks[f"{method}_ci"] = by_z
-        elif ci_tie_method == "ci_overlap_adjacent":
+        ranks[f"{method}_ci"] = rank_with_confidence(mu, sigma, confidence, method)
+        if ci_tie_method == "ci_overlap_adjacent":
             ranks[f"{method}_ci"] = _apart_where_intervals_are(mu, sigma, confidence, method)
-        else:
-            raise ValueError(
-                f"ci_tie_method must be zscore_adjacent or ci_overlap_adjacent; got {ci_tie_method!r}"
-            )
     return ranks
 
 
@@ -169,8 +165,7 @@ def compare_rankings(
     from scipy import stats
 
     measures = {"kendall": "kendalltau", "spearman": "spearmanr", "weighted_kendall": "weightedtau"}
-    if method != "all" and method not in measures:
-        raise ValueError(f"method must be one of all, {', '.join(measures)}; got {method!r}")
+    one_of("method", method, ("all", *measures))
     a, b = np.asarray(ranked_list_a), np.asarray(ranked_list_b)
     if a.shape != b.shape or a.ndim != 1 or a.size == 0:
         raise ValueError(

@@ -37,6 +37,7 @@ from scorio._arrays import Bools, Floats, Ints
 from scorio.categorical.conditions import Condition, Grammar, Operand, Scope, finite_number, names_in
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
+from scorio.eval._arguments import first
 
 _TABLES = json.loads(files("scorio.categorical").joinpath("schemas.json").read_text(encoding="utf-8"))
 RUBRIC_VARIABLES: Mapping[str, object] = _TABLES["variables"]
@@ -269,10 +270,9 @@ class Schema:
                 lacking.append(f"signal {name!r}")
         open_ones = [name for name in used.thresholds if math.isnan(scope.thresholds.get(name, math.nan))]
         lacking += [f"threshold {name!r}" for name in sorted(open_ones)]
-        place = tuple(int(i) for i in np.argwhere(stuck)[0])
         return ValueError(
             f"schema {self.name!r}, {category}: {' and '.join(lacking)} missing for {int(stuck.sum())} "
-            f"attempt(s), first at {place}; record it, or mark attempts that "
+            f"attempt(s), first at {first(stuck)}; record it, or mark attempts that "
             "were not made in Signals(observed=...)"
         )
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats
-from scorio.eval._arguments import positive
+from scorio.eval._arguments import first, positive
 
 _SLACK = 1e-6
 """Probabilities that a softmax in single precision returned may leave [0, 1] by this much."""
@@ -219,7 +219,7 @@ def _check_range(name: str, array: Floats, made: Bools) -> None:
         expected = f"in [{kind.low:g}, {kind.high:g}]"
     bad &= made
     if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = first(bad)
         raise ValueError(f"signal {name!r} must be {expected}, got {array[place]:g} at {place}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -53,6 +53,12 @@ def whole(name: str, value: Any) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1; got {number}")
     return number
+
+
+def one_of(name: str, value: Any, allowed: Collection[str]) -> None:
+    """Check that a value is one of some words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
 def unit(name: str, value: Any) -> float:

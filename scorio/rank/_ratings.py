@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Floats
 from scorio._labels import Outcomes
-from scorio.eval._arguments import finite, numbers, positive, whole
+from scorio.eval._arguments import finite, numbers, one_of, positive, whole
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import require_connected
 from scorio.rank._pairwise import pair_counts
@@ -62,7 +62,7 @@ def elo(
     array([1514.53, 1485.47])
     """
     step, ratings_before = positive("K", K), finite("initial_rating", initial_rating)
-    _one_of("tie_handling", tie_handling, ("skip", "draw", "correct_draw_only"))
+    one_of("tie_handling", tie_handling, get_args(DrawHandling))
     outcomes = read_outcomes(R)
     ratings = np.full(len(outcomes), ratings_before)
     for right in outcomes.transpose(2, 1, 0).reshape(-1, len(outcomes)).astype(np.float64):
@@ -173,7 +173,7 @@ def rank_centrality(
     >>> rank_centrality([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    _one_of("tie_handling", tie_handling, ("half", "ignore"))
+    one_of("tie_handling", tie_handling, get_args(TieHandling))
     if finite("smoothing", smoothing) < 0.0:
         raise ValueError(f"smoothing must be at least 0; got {smoothing!r}")
     if not 0.0 <= finite("teleport", teleport) < 1.0:
@@ -195,11 +195,6 @@ def rank_centrality(
     system = np.vstack([(np.eye(models) - chain).T[:-1], np.ones(models)])
     scores = np.linalg.solve(system, np.append(np.zeros(models - 1), 1.0))
     return ranked(np.maximum(scores, 0.0), method, return_scores)
-
-
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
 def _numbers(teleport: ArrayLike, models: int) -> Floats:

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Ints
+from scorio.eval._arguments import one_of
 
 TieMethod: TypeAlias = Literal["competition", "competition_max", "dense", "avg", "ordinal"]
 Ranks: TypeAlias = Ints | Floats
 
 TIE_TOLERANCE = 1e-12
 """Neighbouring scores tie when they differ by at most this times the size of what they were computed from."""
-
-_METHODS = get_args(TieMethod)
 
 
 def rank_scores(
@@ -127,5 +126,4 @@ def rank_groups(order: NDArray[np.intp], apart: Bools, method: TieMethod) -> Ran
 
 def check_method(method: str) -> None:
     """Raise ValueError unless `method` is the name of a tie method."""
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+    one_of("method", method, get_args(TieMethod))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from scorio._arrays import Bools, Floats, Ints
 from scorio._labels import Outcomes
-from scorio.eval._arguments import positive
+from scorio.eval._arguments import one_of, positive
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._ranked import Ranking, keeps_names, ranked
 from scorio.rank._ties import TieMethod, rank_scores
@@ -24,8 +24,7 @@ _MOST_MODELS = 25
 
 def preferences(R: Outcomes, tie_policy: str = "ignore") -> Floats:
     """Return on how many questions model i is right more often than model j, shape (L, L)."""
-    if tie_policy not in ("half", "ignore"):
-        raise ValueError(f"tie_policy must be half or ignore; got {tie_policy!r}")
+    one_of("tie_policy", tie_policy, get_args(TiePolicy))
     right = _right(R)
     above = np.array([(row > right).sum(axis=1) for row in right], dtype=np.float64)
     if tie_policy == "half":

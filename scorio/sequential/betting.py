@@ -135,6 +135,7 @@ class ScoreBets:
         self._offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         # What a trial of each task weighs: 1 on average over the questions.
         self._weight = np.asarray(weights) * sizes.sum() / sizes
+        self._most = MOST / self._weight.max()  # the largest bet on a trial
         contrasts = self.models.size
         tables = [stakes(value) for value in self.values.tolist()]
         self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, 2 * SIZES)
@@ -220,11 +221,11 @@ class ScoreBets:
         """Return the log winnings of each bet on trials, (p, steps, sizes); the worst of a lost one."""
         lead = np.where(counted, self._lead(rows, score, question, weight), 0.0)
         bets = self._bets(rows, lead, counted)
-        lost = np.isposinf(score) & counted
-        if not lost.any():
-            return np.log1p(bets * lead[:, :, None])
-        worst = np.where(lost[:, :, None], weight[:, None] * self._worst(rows)[:, None], lead[:, :, None])
-        return np.log1p(bets * worst)
+        lost, risk = np.isposinf(score) & counted, lead[:, :, None]
+        if lost.any():
+            worst = weight[:, None] * self._worst(rows)[:, None]
+            risk = np.where(lost[:, :, None], worst, risk)
+        return np.log1p(bets * risk)
 
     def _worst(self, rows: Ints) -> Floats:
         """Return by how much the worst score exceeds the number, for each bet: 0 or 1."""
@@ -246,8 +247,7 @@ class ScoreBets:
             number = self._counted[rows, None] + np.concatenate([[0], np.cumsum(counted)])
             self._squares[rows], self._counted[rows] = known[:, -1], number[:, -1]
             variance = (PRIOR_TRIALS * variance + known[:, :-1]) / (PRIOR_TRIALS + number[:, :-1])
-        most = MOST / self._weight.max()
-        value = self.values[rows, None, None]
+        value, most = self.values[rows, None, None], self._most
         return np.clip(self._sizes[rows, None] / variance[:, :, None], -most / (1.0 - value), most / value)
 
     # ------------------------------------------------------------------ passes
@@ -311,7 +311,7 @@ class ScoreBets:
         lead = np.nansum(pair - value, axis=0) * 2.0 / np.maximum(answers, 1)
         # Of a lost answer the worst is assumed: that it was the opposite of the other.
         square = np.where(answers == 2, np.diff(pair, axis=0)[0] ** 2, 1.0) * (answers > 0)
-        most, won = MOST / self._weight.max(), []
+        most, won = self._most, []
         for quiet in QUIET:
             bets = np.clip(self._sizes[rows] / (quiet * value * (1.0 - value)), -most, most)
             log_e = np.zeros_like(bets)
@@ -337,8 +337,7 @@ class ScoreBets:
         mean = np.where(n > 0, mean, self.values[rows, None])
         lead = weight * (np.where(np.isfinite(score), score, mean) - mean)
         variance = np.maximum((weight**2 * noise).mean(axis=1), LEAST_NOISE)[:, None]
-        most = MOST / weight.max()
-        bets = np.clip(self._sizes[rows] / variance, -most, most)
+        bets = np.clip(self._sizes[rows] / variance, -self._most, self._most)
         shift = (weight * (mean - self.values[rows, None])).sum(axis=1)
         won = bets * shift[:, None]
         for piece in np.split(lead, range(256, lead.shape[1], 256), axis=1):
@@ -360,9 +359,8 @@ class ScoreBets:
             change[:, task == number] = self._weight[number] * gain
         most = MOST / (self._weight.max() * groups.largest)
         value = self.values[rows, None]
-        bets = np.clip(
-            self._sizes[rows] / (value * (1.0 - value) * groups.largest), -most / (1.0 - value), most / value
-        )
+        variance = value * (1.0 - value) * groups.largest
+        bets = np.clip(self._sizes[rows] / variance, -most / (1.0 - value), most / value)
         log_e = np.empty_like(change)
         lost = np.isposinf(self._scores(rows, start, stop, task))
         for column, one in enumerate(question.tolist()):

@@ -17,6 +17,8 @@ from collections.abc import Iterable
 from math import log
 from typing import Protocol
 
+from scorio.eval._arguments import one_of
+
 
 class Family(Protocol):
     """A rule that says which of the open pairs are winners.
@@ -94,8 +96,7 @@ def family(name: str) -> Family:
     >>> family("holm").threshold(won=0, pairs=10, alpha=0.05)
     5.298317366548036
     """
-    if name not in _FAMILIES:
-        raise ValueError(f"family must be one of {', '.join(_FAMILIES)}, got {name!r}")
+    one_of("family", name, _FAMILIES)
     return _FAMILIES[name]()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio.eval._arguments import credibility, whole
+from scorio.eval._arguments import credibility, one_of, whole
 from scorio.sequential._recorded import Order, read_margin, read_weights, sequence_of
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import Target
@@ -132,8 +132,7 @@ class Monitor:
         return tuple(int((row[complete:] != NOT_YET).sum()) for complete, row in ends)
 
     def _row(self, model: str) -> int:
-        if model not in self.names:
-            raise ValueError(f"model must be one of {', '.join(self.names)}; got {model!r}")
+        one_of("model", model, self.names)
         return self.names.index(model)
 
     def _step(self, question: int, repeat: int) -> int:

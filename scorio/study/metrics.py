@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio._arrays import Floats, Integers, Ints
-from scorio.eval._arguments import powers, spectrum_weights, unit, whole
+from scorio.eval._arguments import one_of, powers, spectrum_weights, unit, whole
 from scorio.eval._kernels import _bank_metrics
 from scorio.eval._kernels._aggregate import Counted
 from scorio.rank._ties import rank_groups
@@ -156,8 +156,7 @@ class Metric:
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in _LABELS:
-            raise ValueError(f"name must be one of {', '.join(_LABELS)}, got {self.name!r}")
+        one_of("name", self.name, _LABELS)
         whole("k", self.k), unit("tau", self.tau), unit("lam", self.lam), powers(*self.powers)
         if min(self.powers) < 0.0:
             raise ValueError(f"powers must be at least 0, got {self.powers!r}")

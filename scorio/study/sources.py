@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Floats, Integers, Ints
-from scorio.eval._arguments import numbers, positive, unit, whole
+from scorio.eval._arguments import numbers, one_of, positive, unit, whole
 from scorio.eval._inputs import read_trials
 from scorio.study.metrics import Metric, competition_ranks, integer_grid
 from scorio.study.replicates import Block, Seed, block_generator, block_length, seed_sequence
@@ -258,10 +258,7 @@ class Bootstrap(Source):
     ) -> None:
         values = np.array([0.0, 1.0]) if weights is None else numbers("weights", weights, "one a category")
         tensor = read_trials("outcomes", outcomes, values.size, None, models=True)
-        if resampling not in get_args(Resampling):
-            raise ValueError(
-                f"resampling must be one of {', '.join(get_args(Resampling))}, got {resampling!r}"
-            )
+        one_of("resampling", resampling, get_args(Resampling))
         self.models, self.questions, self.recorded = tensor.shape
         self.trials = self.recorded if trials is None else whole("trials", trials)
         if resampling == "permuted-columns" and self.trials > self.recorded:
