@@ -116,6 +116,7 @@ def config(folder: Path, guarded: MimicProcess) -> Path:
     return write_config(folder, data)
 
 
+@pytest.mark.slow
 def test_the_key_appears_nowhere(
     tmp_path: Path, guarded: MimicProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

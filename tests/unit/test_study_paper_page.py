@@ -26,6 +26,7 @@ def test_the_command_writes_a_page_with_all_its_figures(tmp_path):
         assert section in text
 
 
+@pytest.mark.slow
 def test_a_page_of_recorded_outcomes(tmp_path, monkeypatch):
     outcomes = np.random.default_rng(1).random((6, 10, 12)) < np.linspace(0.2, 0.8, 6)[:, None, None]
     np.savez(tmp_path / "R.npz", mine=outcomes, pair=outcomes[:2].astype(int))
