@@ -16,7 +16,7 @@ from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
-from scorio.sequential import Monitor, board, compare
+from scorio.sequential import Monitor, board, compare, score
 
 FEW = settings(max_examples=2, phases=(Phase.explicit, Phase.generate))
 SEEDS = st.integers(0, 2**31)
@@ -125,6 +125,70 @@ def board_as_told(names, found, calls, seed, options):
         arrived[model, question, used[model, question]] = found[model, question, repeat]
         used[model, question] += 1
     return board(dict(zip(names, arrived, strict=True)), family="pair", missing=-1, **options)
+
+
+OPTIONS = {
+    "none": {},
+    "confidence": {"confidence": 0.99},
+    "family": {"family": "holm"},
+    "target": {"target": "population"},
+    "clusters": {"target": "population", "clusters": np.arange(QUESTIONS) // 2},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@EACH_LOSS
+def test_every_option_reaches_every_face(name, share):
+    found, names, options = answers(8, (0.0, 1.0), share)[0], ("m0", "m1", "m2"), {"family": "pair"}
+    plain = board(dict(zip(names, found, strict=True)), missing=-1, **options)
+    options |= OPTIONS[name]
+    whole = board(dict(zip(names, found, strict=True)), missing=-1, **options)
+    is_other = whole.verdicts != plain.verdicts or not np.array_equal(whole.p_values, plain.p_values)
+    assert is_other == (name != "none")
+    monitor = Monitor(names, QUESTIONS, **options)
+    used = np.zeros((MODELS, QUESTIONS), dtype=int)
+    for _ in range(QUESTIONS * REPEATS):
+        for model, label in enumerate(names):
+            question = monitor.next(label)
+            category = int(found[model, question, used[model, question]])
+            monitor.update(label, question, None if category < 0 else category)
+            used[model, question] += 1
+    assert monitor.state.verdicts == whole.verdicts
+    assert np.array_equal(monitor.state.p_values, whole.p_values)
+    assert np.array_equal([monitor.state.low, monitor.state.high], [whole.low, whole.high])
+    called, family, clusters = of_board(names, whole), options.pop("family"), "clusters" in options
+    for first, second in combinations(range(0 if family == "holm" else MODELS), 2):
+        alone = compare(found[first], found[second], missing=-1, **options)
+        assert alone.trials == called.get((names[first], names[second]), (None, QUESTIONS * REPEATS))[1]
+    for model in range(0 if clusters else MODELS):
+        own = score(found[model], missing=-1, **options)
+        assert (own.low, own.high) == pytest.approx((whole.low[model], whole.high[model]))
+
+
+OF_SCORES = ("score", "scores", "course_score", "low", "high", "course_low", "course_high")
+DIFFERENCES = ("difference", "course_difference")
+EQUAL = ("trials", "e_value", "p_value", "p_values", "course_log_e", "ranks")
+
+
+@EACH_LOSS
+@FEW
+@given(seed=SEEDS)
+def test_results_of_scorio_are_in_the_units_of_its_weights(share, seed):
+    found = answers(seed, (0.0, 1.0), share)[0]
+
+    def results(low, unit):
+        options = {"weights": (low, low + unit), "missing": -1}
+        margin = options | {"equivalence": 0.3 * unit}
+        yield score(found[1], against=low + 0.6 * unit, **options), low
+        yield board(found, **margin), low
+        yield compare(*found[:2], **margin), 0.0
+
+    for (plain, _), (scaled, shift) in zip(results(0.0, 1.0), results(-1.0, 4.0), strict=True):
+        for names, factor, origin in ((OF_SCORES, 4, shift), (DIFFERENCES, 4, 0.0), (EQUAL, 1, 0.0)):
+            for name in names:
+                if hasattr(plain, name):
+                    expected = factor * np.array(getattr(plain, name)) + origin
+                    assert np.array(getattr(scaled, name)) == pytest.approx(expected), name
 
 
 GOALS = {

@@ -5,16 +5,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from scorio.sequential.betting import ScoreBets, stakes
+from scorio.sequential.betting import SIZES, ScoreBets, stakes
 from scorio.sequential.cells import MISSING, Cells, unit_scores
+from scorio.sequential.moments import DROPPED
 from scorio.sequential.trial_sequence import RunSequence
 
 
-def bets_on(outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10**6, **options):
-    """Return log e-values of models with these categories along the trial sequence, read in pieces."""
+def read_bets(outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10**6, **options):
+    """Return the bets of models with these categories along the trial sequence, and their log e-values."""
     outcomes = np.atleast_2d(outcomes)
     run_sequence = RunSequence(sizes, seed=None)
-    cells = [Cells(sequence, unit_scores(weights), len(outcomes)) for sequence in run_sequence.sequences]
+    scales = weights if isinstance(weights, list) else [weights] * len(sizes)
+    parts = zip(run_sequence.sequences, map(unit_scores, scales), strict=True)
+    cells = [Cells(sequence, scale, len(outcomes)) for sequence, scale in parts]
     shares = shares or [1.0 / len(sizes)] * len(sizes)
     models = np.arange(len(outcomes))
     reader = ScoreBets(cells, run_sequence, shares, models, np.full(len(outcomes), value), **options)
@@ -25,7 +28,23 @@ def bets_on(outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10
         for number, one in enumerate(cells):
             one.absorb(models, outcomes[:, start:stop][:, task == number])
         found.append(reader.read(models, start, stop))
-    return np.concatenate(found, axis=1)
+    return reader, np.concatenate(found, axis=1)
+
+
+def bets_on(outcomes, value, **options):
+    """Return log e-values of models with these categories."""
+    return read_bets(outcomes, value, **options)[1]
+
+
+def by_task(values, sizes, passes):
+    """Return the value of each step, given one for each question of some tasks, and the tasks' means."""
+    run_sequence, own = RunSequence(sizes, seed=None), np.split(np.array(values), np.cumsum(sizes)[:-1])
+    task = run_sequence.task(0, passes * sum(sizes))
+    found = np.empty(task.size, dtype=own[0].dtype)
+    for number, sequence in enumerate(run_sequence.sequences):
+        here = task == number
+        found[here] = own[number][sequence.question(0, int(here.sum()))]
+    return found, np.array([part.mean() for part in own])
 
 
 @pytest.mark.parametrize("chances", [(0.5, 0.5, 0.5), (0.1, 0.5, 0.9), (0.0, 0.0, 0.06)])
@@ -40,19 +59,41 @@ def test_has_expectation_one_at_most_at_the_end_of_each_pass(chances):
 
 
 @pytest.mark.parametrize("chances", [(0.97, 0.97, 0.97), (0.03, 0.03, 0.06), (0.5, 0.8, 0.95)])
-def test_so_has_every_single_bet_on_the_first_two_passes_together(chances):
-    outcomes = np.array(list(product((0, 1), repeat=6)))
-    p = np.tile(chances, 2)
+@pytest.mark.parametrize(("sizes", "shares"), [([3], [1.0]), ([2, 1], [0.2, 0.8]), ([1, 2], [0.9, 0.1])])
+@pytest.mark.parametrize(("passes", "dropped"), [(2, []), (3, []), (2, [4])])
+def test_so_has_every_single_bet_on_questions(chances, sizes, shares, passes, dropped):
+    """The first two passes are one bet; a later one is on what the passes before it predict."""
+    outcomes = np.array(list(product((0, 1), repeat=3 * passes)))
+    p, means = by_task(chances, sizes, passes)
     probability = np.prod(np.where(outcomes == 1, p, 1.0 - p), axis=1)
-    run_sequence = RunSequence([3], seed=None)
-    models = np.arange(len(outcomes))
-    cells = Cells(run_sequence.sequences[0], unit_scores([0.0, 1.0]), models.size)
-    cells.absorb(models, outcomes)
-    reader = ScoreBets([cells], run_sequence, [1.0], models, np.full(models.size, np.mean(chances)))
-    reader.read(models, 0, 6)
+    outcomes[:, dropped] = DROPPED
+    reader, _ = read_bets(outcomes, means @ shares, sizes=sizes, shares=shares)
     expected = probability @ np.exp(reader._careful)
     assert expected.max() <= 1.0 + 1e-9
-    assert expected.max() > 0.9  # else this would say little
+    assert dropped or expected.max() > 0.9  # else this would say little
+
+
+@pytest.mark.parametrize("target", ["benchmark", "population"])
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("repeat", [0, 1, 2])
+def test_an_answer_wins_and_a_lost_one_loses_as_its_task_weighs(target, lost, repeat):
+    """Small bets win in proportion: on answers of a task, four times as much as on another's, or about so."""
+    run_sequence, sizes = RunSequence([20, 20], seed=None), [20, 20]
+    base, _ = by_task(np.arange(40) % 2 * 2, sizes, 3)
+    task = run_sequence.task(0, base.size)
+    base[task == 0] //= 2
+    outcomes = np.tile(base, (3, 1))
+    for number, sequence in enumerate(run_sequence.sequences):
+        steps = np.flatnonzero(task == number)
+        may = (sequence.repeats(0, steps.size) == repeat) & ((base[steps] > 0) == lost)
+        outcomes[number + 1, steps[may][0]] = MISSING if lost else number + 1
+    weights = [(0.0, 1.0), (0.0, 0.5, 1.0)]
+    reader, _ = read_bets(outcomes, 0.5, sizes=sizes, shares=[0.8, 0.2], weights=weights, target=target)
+    by_question = target == "benchmark" and repeat == 2 and not lost
+    for bets in (reader._plain, reader._careful) if by_question else (reader._plain,):
+        one, other = np.abs(bets[1:, SIZES] - bets[0, SIZES])
+        assert one == pytest.approx(4.0 * other, rel=0.2)
+        assert other > 1e-4
 
 
 def test_so_it_has_for_graded_scores_and_several_tasks():
@@ -83,15 +124,18 @@ def test_how_it_is_read_changes_no_bit(sizes, target, weights):
 
 
 @pytest.mark.parametrize("target", ["benchmark", "population"])
-def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(target):
+@pytest.mark.parametrize(("sizes", "shares", "by"), [([10], [1.0], 0.02), ([6, 4], [0.9, 0.1], 0.05)])
+def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(target, sizes, shares, by):
+    """It is so but for a little: what later trials win depends on what is learned of the variance."""
     rng = np.random.default_rng(2)
     outcomes = (rng.random((1, 40)) < 0.8).astype(int)
     holes = outcomes.copy()
     holes[0, [3, 15, 22, 37]] = MISSING
-    found = bets_on(holes, 0.5, sizes=[10], target=target)[0]
+    options = {"sizes": sizes, "shares": shares, "target": target}
+    found = bets_on(holes, 0.5, **options)[0]
     for filled in product((0, 1), repeat=4):
         outcomes[0, [3, 15, 22, 37]] = filled
-        assert (found <= bets_on(outcomes, 0.5, sizes=[10], target=target)[0] + 0.02).all()
+        assert (found <= bets_on(outcomes, 0.5, **options)[0] + by).all()
 
 
 def test_copies_of_questions_in_one_cluster_are_one_bet():
