@@ -255,22 +255,3 @@ def test_the_best_of_several_at_one_look():
     # z of the best against model 0: 2.94, 2: 1.79, 3: 2.77.
     assert sinf.suggest_next_allocation(mu, sigma, method="zscore") == (1, 2)
     assert sinf.should_stop_top1([0.3], [0.1]) == {"stop": True, "leader": 0, "ambiguous": []}
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("max_ci_width", lambda: sinf.should_stop(0.1)),
-        ("sigma", lambda: sinf.should_stop(math.nan, max_ci_width=0.1)),
-        ("sigma", lambda: sinf.ci_from_mu_sigma(0.0, -1.0)),
-        ("confidence", lambda: sinf.ci_from_mu_sigma(0.0, 1.0, 1.0)),
-        ("mus_in_id_order", lambda: sinf.should_stop_top1([], [])),
-        ("mus_in_id_order", lambda: sinf.suggest_next_allocation([1.0], [1.0])),
-        ("mus_in_id_order", lambda: sinf.should_stop_top1([math.nan, 1.0], [1.0, 1.0])),
-        ("sigmas_in_id_order", lambda: sinf.should_stop_top1([1.0, 1.0], [1.0])),
-        ("method", lambda: sinf.should_stop_top1([1.0], [1.0], method="best")),
-    ],
-)
-def test_refusals_of_decisions_of_one_look(name, call):
-    with pytest.raises(ValueError, match=name):
-        call()

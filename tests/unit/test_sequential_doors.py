@@ -161,26 +161,6 @@ def test_vectors_have_one_trial_of_each_question_in_the_tests_for_one_look():
         assert test(a, b) == test(a[:, None], b[:, None])
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: compare(R[0], R[1], target="sample"), "target must be one of benchmark, population"),
-        (lambda: Monitor(NAMES, 80, target="sample"), "target must be one of benchmark, population"),
-        (lambda: compare(100 * RNG.random((80, 2)), 100 * RNG.random((80, 2))), "scores between 0 and 1"),
-        (lambda: compare(np.ma.masked_equal(R[0, :, 0], 0), R[1, :, 0]), "masked array"),
-        (lambda: board(R[:2], names=("a", "a")), "names must differ"),
-        (lambda: Monitor(NAMES, 80).update("a", 0, float("nan")), "outcome must be None or a category"),
-        (lambda: compare(R[0], R[1], order=-1), "order must be None, a seed or a permutation"),
-        (lambda: forecast(R[0, :, 0], R[1, :, 0]), "A must have shape"),
-        (lambda: sequential.bootstrap(R[0, :1], R[1, :1]), "at least two questions"),
-        (lambda: compare([[1, 0], [1]], [[1, 0], [1]]), "A must be a rectangular array"),
-    ],
-)
-def test_what_cannot_be_read_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def test_p_values_are_one_over_the_largest_evidence():
     pair, all_pairs = compare(R[0], R[3]), board(R, family="pair")
     assert pair.p_value == pytest.approx(1.0 / pair.e_value)
