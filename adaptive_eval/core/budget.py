@@ -78,20 +78,9 @@ class Account:
     110.0
     """
 
-    __slots__ = (
-        "_ceilings",
-        "held",
-        "in_flight",
-        "limits",
-        "owner",
-        "presumed",
-        "scope",
-        "spent",
-        "trials",
-    )
-
     def __init__(self, limits: BudgetSpec, scope: BudgetScope = "run", owner: str = "") -> None:
         self.limits = limits
+        self.limited = limits.limited
         self.scope: BudgetScope = scope
         self.owner = owner
         self.trials = 0
@@ -176,10 +165,6 @@ class InFlightTrial:
     reservation: Amount
 
 
-def _is_limited(account: Account) -> bool:
-    return account.limits.limited
-
-
 class Budget:
     """The budgets of a run, of its models and of its tasks; never exceeded while their bounds hold.
 
@@ -194,11 +179,9 @@ class Budget:
         self.tasks = tuple(Account(task.budget, "task", task.name) for task in spec.tasks)
         self.issued = 0
         self._concerned: list[list[tuple[Account, ...]]] = []
-        self._limiting: list[list[list[Account]]] = []
+        limited = [(task,) if task.limited else () for task in self.tasks]
         for model in self.models:
-            accounts = [(self.run, model, *filter(_is_limited, [task])) for task in self.tasks]
-            self._concerned.append(accounts)
-            self._limiting.append([list(filter(_is_limited, some)) for some in accounts])
+            self._concerned.append([(self.run, model, *task) for task in limited])
         self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
         sizes = [len(task.questions) if self._reserving else 0 for task in spec.tasks]
         none = [array("q", bytes(8 * size)) for size in sizes]
@@ -232,8 +215,8 @@ class Budget:
 
     def refusing(self, model: int, task: int, amount: Amount) -> Account | None:
         """Return the account that cannot afford a trial of this worst case now; None if all can."""
-        for account in self._limiting[model][task]:
-            if not account.affords(amount):
+        for account in self._concerned[model][task]:
+            if account.limited and not account.affords(amount):
                 return account
         return None
 

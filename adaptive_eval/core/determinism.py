@@ -90,10 +90,6 @@ class Determinism:
                 return index + 1
         return None
 
-    def fills(self, model: int, index: int) -> bool:
-        """Return whether an index is filled in now."""
-        return not self.paused and self.needs_no_trial(model, index)
-
     def needs_no_trial(self, model: int, index: int) -> bool:
         """Return whether the question of an index is known, and not to be checked."""
         if not self.known(model):
@@ -119,7 +115,7 @@ class Determinism:
         while index < end and self._run_sequence.repeat(index, model) > 0:
             if not found.known:
                 return None if waiting and self._repeats_before(found, model, index) >= REPEATS else index
-            if not self.fills(model, index):
+            if self.paused or not self.needs_no_trial(model, index):
                 return None if waiting else index
             index += 1
         return index

@@ -11,11 +11,10 @@ from math import inf
 import numpy as np
 
 from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
 from adaptive_eval.core.drain import SLOW_START, Drain, reach_of
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
@@ -70,11 +69,9 @@ class _Turns:
 class Issuer:
     """Turns free slots into trials."""
 
-    def __init__(
-        self, spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, states: ModelStates
-    ) -> None:
-        self.spec = spec
-        self.board = board
+    def __init__(self, comparison: Comparison, budget: Budget, states: ModelStates) -> None:
+        spec = self.spec = comparison.spec
+        self.board = board = comparison.answers
         self.comparison = comparison
         self.budget = budget
         self.states = states

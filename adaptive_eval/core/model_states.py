@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget, InFlightTrial
-from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
 from scorio.sequential.parts import DROPPED, MISSING
@@ -70,8 +69,8 @@ Completed: TypeAlias = TrialOutcome | Missing
 class Intake:
     """Counts outcomes in board, budget and model states."""
 
-    def __init__(self, spec: SessionSpec, board: Board, budget: Budget, states: ModelStates) -> None:
-        self.spec = spec
+    def __init__(self, board: Board, budget: Budget, states: ModelStates) -> None:
+        spec = self.spec = board.spec
         self.board = board
         self.budget = budget
         self.states = states
@@ -82,17 +81,11 @@ class Intake:
     def model(self, name: str) -> int:
         """Return the number of a model that is asked."""
         model = self._index.get(name)
-        if model is None:
-            self.named(name)
+        if model is not None:
+            return model
+        if name in self.spec.names:
             raise SessionError(f"{name!r} is a reference: its trials are all in, and it is asked nothing")
-        return model
-
-    def named(self, name: str) -> int:
-        """Return the number of a model or reference."""
-        names = self.spec.names
-        if name not in names:
-            raise SessionError(f"unknown model {name!r}; this session has {', '.join(names)}")
-        return names.index(name)
+        raise SessionError(f"unknown model {name!r}; this session has {', '.join(self.spec.names)}")
 
     def check(self, outcomes: Sequence[Completed]) -> None:
         """Raise SessionError unless every outcome can be taken."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.drain import DECIDERS
-from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import (
     MIN_QUESTIONS,
     TRUST,
@@ -115,11 +114,12 @@ def _is_called(
     return np.asarray(called)
 
 
-def too_noisy(spec: SessionSpec, comparison: Comparison) -> list[str]:
+def too_noisy(comparison: Comparison) -> list[str]:
     """Return the references whose noise alone leaves every needed contrast open, whatever is still asked.
 
     Nothing is returned while any needed contrast may be decided, or is one without a reference.
     """
+    spec = comparison.spec
     if not spec.references:
         return []
     goal, rows = comparison.contrasts, np.flatnonzero(comparison.fold.needed)
@@ -127,15 +127,15 @@ def too_noisy(spec: SessionSpec, comparison: Comparison) -> list[str]:
     known = comparison.rule.name in DECIDERS and not any(task.clusters for task in spec.tasks)
     if not known or not rows.size or stored.min() < len(spec.models):
         return []
-    if any(_may_be_decided(spec, comparison, row) for row in rows.tolist()):
+    if any(_may_be_decided(comparison, row) for row in rows.tolist()):
         return []
     return [spec.names[number] for number in np.unique(stored).tolist()]
 
 
-def _may_be_decided(spec: SessionSpec, comparison: Comparison, row: int) -> bool:
+def _may_be_decided(comparison: Comparison, row: int) -> bool:
     """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
     live, stored = sorted((int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row])))
-    variance = moving = 0.0
+    spec, variance, moving = comparison.spec, 0.0, 0.0
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         asked, there = cells.counts[live].any(axis=1), cells.counts[stored].any(axis=1)
         if (there & ~asked).any() or comparison.fold.progress[row] < PASSES * spec.questions:

@@ -62,7 +62,7 @@ def results(
     return Results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
-        rule_plugin=_plugin(spec, comparison),
+        rule_plugin=_plugin(comparison),
         top_k=_top_k(spec.goal),
         tasks=_tasks(comparison),
         confidence=spec.stopping.confidence,
@@ -70,7 +70,7 @@ def results(
         equivalence=spec.stopping.equivalence,
         questions=spec.questions,
         models=_models(comparison, budget, states, waiting),
-        pairs=_pairs(spec, comparison),
+        pairs=_pairs(comparison),
         budgets=budget.lines(),
         trials=budget.completed,
         stop=stopped,
@@ -119,11 +119,11 @@ def _score_interval(comparison: Comparison, estimate: ContrastBlock) -> tuple[Fl
     return np.clip(score - radius, 0.0, 1.0), score, np.clip(score + radius, 0.0, 1.0)
 
 
-def _plugin(spec: SessionSpec, comparison: Comparison) -> RulePlugin | None:
-    if not spec.stopping.own_rule:
+def _plugin(comparison: Comparison) -> RulePlugin | None:
+    name, rule = comparison.spec.stopping.rule, comparison.rule
+    if not comparison.spec.stopping.own_rule:
         return None
-    rule = comparison.rule
-    return RulePlugin(package_of(RULE_GROUP, spec.stopping.rule), rule.promise, rule.fixed_threshold is None)
+    return RulePlugin(package_of(RULE_GROUP, name), rule.promise, rule.fixed_threshold is None)
 
 
 def _models(
@@ -137,7 +137,7 @@ def _models(
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
     ranks = _positions(np.where(known, score, -np.inf))
-    early = _early(spec, board, estimate, known)
+    early = _early(board, estimate, known)
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
     shown = {
         name: origin + unit * of for name, of in (("score", score), ("low", low), ("high", high), ("mu", mu))
@@ -155,8 +155,8 @@ def _models(
             rank_high=intervals[model][1],
             waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
             **{name: values[model] for name, values in columns.items()},
-            **_with_missing(spec, board, model, float(score[model])),
-            **_dealings(spec, budget, states, model),
+            **_with_missing(board, model, float(score[model])),
+            **_dealings(budget, states, model),
             **early[model],
         )
         rows.append(line)
@@ -195,12 +195,12 @@ def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
     return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
 
 
-def _early(spec: SessionSpec, board: Board, estimate: ContrastBlock, known: Bools) -> list[dict[str, Any]]:
+def _early(board: Board, estimate: ContrastBlock, known: Bools) -> list[dict[str, Any]]:
     """Return every model's rank in the early ranking, if one is configured."""
-    origin, unit = spec.scale
+    origin, unit = board.spec.scale
     found = board.previous.early(estimate, known)
     if found is None:
-        return [{} for _ in spec.names]
+        return [{} for _ in known]
     ranks = _positions(np.where(np.isnan(found[0]), -np.inf, found[0]))
     return [
         {}
@@ -210,7 +210,7 @@ def _early(spec: SessionSpec, board: Board, estimate: ContrastBlock, known: Bool
     ]
 
 
-def _with_missing(spec: SessionSpec, board: Board, model: int, score: float) -> dict[str, Any]:
+def _with_missing(board: Board, model: int, score: float) -> dict[str, Any]:
     """Return the score if all missing answers were the worst, and the best, possible.
 
     The unit `score` moves as far as the mean of the plain question means does: own rounds weigh the trials of
@@ -218,9 +218,9 @@ def _with_missing(spec: SessionSpec, board: Board, model: int, score: float) -> 
     """
     if not any(cells.lost[model].any() for cells in board.cells):
         return {}
-    origin, unit = spec.scale
+    origin, unit = board.spec.scale
     fall = rise = 0.0
-    for weight, cells in zip(spec.task_weights, board.cells, strict=True):
+    for weight, cells in zip(board.spec.task_weights, board.cells, strict=True):
         missing = cells.lost[model]
         answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.levels
         mean = _mean_of_means(total, answered)
@@ -235,8 +235,9 @@ def _mean_of_means(total: Floats, trials: NDArray[np.integer]) -> float:
     return float((total[seen] / trials[seen]).mean()) if seen.any() else 0.0
 
 
-def _dealings(spec: SessionSpec, budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
+def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
     """Return a model's trials and cost; nothing for a reference."""
+    spec = budget.spec
     if model >= len(spec.models):
         source = spec.references[model - len(spec.models)].source
         none = dict.fromkeys(("issued", "missing", "after_stop", "prompt_tokens", "completion_tokens"), 0)
@@ -265,13 +266,14 @@ def _positions(score: Floats) -> list[int]:
     return [1 + int((score > value).sum()) for value in score]
 
 
-def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
-    goal, (origin, unit) = comparison.contrasts, spec.scale
+def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
+    spec, goal = comparison.spec, comparison.contrasts
+    origin, unit = spec.scale
     fold, latest = comparison.fold, comparison.latest
     # A measured contrast is a score, which has an origin; any other is a difference.
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
     lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
-    near, read, called = _tie_margins(spec, comparison), latest.questions > 0, fold.decided_at >= 0
+    near, read, called = _tie_margins(comparison), latest.questions > 0, fold.decided_at >= 0
     needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
     columns = {
         "difference": _shown(read, shift + unit * latest.difference),
@@ -293,31 +295,33 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
         found |= {"verdict": _VERDICTS[verdicts[row]], "threshold": threshold}
         if comparison.exact(row):
-            low, high = population_interval(spec, comparison, row)
+            low, high = population_interval(comparison, row)
             found |= {"exact": True, "population_low": low, "population_high": high}
         rows.append(PairResult(*pair, **found))
     return tuple(rows)
 
 
-def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
+def _tie_margins(comparison: Comparison) -> Floats:
     """Each contrast's progress to a tie: the share of the evidence that it needs, 1 where a tie is called.
 
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
     applies.
     """
     goal, margin, latest = comparison.contrasts, comparison.margin, comparison.latest
+    stopping = comparison.spec.stopping
     had = 2.0 * (comparison.intervals.of_scores(latest.variance) + latest.slack)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
-    if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
+    if margin is None or stopping.rule == "zscore" or stopping.own_rule:
         return np.asarray(near)
     size = np.abs(latest.difference) + latest.slack
     log_e = log_tie_evidence(size, np.minimum(latest.margin, 1e6), margin)
     return np.where(goal.measured, near, np.clip(log_e / comparison.fold.tie_threshold, 0.0, 1.0))
 
 
-def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Decision:
+def pair_decision(comparison: Comparison, call: Call) -> Decision:
     """Return the decision that a call of one contrast is."""
-    goal, (origin, unit), row = comparison.contrasts, spec.scale, call.event.contrast
+    spec, goal, row = comparison.spec, comparison.contrasts, call.event.contrast
+    origin, unit = spec.scale
     first, second = sides(spec, goal, row)
     low, high = (unit * min(max(end, -1.0), 1.0) for end in (call.low, call.high))
     evidence: dict[str, Any] = {
@@ -341,7 +345,7 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
         if references:
             evidence["reference"] = references[0]
     if comparison.exact(row):
-        low, high = population_interval(spec, comparison, row)
+        low, high = population_interval(comparison, row)
         evidence |= {"exact": True, "population_low": low, "population_high": high}
     models = (first,) if goal.single[row] else (first, second)
     return Decision(
@@ -349,12 +353,13 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
     )
 
 
-def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> tuple[float, float]:
+def population_interval(comparison: Comparison, row: int) -> tuple[float, float]:
     """Return the interval of a known difference or score for questions like these, in score units.
 
     What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
     """
-    goal, (origin, unit), variance = comparison.contrasts, spec.scale, 0.0
+    spec, goal, variance = comparison.spec, comparison.contrasts, 0.0
+    origin, unit = spec.scale
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         first = cells.noise(int(goal.first[row]))[0]
         gap = first - first.mean() if goal.single[row] else first - cells.noise(int(goal.second[row]))[0]
@@ -370,9 +375,10 @@ _CLAIMS = ("not_worse", "not_better")
 """What a model is found to be, by more than the margin, where it is good enough and where the other is."""
 
 
-def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: int) -> Decision:
+def retirement(comparison: Comparison, model: int, trials: int) -> Decision:
     """Return the decision that a model needs no more trials."""
-    goal, names = comparison.contrasts, spec.names
+    spec, goal = comparison.spec, comparison.contrasts
+    names = spec.names
     evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
     last, fold = 0, comparison.fold
     for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
@@ -414,17 +420,17 @@ def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def partial_evidence(spec: SessionSpec, comparison: Comparison, states: ModelStates) -> dict[str, Any]:
+def partial_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs stay open, and the models that have stopped."""
     found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "spent": []}
     for model in states.stopped:
-        found["spent" if model in states.spent else "silent"].append(spec.names[model])
+        found["spent" if model in states.spent else "silent"].append(comparison.spec.names[model])
     return found
 
 
-def lost_evidence(spec: SessionSpec, comparison: Comparison) -> dict[str, Any]:
+def lost_evidence(comparison: Comparison) -> dict[str, Any]:
     """Return how many pairs stay open because answers are lost, and how many of each model are."""
-    board = comparison.answers
+    spec, board = comparison.spec, comparison.answers
     lost = {model.name: board.missing(row) for row, model in enumerate(spec.models)}
     lost |= {reference.name: lost_of(reference) for reference in spec.references}
     return {
@@ -433,10 +439,10 @@ def lost_evidence(spec: SessionSpec, comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def stopped_models(spec: SessionSpec, budget: Budget, states: ModelStates) -> dict[str, Any]:
+def stopped_models(budget: Budget, states: ModelStates) -> dict[str, Any]:
     """Return why each stopped model has stopped: the words of its endpoint, or what its budget has used."""
     return {
-        spec.names[model]: why or account_evidence(spec, budget.models[model])["used"]
+        budget.spec.names[model]: why or account_evidence(budget.spec, budget.models[model])["used"]
         for model, why in states.stopped.items()
     }
 

@@ -82,8 +82,8 @@ class Session:
         self.decisions: list[Decision] = []
         self._remarks = remarks
         self._reported = 0
-        self._intake = Intake(spec, self.board, self.budget, self.states)
-        self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.states)
+        self._intake = Intake(self.board, self.budget, self.states)
+        self._issuer = Issuer(self.comparison, self.budget, self.states)
         self._next_look = 1
         self._look_at = READ_BATCH
         self._forecast: Forecast | None = None
@@ -184,7 +184,7 @@ class Session:
             return
         self.board.absorb(None if now else self._horizon())
         for call in self.comparison.advance():
-            self.decisions.append(pair_decision(self.spec, self.comparison, call))
+            self.decisions.append(pair_decision(self.comparison, call))
         self._retire()
         self._stop_when_done()
         ahead = next_look(self.comparison)
@@ -224,7 +224,7 @@ class Session:
         for model, retired in enumerate(self.states.retired):
             idle = model not in active and model not in self.states.stopped
             if idle and not retired:
-                self.decisions.append(retirement(self.spec, self.comparison, model, self.budget.completed))
+                self.decisions.append(retirement(self.comparison, model, self.budget.completed))
             self.states.retired[model] = idle
 
     def _stop_when_done(self) -> None:
@@ -235,9 +235,9 @@ class Session:
         if not needed.any():
             self._stop(self._conclusion())
         elif comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
-            self._stop(StopVerdict("lost", evidence=lost_evidence(self.spec, comparison)))
-        elif noisy := too_noisy(self.spec, comparison):
-            evidence = partial_evidence(self.spec, comparison, self.states)
+            self._stop(StopVerdict("lost", evidence=lost_evidence(comparison)))
+        elif noisy := too_noisy(comparison):
+            evidence = partial_evidence(comparison, self.states)
             evidence |= {"open": int(needed.sum() + comparison.lost.sum()), "noisy": noisy}
             self._stop(StopVerdict("partial", evidence=evidence))
 
@@ -249,8 +249,8 @@ class Session:
         fold = comparison.fold
         is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()
         if comparison.contrasts.stops and is_something_known:
-            return StopVerdict("partial", evidence=partial_evidence(self.spec, comparison, states))
-        stopped = stopped_models(self.spec, self.budget, states)
+            return StopVerdict("partial", evidence=partial_evidence(comparison, states))
+        stopped = stopped_models(self.budget, states)
         if states.stopped.keys() <= states.spent:
             is_goal = self.spec.goal.kind == "budget"
             grounds = {"scope": "models", "owner": "", "models": stopped, "is_goal": is_goal}

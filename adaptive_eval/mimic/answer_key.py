@@ -45,18 +45,22 @@ def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
     for question in spec.questions:
         outright.setdefault(question.dataset, []).append((f"question {question.id!r}", question))
     groups = [*(_rows(dataset) for dataset in spec.datasets), *outright.values()]
-    return [_answerable(group) for group in groups]
+    key = []
+    for group in groups:
+        targets = list(dict.fromkeys(row.target.strip() for _, row in group))
+        key.append([_one(place, row, targets, index) for index, (place, row) in enumerate(group)])
+    return key
 
 
 def _rows(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
     file = read_rows(Path(dataset.path))
     for line, words in file.problems:
         raise DatasetError(f"{dataset.path}: line {line}: {words}" if line else f"{dataset.path}: {words}")
-    places = [f"{dataset.path}:{row.line}" for row in file.rows]
-    return [
-        (place, _known(dataset, row.values, index, place))
-        for index, (place, row) in enumerate(zip(places, file.rows, strict=True))
-    ]
+    found = []
+    for index, row in enumerate(file.rows):
+        place = f"{dataset.path}:{row.line}"
+        found.append((place, _known(dataset, row.values, index, place)))
+    return found
 
 
 def _known(dataset: DatasetSpec, row: Mapping[str, Any], index: int, place: str) -> KnownQuestion:
@@ -87,11 +91,6 @@ def _letter_at(position: int, choices: Sequence[str], place: str) -> str:
 
 def _letter(position: int) -> str:
     return chr(ord("A") + position)
-
-
-def _answerable(rows: Sequence[tuple[str, KnownQuestion]]) -> list[Answerable]:
-    targets = list(dict.fromkeys(row.target.strip() for _, row in rows))
-    return [_one(place, row, targets, index) for index, (place, row) in enumerate(rows)]
 
 
 def _one(place: str, row: KnownQuestion, targets: Sequence[str], index: int) -> Answerable:

@@ -13,8 +13,8 @@ from adaptive_eval.simulate.recorded import RecordedOutcomes
 from scorio.sequential.parts import Floats, fit_prior, unit_scores
 from scorio.study import biased_coins
 
-SPREAD_OF_MEANS = (0.3, 0.7)
-"""Means of the worst and the best model where nothing is known."""
+RANGE_OF_MEANS = 0.4
+"""Difference between the means of the best and the worst model if nothing is known."""
 
 
 def default_means(models: int) -> tuple[float, ...]:
@@ -25,10 +25,7 @@ def default_means(models: int) -> tuple[float, ...]:
     >>> default_means(3)
     (0.3, 0.5, 0.7)
     """
-    low, high = SPREAD_OF_MEANS
-    if models == 1:
-        return (0.5 * (low + high),)
-    return tuple(round(float(mean), 6) for mean in np.linspace(low, high, models))
+    return means_apart(models, RANGE_OF_MEANS / max(models - 1, 1))
 
 
 def means_apart(models: int, gap: float) -> tuple[float, ...]:

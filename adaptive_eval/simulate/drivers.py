@@ -106,7 +106,7 @@ class _Run:
     @property
     def start(self) -> int | None:
         """The step from which the run goes on, or None at its end."""
-        if not self.comparison.fold.needed.any() or too_noisy(self.spec, self.comparison):
+        if not self.comparison.fold.needed.any() or too_noisy(self.comparison):
             return None
         start = int(self.view.progress[np.array(self.comparison.members)].min())
         return None if start == self.cap else start
@@ -145,7 +145,7 @@ class _Run:
             scores_until(self.spec, self.board, needed) if scored else np.full(trials.size, np.nan),
             steps,
             float(steps),
-            _reason(self.spec, comparison),
+            _reason(comparison),
             self.exhausted,
         )
 
@@ -214,10 +214,10 @@ def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
     board.progress[rows] = stop
 
 
-def _reason(spec: SessionSpec, comparison: Comparison) -> StopReason:
+def _reason(comparison: Comparison) -> StopReason:
     fold = comparison.fold
     if fold.needed.any():
-        return "partial" if too_noisy(spec, comparison) else "max_passes"
+        return "partial" if too_noisy(comparison) else "max_passes"
     if comparison.met:
         return "resolved"
     is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()

@@ -237,16 +237,11 @@ class _Work:
 
     def fixed(self, answers: Answers, passes: int) -> PlanRow:
         """Simulate a run of fixed length with one look."""
+        name = f"fixed N={passes}"
         result = simulate_fixed(
-            self.spec,
-            answers,
-            passes,
-            self.replicates,
-            self.seed,
-            self.workers,
-            self._progress(f"fixed N={passes}"),
+            self.spec, answers, passes, self.replicates, self.seed, self.workers, self._progress(name)
         )
-        return self.row(f"fixed N={passes}", None, result)
+        return self.row(name, None, result)
 
     def _progress(self, label: str) -> Callable[[int, int], None] | None:
         report = self.report

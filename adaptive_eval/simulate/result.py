@@ -226,10 +226,7 @@ class SimulationResult:
             Equally long columns of plain Python values.
         """
         columns = {"replicates": self._by_run, "pairs": self._by_pair, "models": self._by_model}[table]()
-        return {
-            name: values.tolist() if isinstance(values, np.ndarray) else list(values)
-            for name, values in columns.items()
-        }
+        return {name: np.asarray(values).tolist() for name, values in columns.items()}
 
     def to_rows(self, table: Table = "replicates") -> list[dict[str, Any]]:
         """Return one of the result's tables as a list of rows, see :meth:`to_columns`."""

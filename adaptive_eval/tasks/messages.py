@@ -172,9 +172,7 @@ def _part(part: Any, folder: Path | None) -> dict[str, Any]:
 
 
 def _call(call: Any, number: int) -> dict[str, Any]:
-    function = call.get("function", call) if isinstance(call, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise Unreadable(f"has a call of a tool without a name: {call!r:.60}")
+    function = _function(call, "a call of a tool")
     arguments = function.get("arguments", {})
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     named = call.get("id")
@@ -183,6 +181,14 @@ def _call(call: Any, number: int) -> dict[str, Any]:
         "type": "function",
         "function": {"name": function["name"], "arguments": text},
     }
+
+
+def _function(value: Any, what: str) -> Mapping[str, Any]:
+    """Return the function of a tool or a call, in its frame or bare."""
+    function = value.get("function", value) if isinstance(value, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise Unreadable(f"has {what} without a name: {value!r:.60}")
+    return function
 
 
 def read_tools(value: Any) -> list[dict[str, Any]]:
@@ -202,9 +208,7 @@ def read_tools(value: Any) -> list[dict[str, Any]]:
         raise Unreadable("is not a list of tools")
     tools = []
     for tool in value:
-        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise Unreadable(f"has a tool without a name: {tool!r:.60}")
+        function = _function(tool, "a tool")
         tools.append(json.loads(json.dumps({"type": "function", "function": dict(function)})))
     return tools
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -13,13 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from adaptive_eval.options.mistakes import nearest
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.messages import Unreadable, media_parts, read_messages, read_tools
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.trial import GIVEN, Question
 
-Columns: TypeAlias = Mapping[str, str | tuple[str, ...]]
-"""Name used here to the dataset's column; for ``choices`` also a tuple of columns, one for each option."""
+Column: TypeAlias = str | tuple[str, ...]
+"""A column of the dataset; for ``choices`` also a tuple of columns, one for each option."""
+
+Columns: TypeAlias = Mapping[str, Column]
+"""Name used here to the dataset's column."""
 
 DEFAULT_FIELDS: Mapping[str, str] = MappingProxyType(
     {"id": "id", "input": "input", "target": "target", "choices": "choices"}
@@ -77,10 +80,10 @@ class QuestionReader:
             found.append((row, question))
         return found
 
-    def _names(self, rows: Sequence[Row]) -> dict[str, str | tuple[str, ...]] | None:
+    def _names(self, rows: Sequence[Row]) -> dict[str, Column] | None:
         """Return the columns in use, or None when the dataset lacks one altogether."""
         present = dict.fromkeys(name for row in rows for name in row.values)
-        names: dict[str, str | tuple[str, ...]] = {name: name for name in self.section.media}
+        names: dict[str, Column] = {name: name for name in self.section.media}
         names |= self.section.fields
         if isinstance(self.section.tools, str):
             names[TOOLS_GIVEN] = self.section.tools
@@ -107,7 +110,7 @@ class QuestionReader:
                 self.problems.append((0, f"{words}; fields: {usable}; {advice}"))
         return names if complete else None
 
-    def _question(self, row: Row, names: Mapping[str, str | tuple[str, ...]]) -> Question | None:
+    def _question(self, row: Row, names: Columns) -> Question | None:
         values: dict[str, Any] = dict(row.values)
         media, json_target = self.section.media, self.section.scorer.kind in _JSON_TARGETS
         choices: tuple[str, ...] = ()
@@ -165,7 +168,7 @@ def option_lines(choices: Sequence[str]) -> str:
     return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
 
 
-def _conversation(value: Any, column: str | tuple[str, ...], folder: Path | None) -> list[dict[str, Any]]:
+def _conversation(value: Any, column: Column, folder: Path | None) -> list[dict[str, Any]]:
     """Return chat messages as they are sent."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = _parsed(value, str(column))
@@ -183,7 +186,7 @@ def _has(values: Mapping[str, Any], column: str) -> bool:
     return True
 
 
-def _get(values: Mapping[str, Any], column: str | tuple[str, ...]) -> Any:
+def _get(values: Mapping[str, Any], column: Column) -> Any:
     """Return a column; ``a.b.0`` reaches into objects and lists where no column has that very name."""
     if not isinstance(column, str):
         raise Unreadable("only choices can be mapped to a list of columns")
@@ -209,7 +212,7 @@ def _is_plain(value: Any) -> bool:
     return not isinstance(value, Mapping | list)
 
 
-def _text(value: Any, column: str | tuple[str, ...], *, lines: bool = False) -> str:
+def _text(value: Any, column: Column, *, lines: bool = False) -> str:
     """Return a value as text where it has one obvious text; with `lines` also a list of texts."""
     if lines and isinstance(value, list) and value and all(isinstance(line, str) for line in value):
         return "\n".join(value)
@@ -227,9 +230,7 @@ def _text(value: Any, column: str | tuple[str, ...], *, lines: bool = False) -> 
     raise Unreadable(f"the field {column!r} is {kind} and not text")
 
 
-def _options(
-    values: Mapping[str, Any], column: str | tuple[str, ...]
-) -> tuple[tuple[str, ...], Sequence[str]]:
+def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...], Sequence[str]]:
     """Return the options' texts and the dataset's own labels for them, where it has any."""
     labels: list[Any] = []
     if isinstance(column, tuple):
@@ -270,5 +271,5 @@ def _content_id(values: Mapping[str, Any]) -> str:
 
 
 def _near(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(word, known)
+    return f" (did you mean {near!r}?)" if near else ""

@@ -29,6 +29,20 @@ class RowFile:
     # line and words for each thing that could not; line 0 means the whole file
     problems: tuple[tuple[int, str], ...]
 
+    @classmethod
+    def of(cls, found: Iterable[Found], source: str) -> RowFile:
+        """Return what was found in a `source`; it must hold something."""
+        rows: list[Row] = []
+        problems: list[tuple[int, str]] = []
+        for one in found:
+            if isinstance(one, Row):
+                rows.append(one)
+            else:
+                problems.append(one)
+        if not rows and not problems:
+            problems.append((0, f"the {source} has no rows"))
+        return cls(tuple(rows), tuple(problems))
+
 
 def read_rows(path: Path) -> RowFile:
     r"""Read a dataset file.
@@ -43,16 +57,7 @@ def read_rows(path: Path) -> RowFile:
     >>> file.rows[0].line, file.rows[0].values["target"]
     (2, '4')
     """
-    rows: list[Row] = []
-    problems: list[tuple[int, str]] = []
-    for found in stream_rows(path):
-        if isinstance(found, Row):
-            rows.append(found)
-        else:
-            problems.append(found)
-    if not rows and not problems:
-        problems.append((0, "the file has no rows"))
-    return RowFile(tuple(rows), tuple(problems))
+    return RowFile.of(stream_rows(path), "file")
 
 
 Found: TypeAlias = Row | tuple[int, str]
@@ -81,12 +86,15 @@ def stream_rows(path: Path) -> Iterator[Found]:
                 yield found
             yield from lines.problems()
     except FileNotFoundError:
-        raise DatasetError(
-            f"{path}: there is no such file; a relative path starts from the config's folder",
-            code="dataset/not-found",
-        ) from None
+        raise no_such_file(path) from None
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def no_such_file(path: Path) -> DatasetError:
+    """Return the error of a dataset that is not there."""
+    words = f"{path}: there is no such file; a relative path starts from the config's folder"
+    return DatasetError(words, code="dataset/not-found")
 
 
 class _Lines:

@@ -11,9 +11,10 @@ import sys
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from io import BytesIO
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ from urllib.request import getproxies
 from adaptive_eval.errors import DatasetError, first_line
 from adaptive_eval.library import library
 from adaptive_eval.options.section import HUB, INSPECT, LM_EVAL, PYTHON
-from adaptive_eval.tasks.rows import Row, RowFile, read_rows
+from adaptive_eval.tasks.rows import Found, Row, RowFile, no_such_file, read_rows
 
 EXECUTABLE = (PYTHON, INSPECT, LM_EVAL)
 """Prefixes of datasets whose rows code gives."""
@@ -77,10 +78,7 @@ def read_source(
 
 def _from_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
     if not path.is_file():
-        raise DatasetError(
-            f"{path}: there is no such file; a relative path starts from the config's folder",
-            code="dataset/not-found",
-        )
+        raise no_such_file(path)
     try:
         yield from parquet_rows(path)
     except (OSError, ValueError) as error:  # those of Arrow are either
@@ -235,18 +233,14 @@ def _from_function(name: str, base: Path) -> list[Any]:
 
 
 def _numbered(found: Iterable[Any], media: Collection[str] = ()) -> RowFile:
-    rows, problems = [], []
-    for number, values in enumerate(found, start=1):
-        if isinstance(values, Mapping):
-            plain = {
-                str(name): _data(value) if name in media else _plain(value) for name, value in values.items()
-            }
-            rows.append(Row(number, plain))
-        else:
-            problems.append((number, f"a row must be a mapping with named fields, not {values!r:.40}"))
-    if not rows and not problems:
-        problems.append((0, "the dataset has no rows"))
-    return RowFile(tuple(rows), tuple(problems))
+    return RowFile.of(starmap(partial(_row, media), enumerate(found, start=1)), "dataset")
+
+
+def _row(media: Collection[str], number: int, values: Any) -> Found:
+    if not isinstance(values, Mapping):
+        return number, f"a row must be a mapping with named fields, not {values!r:.40}"
+    plain = {str(name): _data(value) if name in media else _plain(value) for name, value in values.items()}
+    return Row(number, plain)
 
 
 def _data(value: Any) -> Any:
