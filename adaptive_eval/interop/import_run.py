@@ -242,10 +242,14 @@ def _meta(
     }
 
 
-def _without_unbounded(results: Results) -> Results:
-    """Leave out the warning that nothing bounds the session: recorded trials do."""
+def _of_logs(results: Results, trials: int, absent_after_stop: Mapping[str, int]) -> Results:
+    """Count the trials of the logs alone; leave out the warning of no bounds, since they bound the session."""
     kept = [text for text in results.warnings if getattr(text, "code", "") != "warning/unbounded"]
-    return replace(results, warnings=tuple(kept))
+    models = [
+        replace(line, after_stop=line.after_stop - absent_after_stop.get(line.model, 0))
+        for line in results.models
+    ]
+    return replace(results, trials=trials, models=tuple(models), warnings=tuple(kept))
 
 
 @dataclass
@@ -260,6 +264,7 @@ class _Copy:
     writer: RunWriter
     progress: Progress
     counts: Counter[str] = field(default_factory=Counter)
+    absent_after_stop: Counter[str] = field(default_factory=Counter)  # by model
 
     def run(self, out: Path) -> Imported:
         """Write everything; return a summary."""
@@ -269,7 +274,7 @@ class _Copy:
         now = time.time()
         for decision in self.session.decisions:
             self.writer.decision(now, decision.trials, asdict(decision))
-        results = _without_unbounded(self.session.results())
+        results = _of_logs(self.session.results(), trials + missing, self.absent_after_stop)
         self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()
         absent, gathered = self.counts["absent"], self.gathered
@@ -320,6 +325,7 @@ class _Copy:
     ) -> TrialRecord:
         if trial is None:
             self.counts["absent"] += 1
+            self.absent_after_stop[request.key.model] += after_stop
             return TrialRecord(request, time.time(), None, None, NOT_THERE, after_stop)
         levels = self.levels[request.task]
         category = levels.category(trial)

@@ -9,10 +9,11 @@ from click.testing import CliRunner
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices
-from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.interop.import_run import BATCH, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
+from adaptive_eval.views.verdicts import decided_trials
 
 
 def command(*arguments):
@@ -181,6 +182,22 @@ def test_the_command_says_what_it_did(tmp_path):
     assert "newer" in result.output
     data = json.loads(command("analyze", table, "--write", tmp_path / "other", "--json").output)
     assert data["models"] == {"old": 1.0, "new": 0.0}
+
+
+@pytest.mark.parametrize("gap", [0.02, 0.9])  # decided at the end, or early
+def test_trials_that_no_log_has_are_not_counted(tmp_path, gap):
+    right = np.random.default_rng(3).random((2, 200)) < [[0.95], [0.95 - gap]]
+    rows = [
+        f"{m},q{q},{int(right['ab'.index(m), q])}" for m in "ab" for q in range(200) if m == "b" or q % 10
+    ]
+    result = imported(tmp_path, csv(tmp_path / "x.csv", *rows))
+    assert result.absent > 10
+    results = result.results
+    assert results.trials == result.trials == len(rows)
+    (pair,) = results.pairs
+    if pair.decided_at is not None:
+        assert decided_trials(results) <= 2 * pair.decided_at + BATCH
+    assert 0 < decided_trials(results) <= len(rows)
 
 
 @pytest.mark.slow
