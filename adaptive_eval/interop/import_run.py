@@ -243,7 +243,7 @@ def _meta(
 
 
 def _of_logs(results: Results, trials: int, absent_after_stop: Mapping[str, int]) -> Results:
-    """Count the trials of the logs alone; leave out the warning of no bounds, since they bound the session."""
+    """Count the trials of the logs alone; leave out the warning of no bounds: they bound the session."""
     kept = [text for text in results.warnings if getattr(text, "code", "") != "warning/unbounded"]
     models = [
         replace(line, after_stop=line.after_stop - absent_after_stop.get(line.model, 0))
