@@ -124,7 +124,8 @@ class Built:
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
         pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
         chosen = question_policy(spec, self.continued, pilot)
-        return self.previous.added_to(replace(spec, allocation=chosen))
+        taken = self.previous
+        return replace(spec, allocation=chosen, references=taken.references, prior=taken.prior)
 
     @property
     def prompts(self) -> InspectPrompts | RenderedPrompts:

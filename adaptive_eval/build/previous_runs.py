@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from glob import glob
 from itertools import chain, product
 from pathlib import Path
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import PriorConfig, ReferenceConfig
-from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, SessionSpec
+from adaptive_eval.core.spec import PriorSpec, ReferenceSpec
 from adaptive_eval.errors import AdaptiveEvalError, OutcomesError
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.store.reader import RunReader
@@ -45,10 +45,6 @@ class Previous:
     settings: Mapping[str, Any]
     references: tuple[ReferenceSpec, ...]
     prior: PriorSpec | None
-
-    def added_to(self, spec: SessionSpec) -> SessionSpec:
-        """Return the session's spec with references and prior."""
-        return replace(spec, references=self.references, prior=self.prior)
 
     def meta(self) -> dict[str, str]:
         """Return its entries for the run file; none where nothing is to be taken."""

@@ -70,16 +70,11 @@ class FunctionEndpoint:
         asynchronous = getattr(function, "__call__", function)  # noqa: B004 - of an object with __call__
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(asynchronous)
         self._named = _named(function)
-        self._url = f"python:{name}" if url is None else url
+        self.url = f"python:{name}" if url is None else url
         self._configured = url is not None
         self._timeout = timeout
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="model")
         self.parameters = parameters
-
-    @property
-    def url(self) -> str:
-        """The name used as address in the run file."""
-        return self._url
 
     def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
         """Return the stored form of a request."""
@@ -134,7 +129,7 @@ class FunctionEndpoint:
         """Return the error for a mistake in a function that a config names."""
         where = traceback.extract_tb(error.__traceback__)[-1]
         return UserCodeError(
-            f"model {self._name!r}: {self._url} raised {type(error).__name__}: {error} "
+            f"model {self._name!r}: {self.url} raised {type(error).__name__}: {error} "
             f"({where.filename}, line {where.lineno}); a failure that another attempt may mend is a "
             "TimeoutError, a ConnectionError or another OSError"
         )

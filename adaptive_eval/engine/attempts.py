@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from adaptive_eval.engine.fleet import Dispatch
 from adaptive_eval.engine.pool import Member, Slot
@@ -28,27 +29,17 @@ T = TypeVar("T")
 _Sample: TypeAlias = Callable[..., Awaitable[Sequence[Completion | None]]]
 
 
+@dataclass(eq=False)
 class TrialRunner:
     """Runs trials, one asyncio task each."""
 
-    glance = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
-
-    def __init__(
-        self,
-        clock: Clock,
-        dispatch: Dispatch,
-        executor: Executor,
-        jitter: Callable[[], float],
-        *,
-        on_attempt: AttemptObserver,
-        on_end: Callable[[TrialTask], None],
-    ) -> None:
-        self._clock = clock
-        self._dispatch = dispatch
-        self._executor = executor
-        self._jitter = jitter
-        self._on_attempt = on_attempt
-        self._on_end = on_end
+    clock: Clock
+    dispatch: Dispatch
+    executor: Executor
+    jitter: Callable[[], float]
+    on_attempt: AttemptObserver
+    on_end: Callable[[TrialTask], None]
+    glance: ClassVar[float] = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
 
     async def run(self, trial: TrialTask) -> None:
         """Run `trial` to its end; only bugs raise."""
@@ -64,7 +55,7 @@ class TrialRunner:
             if trial.abandoned:
                 return
             raise
-        self._on_end(trial)
+        self.on_end(trial)
 
     async def _answer_and_score(self, trial: TrialTask) -> None:
         """Get the answer, unless it is here already, and have it scored."""
@@ -73,7 +64,7 @@ class TrialRunner:
             asked = self._attempt(trial) if solver is None else self._solve(trial, solver)
             trial.completion = await asked
         trial.enter(State.SCORING)
-        trial.score = await self._executor.score(trial.request, trial.completion)
+        trial.score = await self.executor.score(trial.request, trial.completion)
 
     def _retried(
         self, trial: TrialTask, attempt: Callable[[TrialTask], Coroutine[Any, Any, T]], worth: Worth
@@ -83,7 +74,7 @@ class TrialRunner:
             partial(attempt, trial),
             trial.client.retry,
             sleep=partial(self._pause, trial),
-            jitter=self._jitter,
+            jitter=self.jitter,
             unwanted=lambda: not trial.wanted,
             worth=worth,
         )
@@ -110,10 +101,10 @@ class TrialRunner:
     async def _pause(self, trial: TrialTask, seconds: float) -> None:
         if trial.completion is None:
             trial.sending.enter(State.WAITING)
-            await self._clock.sleep(seconds)
+            await self.clock.sleep(seconds)
         else:  # it waits for its scorer, which nothing cancels
             while seconds > 0.0 and trial.wanted:
-                await self._clock.sleep(min(seconds, self.glance))
+                await self.clock.sleep(min(seconds, self.glance))
                 seconds -= self.glance
 
     async def _attempt(self, trial: TrialTask) -> Completion:
@@ -123,7 +114,7 @@ class TrialRunner:
             sending = trial.sending
             if sending.recorded is not None:
                 await sending.recorded.wait()
-            slot = await self._dispatch.admit(sending)
+            slot = await self.dispatch.admit(sending)
             used: int | None = None
             try:
                 answers = await self._send(trial, sending, slot)
@@ -135,23 +126,21 @@ class TrialRunner:
                 used = None if error.billed else 0
                 failed.add(slot.member)
                 sending.failed_at.add(slot.member)
-                if not trial.wanted or not self._dispatch.elsewhere(sending, slot.member, error, failed):
+                if not trial.wanted or not self.dispatch.elsewhere(sending, slot.member, error, failed):
                     raise
                 sending.enter(State.WAITING)
             finally:
-                self._dispatch.release(sending, used)
+                self.dispatch.release(sending, used)
 
     async def _send(self, trial: TrialTask, sending: Sending, slot: Slot) -> Sequence[Completion | None]:
         """Send a request to the server of its slot, and report how that ended."""
         member, slot.task = slot.member, trial.task
         sending.last = member
         sending.enter(State.ASKING)
-        started_at, started = self._clock.time(), self._clock.now()
+        started_at, started = self.clock.time(), self.clock.now()
         result: Result
         try:
-            result = await self._executor.attempt(
-                member.endpoint, sending.prompt.messages, sending.requests()
-            )
+            result = await self.executor.attempt(member.endpoint, sending.prompt.messages, sending.requests())
         except EndpointError as error:
             result = error
         except asyncio.CancelledError:
@@ -169,14 +158,14 @@ class TrialRunner:
         self, sending: Sending, member: Member, started_at: float, started: float, result: Result
     ) -> None:
         """Report an attempt for every trial of its request."""
-        latency, url = self._clock.now() - started, member.endpoint.url
+        latency, url = self.clock.now() - started, member.endpoint.url
         records = []
         for number, trial in enumerate(sending.trials):
             trial.attempts += 1
             status, error, message = _outcome(result, number, len(sending.trials))
             key, attempt = trial.request.key, trial.attempts
             records.append(AttemptRecord(key, attempt, url, started_at, latency, status, error, message))
-        self._on_attempt(sending, member, records, result)
+        self.on_attempt(sending, member, records, result)
 
 
 def _is_worth_another(trial: TrialTask, error: BaseException) -> bool:

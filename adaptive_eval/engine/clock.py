@@ -65,6 +65,7 @@ class _Heartbeat:
 _HEARTBEAT = _Heartbeat()
 
 
+@dataclass(eq=False)
 class Stopwatch:
     """Running time of the process, without time in which the machine slept.
 
@@ -98,39 +99,34 @@ class Stopwatch:
     # share of its seconds that another thread has counted, at least, where the loop waited
     alive = 0.5
 
-    def __init__(
-        self,
-        clock: Clock,
-        elapsed: float = 0.0,
-        processor: Callable[[], float] = time.process_time,
-        heartbeat: Callable[[], float] = _HEARTBEAT,
-    ) -> None:
-        self._clock = clock
-        self._processor = processor
-        self._heartbeat = heartbeat
-        self._elapsed = elapsed
-        self.longest_stall = 0.0
+    clock: Clock
+    elapsed: float = 0.0
+    processor: Callable[[], float] = time.process_time
+    heartbeat: Callable[[], float] = _HEARTBEAT
+    longest_stall: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
         self.start()
 
     def start(self) -> None:
         """Begin to count now."""
-        self._last = self._looked = self._clock.now()
-        self._used, self._beats = self._processor(), self._heartbeat()
+        self._last = self._looked = self.clock.now()
+        self._used, self._beats = self.processor(), self.heartbeat()
 
     def read(self) -> float:
         """Return seconds of running time, those of previous sessions included."""
-        now = self._clock.now()
+        now = self.clock.now()
         pause, self._last = now - self._last, now
         if now - self._looked >= self.look:  # not at every reading: it is a call of the system
-            used, beats = self._processor(), self._heartbeat()
+            used, beats = self.processor(), self.heartbeat()
             busy, alive = used - self._used, beats - self._beats
             self._looked, self._used, self._beats = now, used, beats
             if pause > LONGEST_PAUSE and (busy >= self.busy * pause or alive >= self.alive * pause):
                 self.longest_stall = max(self.longest_stall, pause)
-                self._elapsed += pause
+                self.elapsed += pause
         if 0.0 < pause <= LONGEST_PAUSE:
-            self._elapsed += pause
-        return self._elapsed
+            self.elapsed += pause
+        return self.elapsed
 
 
 class Alarm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -60,6 +60,7 @@ _REMEMBERED = 600.0
 """Seconds for which a server that has left is shown."""
 
 
+@dataclass(eq=False)
 class PoolMembers:
     """Adds the servers that a source names to the pool of one model, and removes the others.
 
@@ -67,26 +68,17 @@ class PoolMembers:
     that leaves gets no more requests; those in flight finish.
     """
 
-    def __init__(
-        self,
-        model: str,
-        discovery: Discovery,
-        pool: Pool,
-        enrol: Callable[[Endpoint], Member],
-        clock: Clock,
-        on_change: Callable[[], None],
-    ) -> None:
-        self.model = model
-        self.discovery = discovery
-        self._pool = pool
-        self._enrol = enrol
-        self._clock = clock
-        self._announce = on_change
-        self._candidates: dict[str, asyncio.Task[None]] = {}
-        self._why_not: dict[str, EndpointError] = {}
-        self._members: dict[str, Member] = {}
-        self._changes: list[Decision] = []
-        self._was_read = False
+    model: str
+    discovery: Discovery
+    pool: Pool
+    enrol: Callable[[Endpoint], Member]
+    clock: Clock
+    on_change: Callable[[], None]
+    _candidates: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _why_not: dict[str, EndpointError] = field(default_factory=dict, init=False)
+    _members: dict[str, Member] = field(default_factory=dict, init=False)
+    _changes: list[Decision] = field(default_factory=list, init=False)
+    _was_read: bool = field(default=False, init=False)
 
     def follow(self, addresses: Sequence[str], tasks: asyncio.TaskGroup) -> None:
         """Update the pool to these addresses; new servers are asked in `tasks`."""
@@ -97,7 +89,7 @@ class PoolMembers:
             self._why_not.pop(url, None)
         for url, member in self._members.items():
             if member.left_at is None and url not in named:
-                self._pool.part(member, now=self._clock.now())
+                self.pool.part(member, now=self.clock.now())
                 self._note("left", url, "left")
         for url in addresses:
             known = self._members.get(url)
@@ -117,7 +109,7 @@ class PoolMembers:
     @property
     def lacking(self) -> tuple[str, ...]:
         """Why no server can be asked; empty where one can, or before all have been tried."""
-        usable = any(member.usable for member in self._pool.members)
+        usable = any(member.usable for member in self.pool.members)
         if usable or not self._was_read or not self._why_not.keys() >= self._candidates.keys():
             return ()
         return tuple(self.refusals) or (f"{self.discovery.source.name} names none",)
@@ -127,7 +119,7 @@ class PoolMembers:
         """Why servers that the source names are not asked."""
         for url, error in self._why_not.items():
             yield str(error) if url in str(error) else f"{url}: {error}"
-        for member in self._pool.members:
+        for member in self.pool.members:
             if not member.usable:
                 yield member.says(member.presence.reason)
 
@@ -155,8 +147,8 @@ class PoolMembers:
                     if str(self._why_not.get(url)) != str(error):
                         self._note("refused", url, f"is left out: {error}")
                 self._why_not[url] = error
-            self._announce()
-            await self._clock.sleep(wait)
+            self.on_change()
+            await self.clock.sleep(wait)
             wait = min(2.0 * wait, _LONGEST_WAIT)
         del self._candidates[url]
         self._why_not.pop(url, None)
@@ -165,16 +157,16 @@ class PoolMembers:
     def _join(self, url: str, endpoint: Endpoint) -> None:
         member = self._members.get(url)
         if member is None:
-            member = self._members[url] = self._enrol(endpoint)
+            member = self._members[url] = self.enrol(endpoint)
         else:
             member.endpoint, member.presence = endpoint, Presence()
-        self._pool.join(member, now=self._clock.now())
+        self.pool.join(member, now=self.clock.now())
         self._note("joined", url, "joined")
 
     def _note(self, what: str, url: str, words: str) -> None:
         text = f"{self.model}: server {url} {words}"
         self._changes.append(Decision("servers", (self.model,), what, 0, 0, text, {}))
-        self._announce()
+        self.on_change()
 
 
 class PoolChanges:

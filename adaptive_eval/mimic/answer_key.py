@@ -194,10 +194,8 @@ class Recogniser:
             for head in self._head_lengths:
                 for known, index in self._heads.get(text[start : start + head], ()):
                     if text.startswith(known, start) and _is_whole(text, start, start + len(known)):
-                        yield len(known), start, self._choices_in(index, text), -index
-
-    def _choices_in(self, index: int, text: str) -> int:
-        return sum(choice in text for choice in self._choices[index])
+                        shown = sum(choice in text for choice in self._choices[index])
+                        yield len(known), start, shown, -index
 
 
 def squeeze(text: str) -> str:

@@ -313,16 +313,13 @@ class Examinee:
         self.accuracies = question_accuracies(spec, [list(map(_identity, group)) for group in key])
         self._recogniser = Recogniser(self.questions)
         self._find = lru_cache(maxsize=_REMEMBERED_PROMPTS)(self._recognise)
-        self._see = lru_cache(maxsize=_REMEMBERED_PROMPTS)(self._ask)
-
-    def asked(self, model: str, prompt: str) -> Asked:
-        """Return `prompt` as `model` sees it."""
-        return self._see(model, prompt)
+        self.asked = lru_cache(maxsize=_REMEMBERED_PROMPTS)(self._ask)
 
     def _recognise(self, prompt: str) -> tuple[int | None, int]:
         return self._recogniser.find(prompt), count_tokens(prompt)
 
     def _ask(self, model: str, prompt: str) -> Asked:
+        """Return `prompt` as `model` sees it."""
         spec = self.models[model]
         index, tokens = self._find(prompt)
         stream = Stream(self.spec.seed, model, prompt)

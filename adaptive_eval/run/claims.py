@@ -55,12 +55,8 @@ def not_worse(results: Results, model: str, than: str, margin: float = 0.0) -> C
     words = f"{model} not worse than {than} by more than {margin:g} at {_percent(results)}"
     if low is None or high is None:
         return Claim(None, f"cannot tell: {words}: there are no trials of both yet")
-    interval = f"the difference lies in [{low:+.3f}, {high:+.3f}]"
-    if low >= -margin:
-        return Claim(True, f"{words}: {interval}")
-    if high < -margin:
-        return Claim(False, f"not so: {words}: {interval}")
-    return Claim(None, f"cannot tell yet: {words}: {interval}; more trials, or a larger margin, would")
+    words += f": the difference lies in [{low:+.3f}, {high:+.3f}]"
+    return _claim(words, low, high, -margin, "more trials, or a larger margin, would")
 
 
 def at_least(results: Results, model: str, value: float) -> Claim:
@@ -84,12 +80,17 @@ def at_least(results: Results, model: str, value: float) -> Claim:
     words = f"{model} scores at least {value:g} at {_percent(results)}"
     if line.low is None or line.high is None:
         return Claim(None, f"cannot tell: {words}: there are no trials yet")
-    interval = f"its score lies in [{line.low:.3f}, {line.high:.3f}]"
-    if line.low >= value:
-        return Claim(True, f"{words}: {interval}")
-    if line.high < value:
-        return Claim(False, f"not so: {words}: {interval}")
-    return Claim(None, f"cannot tell yet: {words}: {interval}; more trials would")
+    words += f": its score lies in [{line.low:.3f}, {line.high:.3f}]"
+    return _claim(words, line.low, line.high, value, "more trials would")
+
+
+def _claim(words: str, low: float, high: float, least: float, advice: str) -> Claim:
+    """Say whether something known to lie between `low` and `high` is at least so much."""
+    if low >= least:
+        return Claim(True, words)
+    if high < least:
+        return Claim(False, f"not so: {words}")
+    return Claim(None, f"cannot tell yet: {words}; {advice}")
 
 
 def results_of(run: str | PathLike[str]) -> Results:

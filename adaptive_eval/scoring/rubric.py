@@ -154,27 +154,23 @@ class Rubric:
         """Return the category of each answer; 100,000 take about a second."""
         if not records:
             return []
-        zero = self.truncated == "zero"
-        if self.range is not None:
-            return [
-                0 if zero and signals.get("truncated") else self._step(signals.get("score"))
-                for signals in records
-            ]
         if self.schema is None:
-            return [
-                0 if zero and signals.get("truncated") else _right(signals.get("is_correct"))
-                for signals in records
-            ]
+            return [0 if self._is_zero(signals) else self._plain(signals) for signals in records]
         try:
             found = self.schema.assign(self._signals(records), self.thresholds).tolist()
         except ValueError as error:
             raise SignalMissing(str(error)) from None
-        if zero:
-            found = [
-                0 if signals.get("truncated") else category
-                for signals, category in zip(records, found, strict=True)
-            ]
-        return [int(category) for category in found]
+        pairs = zip(records, found, strict=True)
+        return [0 if self._is_zero(signals) else int(category) for signals, category in pairs]
+
+    def _is_zero(self, signals: Mapping[str, Signal]) -> bool:
+        return self.truncated == "zero" and bool(signals.get("truncated"))
+
+    def _plain(self, signals: Mapping[str, Signal]) -> int:
+        """Return the category of an answer that needs no schema."""
+        if self.range is None:
+            return _right(signals.get("is_correct"))
+        return self._step(signals.get("score"))
 
     def _step(self, score: Signal) -> int:
         """Return the category of a score that is a number."""

@@ -161,15 +161,12 @@ def plan(
     if not margins:
         raise UsageError("margins must name at least one margin, None for none")
     work = _Work(spec, tuple(workload), replicates, seed, workers, report)
+    found = work.unlimited(answers, margins)
+    budgets, ways = _budget_table(found[0]), work.ways(work.limited(found[0]), batch_hours)
     rows: list[PlanRow] = []
-    budgets: tuple[tuple[float, Rate, float], ...] = ()
-    ways: tuple[Way, ...] = ()
-    for number, (margin, whole) in enumerate(zip(margins, work.unlimited(answers, margins), strict=True)):
-        if number == 0:
-            budgets = _budget_table(whole)
-            ways = work.ways(work.limited(whole), batch_hours)
-        if spec.allocation.models not in ("round-robin", "uniform") and number == 0:
-            rows.append(work.own_policy(answers, margin))
+    if spec.allocation.models not in ("round-robin", "uniform"):
+        rows.append(work.own_policy(answers, margins[0]))
+    for margin, whole in zip(margins, found, strict=True):
         rows.append(work.row("round-robin", margin, work.limited(whole)))
         rows.append(work.row("uniform", margin, work.limited(_uniform(whole))))
     passes = passes if passes is not None else spec.stopping.max_passes

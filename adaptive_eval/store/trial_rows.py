@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
@@ -111,18 +112,13 @@ def checksum_of(request: TrialRequest, outcome: Sequence[Any], sent: Sequence[An
     return blake2b(whole_trial.encode(), digest_size=8).digest()
 
 
+@dataclass(frozen=True, slots=True)
 class TrialDecoder:
     """Turns rows of :data:`TRIALS` into records; names are by number."""
 
-    def __init__(
-        self,
-        models: ByNumber[str],
-        questions: ByNumber[tuple[str, str]],
-        signal_sets: ByNumber[str],
-    ) -> None:
-        self._models = models
-        self._questions = questions
-        self._signal_sets = signal_sets
+    models: ByNumber[str]
+    questions: ByNumber[tuple[str, str]]
+    signal_sets: ByNumber[str]
 
     def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
@@ -133,10 +129,10 @@ class TrialDecoder:
         _, model, step, question, repeat, seed = row[:6]
         *numbers, finish_reason, missing, after_stop, digest = row[6:16]
         body, sent_seed, checksum, text, logprobs, details, signal_set, signals = row[16:]
-        task, name = self._questions[question]
-        request = TrialRequest(TrialKey(self._models[model], step), task, name, repeat, seed)
+        task, name = self.questions[question]
+        request = TrialRequest(TrialKey(self.models[model], step), task, name, repeat, seed)
         outcome = (*numbers, unpack_optional(finish_reason), unpack_optional(missing), after_stop, digest)
-        sent, names = (unpack(body), sent_seed), None if text is None else self._signal_sets[signal_set]
+        sent, names = (unpack(body), sent_seed), None if text is None else self.signal_sets[signal_set]
         parts = map(unpack_optional, (text, logprobs, details))
         texts = (*parts, names, unpack_optional(signals))
         if checksum_of(request, outcome, sent, texts) != checksum:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.options.task_options import FewShotConfig, Medium, TaskConfig
+from adaptive_eval.options.task_options import FewShotConfig, TaskConfig
 from adaptive_eval.tasks.messages import MessagesTemplate, Unreadable, read_tools
-from adaptive_eval.tasks.questions import CONVERSATION, Columns, QuestionReader
+from adaptive_eval.tasks.questions import CONVERSATION, QuestionReader
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.tasks.sources import is_file_source, read_source
 from adaptive_eval.tasks.task import Task, split_system, target_option
@@ -61,7 +61,7 @@ def load_task(
         split=section.split,
         subset=section.subset,
         revision=section.revision,
-        media=_columns_of(section.media, columns),
+        media={str(columns.get(name, name)) for name in section.media},
     )
     rows, about_rows = kept(file.rows, section.filter)
     answer = PromptTemplate.parse("" if few is None else few.answer)
@@ -132,11 +132,6 @@ def _unseen(
     others = load_task(section.model_copy(update=changes), where, base)
     asked = {plain.render(question) for question in ordered}
     return [question for question in others.questions if plain.render(question) not in asked], where
-
-
-def _columns_of(media: Mapping[str, Medium], columns: Columns) -> frozenset[str]:
-    """Return the columns whose bytes are images or sounds."""
-    return frozenset(str(columns.get(name, name)) for name in media)
 
 
 def _worked(task: Task, questions: Sequence[Question], answer: PromptTemplate) -> tuple[Message, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,8 +137,8 @@ def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
 
 def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool | None]:
     """Return what differs in words, and whether questions and scoring are the same."""
-    one, two = _stored(before, "identity"), _stored(after, "identity")
-    scoring = _stored(before, "scoring"), _stored(after, "scoring")
+    one, two = before.known.entry("identity"), after.known.entry("identity")
+    scoring = before.known.entry("scoring"), after.known.entry("scoring")
     known = one is not None and two is not None and None not in scoring
     words = difference(one or {}, two or {}) if known else []
     tasks = difference({"tasks": (one or {}).get("tasks", {})}, {"tasks": (two or {}).get("tasks", {})})
@@ -160,14 +159,6 @@ def _value(value: str | float | None) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else trimmed(value)
-
-
-def _stored(summary: Summary, key: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(summary.known.meta.get(key, ""))
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def comparison_words(comparison: Comparison) -> str:

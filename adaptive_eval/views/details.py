@@ -101,8 +101,12 @@ class Details:
 
     @property
     def _scoring(self) -> dict[str, dict[str, Any]]:
-        stored = json.loads(self.meta.get("scoring", "{}"))
+        stored = self.entry("scoring") or {}
         return {task: one for task, one in stored.items() if isinstance(one, dict)}
+
+    def entry(self, key: str) -> dict[str, Any] | None:
+        """Return an entry of the run's description that is a JSON object; None without one."""
+        return _object(self.meta.get(key, ""))
 
 
 def read_details(
@@ -230,17 +234,16 @@ def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
     shown = {
         key: value for key, value in meta.items() if key not in (NAME, STARTED_AT) and value not in empty
     }
-    versions = _versions(shown.pop("versions", ""))
+    stored = _object(shown.pop("versions", "")) or {}
+    versions = {f"version of {name}": str(version) for name, version in stored.items()}
     short = {key: value for key, value in shown.items() if len(value) <= _SHORT and "\n" not in value}
     return sorted({**short, **versions}.items())
 
 
-def _versions(text: str) -> dict[str, str]:
-    """Return the stored versions, each as a setting."""
+def _object(text: str) -> dict[str, Any] | None:
+    """Return a JSON object; None where the text is none."""
     try:
         stored = json.loads(text)
     except ValueError:
-        return {}
-    if not isinstance(stored, dict):
-        return {}
-    return {f"version of {name}": str(version) for name, version in stored.items()}
+        return None
+    return stored if isinstance(stored, dict) else None

@@ -9,13 +9,14 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 
-from adaptive_eval.core.results import ContrastKind, PairResult, Results
+from adaptive_eval.core.results import ContrastKind, Results
 from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing
 from adaptive_eval.views.verdicts import (
     decided_trials,
     established,
     flipped,
     good_enough_words,
+    in_all,
     is_single,
     is_width,
     model_order,
@@ -116,7 +117,7 @@ def _clauses(results: Results) -> list[str]:
     if len(results.pairs) == len(models) * (len(models) - 1) // 2:
         none = all(pair.verdict == "open" for pair in results.pairs)
         return [_best_words(results)] if none else _ranking_clauses(results, models)
-    hub = _hub(results.pairs)
+    hub = in_all(results.pairs)
     return _baseline_clauses(results, hub) if hub is not None else _partial_clauses(results)
 
 
@@ -229,10 +230,3 @@ def _partial_clauses(results: Results, most: int = 3) -> list[str]:
         clauses.append(f"{count(more, 'further pair')} {'has' if more == 1 else 'have'} a winner")
     clauses += _tie_clauses(tied_groups(results), tie_words(results.equivalence))
     return clauses or ["None of the named pairs is resolved"]
-
-
-def _hub(pairs: Sequence[PairResult]) -> str | None:
-    shared = {pairs[0].first, pairs[0].second}
-    for pair in pairs:
-        shared &= {pair.first, pair.second}
-    return shared.pop() if len(shared) == 1 else None

@@ -9,7 +9,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,31 +96,28 @@ class Recent:
         return self._snapshots[0] if len(self._snapshots) > 1 else None
 
 
+@dataclass(eq=False)
 class Attachment:
     """Summaries of one run as its run file changes."""
 
-    def __init__(
-        self,
-        reader: RunReader,
-        clock: Callable[[], float],
-        running: Callable[[Path, float], bool] = is_running,
-    ) -> None:
-        self._reader = reader
-        self._clock = clock
-        self._running = running
-        self._header = header_of(reader)
+    reader: RunReader
+    clock: Callable[[], float]
+    running: Callable[[Path, float], bool] = is_running
+
+    def __post_init__(self) -> None:
+        self._header = header_of(self.reader)
         self._recent = Recent()
 
     def summary(self) -> Summary:
         """Return the summary of the run as it is stored now, without details."""
-        latest = self._reader.latest_snapshot()
+        latest = self.reader.latest_snapshot()
         if latest is None:
             return waiting_summary(self._header)
         if self._recent.previous is None:
-            for snapshot in self._reader.snapshots(since=latest.at - RATE_SPAN):
+            for snapshot in self.reader.snapshots(since=latest.at - RATE_SPAN):
                 self._recent.add(snapshot)
         self._recent.add(latest)
-        records = self._reader.decisions()
+        records = self.reader.decisions()
         decisions = [decision_from(record.body) for record in records]
         return summary_at(
             self._header,
@@ -128,7 +125,7 @@ class Attachment:
             decisions,
             times=[record.at for record in records],
             previous=self._recent.previous,
-            alive=self._running(self._reader.directory, self._clock() - latest.at),
+            alive=self.running(self.reader.directory, self.clock() - latest.at),
         )
 
     def follow(
@@ -216,20 +213,13 @@ def withdrawals(valid: Sequence[Decision], replayed: Sequence[Decision]) -> list
     """Return a withdrawal of every verdict and retirement that the same answers do not lead to any more."""
     pairs = {_mark(one) for one in replayed if one.kind == "pair"}
     retired = {one.models for one in replayed if one.kind == "retired"}
-    lost = [
-        one
-        for one in valid
-        if (one.kind == "pair" and _mark(one) not in pairs)
-        or (one.kind == "retired" and one.models not in retired)
-    ]
-    return [
-        replace(
-            one,
-            kind="withdrawn",
-            text=f"withdrawn, since the settings were changed: {one.text}" if one.text else "",
-        )
-        for one in lost
-    ]
+    lost = []
+    for one in valid:
+        again = _mark(one) in pairs if one.kind == "pair" else one.models in retired
+        if one.kind in ("pair", "retired") and not again:
+            words = f"withdrawn, since the settings were changed: {one.text}" if one.text else ""
+            lost.append(replace(one, kind="withdrawn", text=words))
+    return lost
 
 
 def _mark(decision: Decision) -> tuple[tuple[str, ...], str, int]:

@@ -81,6 +81,11 @@ def _baseline(results: Results, models: list[str]) -> str | None:
     pairs = results.pairs
     if len(models) < 3 or len(pairs) != len(models) - 1 or any(pair.kind != "pair" for pair in pairs):
         return None
+    return in_all(pairs)
+
+
+def in_all(pairs: Sequence[PairResult]) -> str | None:
+    """Return the only model that is in every pair, if there is one."""
     common = set.intersection(*({pair.first, pair.second} for pair in pairs))
     return common.pop() if len(common) == 1 else None
 
