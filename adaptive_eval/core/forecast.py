@@ -89,19 +89,18 @@ def forecast(
         trials=range_of(more.sum(axis=0)),
         tokens=range_of(tokens),
         usd=range_of(usd) if budget.priced else None,
-        pairs=_of_pairs(comparison, rows, calls.steps.T),
+        pairs=_of_pairs(comparison, rows, calls.steps.T, cap * spec.questions),
     )
 
 
-def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats) -> tuple[PairForecast, ...]:
-    """Return the forecast of each simulated pair that is needed now."""
+def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats, horizon: int) -> tuple[PairForecast, ...]:
+    """Return the forecast, up to a step, of each simulated pair that is needed now."""
     spec = comparison.spec
     rows, steps = rows[comparison.fold.needed[rows]], steps[comparison.fold.needed[rows]]
     goal, models = comparison.contrasts, len(spec.models)
     asked = np.zeros(rows.size)  # models of each that are asked: references and numbers are not
     for side in (goal.first[rows], goal.second[rows]):
         asked += (side >= 0) & (side < models)
-    horizon = (spec.stopping.max_passes or HORIZON_PASSES) * spec.questions
     further = np.maximum(np.minimum(steps, horizon) - comparison.fold.progress[rows, None], 0.0)
     ranges = np.quantile(asked[:, None] * further, QUANTILES, axis=1).T.tolist()
     decided = np.isfinite(steps).mean(axis=1).tolist()

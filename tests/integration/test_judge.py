@@ -68,7 +68,7 @@ def test_the_judge_sees_question_reference_and_answer_and_decides(judge):
 
 
 def test_with_a_range_the_judge_gives_a_number_of_it_and_votes_are_averaged(judge):
-    replies = iter([verdict(12), verdict(7), verdict(8), verdict(True), verdict(6)])
+    replies = iter([verdict(12), verdict(9), verdict(8), verdict(True), verdict(4)])
     server = judge(lambda body: next(replies))
     found = scored(server, votes=3, range=(1.0, 10.0))
     assert found.signals["score"] == 7.0  # 12 and true are nonsense: asked again

@@ -12,6 +12,8 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import BudgetSpec
+from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.sentences import say
 
 
@@ -34,20 +36,55 @@ def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     assert 0 < forecast.trials.low <= forecast.trials.median <= forecast.trials.high
 
 
-def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones():
-    spec = make_spec(2, 100, trials=200, equivalence=None)
+@pytest.mark.parametrize(
+    ("limit", "reason"), [({"trials": 200}, "budget"), ({"max_passes": 1}, "max_passes")]
+)
+def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones(limit, reason):
+    spec = make_spec(2, 100, equivalence=None, **limit)
     session = drive(Session(spec), coin([0.6, 0.5]))
-    assert session.stopped.reason == "budget"
+    assert session.stopped.reason == reason
     results = session.results()
     chances = results.forecast.chances
     assert chances
     assert all(one.trials > 200 for one in chances)
+    assert results.forecast.pairs[0].trials == results.forecast.trials
     assert [one.resolved for one in chances] == sorted(one.resolved for one in chances)
-    assert results.forecast.resolved_within_budget == 0.0
+    assert reason != "budget" or results.forecast.resolved_within_budget == 0.0
     gone = replace(results, models=(replace(results.models[0], state="stopped"), *results.models[1:]))
     assert "goal is reached (simulated" in say("run.chances", results)
     assert "goal is reached if m0 answers again (simulated" in say("run.chances", gone)
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
+
+
+@pytest.mark.parametrize(
+    ("models", "parts"),
+    [
+        (2, {"goal": "ranking"}),
+        (1, {"goal": "threshold", "value": 0.55}),
+        (1, {"goal": "width", "width": 0.1}),
+    ],
+)
+def test_what_is_forecast_of_pairs_tokens_and_budgets_follows_from_the_trials(models, parts):
+    """Every trial takes 130 tokens; the first model's own budget has 10 left, which are not enough."""
+    spec = make_spec(models, 60, equivalence=0.05, max_tokens=100, prompt_bounds=(30,) * 60, **parts)
+    found = []
+    for own in (BudgetSpec(), BudgetSpec(trials=70)):
+        session = Session(replace(spec, models=(replace(spec.models[0], budget=own), *spec.models[1:])))
+        chance = coin([0.6, 0.5])
+        while session.budget.completed < 60 * models:
+            told = [TrialOutcome(one.key, chance(one), Usage(30, 100)) for one in session.ask(1)]
+            session.tell(told)
+        session._forecast_due = 0
+        session.ask(2)  # in flight, and no part of what is done
+        found.append(session.forecast())
+    free, limited = found
+    ends = np.array(
+        [[one.low, one.median, one.high] for one in (free.trials, free.tokens, free.pairs[0].trials)]
+    )
+    assert ends[1] == pytest.approx(130 * ends[0])
+    assert ends[2] == pytest.approx(ends[0] + 2)
+    assert free.resolved_within_budget > 0.5
+    assert limited.resolved_within_budget == 0.0
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import log
 
+import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
+from adaptive_eval.core.goals import TIE
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.views.headline import headline
@@ -17,6 +19,7 @@ BEST = GoalSpec("top-k")
 NARROW = GoalSpec("width", width=0.12)
 WIDE = GoalSpec("width", width=0.5)
 ABOVE = GoalSpec("threshold", value=0.4)
+BELOW = GoalSpec("threshold", value=0.7)
 
 
 def composed(kind, *goals, **parts):
@@ -55,9 +58,24 @@ class TestAll:
 
 
 class TestErrorControl:
-    def test_what_can_get_a_winner_is_one_family(self):
-        session = Session(composed("all", RANKING, ABOVE, NARROW))
-        assert session.comparison.fold.threshold == pytest.approx(log((6 + 4) / 0.05))
+    @pytest.mark.parametrize(
+        ("goals", "hypotheses"),
+        [
+            ((RANKING, ABOVE, NARROW), 6 + 4),
+            ((ABOVE, BELOW), 4 + 4),
+            ((ABOVE, ABOVE, NARROW, WIDE), 4),
+            ((BEST, RANKING), 6),
+            ((BEST, ABOVE), 6 + 4),
+        ],
+    )
+    def test_what_can_get_a_winner_is_one_family(self, goals, hypotheses):
+        session = Session(composed("all", *goals))
+        assert session.comparison.fold.threshold == pytest.approx(log(hypotheses / 0.05))
+
+    def test_what_is_measured_is_no_tie_of_the_family(self):
+        fold = run("all", RANKING, WIDE, ties="family").comparison.fold
+        tied = np.count_nonzero((fold.verdict == TIE)[:6])
+        assert fold.tie_threshold == pytest.approx(log((6 - tied) / 0.05))
 
 
 class TestWords:

@@ -13,7 +13,7 @@ from simulation_scripts import recorded_coins
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.simulate.analysis import analyze, fixed_pairs
-from adaptive_eval.simulate.recorded import LOST
+from adaptive_eval.simulate.recorded import LOST, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.store.reader import RunReader
 from scorio import eval as metrics
 
@@ -36,6 +36,56 @@ def test_fixed_view_is_bayes_at_n_over_all_trials(recorded, analysis):
         assert line.sigma == pytest.approx(sigma)
         assert line.score == pytest.approx(outcomes.mean())
         assert (line.trials, line.fewest, line.most) == (600, 30, 30)
+
+
+WEIGHTS = (0.5, 3.0, -1.0)
+"""The worst category is neither the first nor the best one the last."""
+
+
+def graded(chances, lost=0.0, seed=5):
+    """Return five graded answers of each model to ten questions of each of two tasks."""
+    rng = np.random.default_rng(seed)
+    shape = (len(chances), 20, 5)
+    categories = np.where(rng.random(shape) < np.array(chances)[:, None, None], 1, rng.choice([0, 2], shape))
+    categories[rng.random(shape) < lost] = LOST
+    questions = [("a" if number < 10 else "b", f"q{number}") for number in range(20)]
+    names = tuple(f"m{number}" for number in range(len(chances)))
+    return RecordedOutcomes(names, tuple(questions), categories)
+
+
+def spec_of(given):
+    return replace(make_spec(len(given.models), 1), tasks=given.task_specs(WEIGHTS))
+
+
+def test_each_task_counts_with_its_weight_and_each_category_with_its_own():
+    given = graded((0.3, 0.5, 0.55, 0.9))
+    found = analyze(given, spec_of(given), replicates=2, seed=1, workers=1)
+    for line in found.models:
+        outcomes = np.split(given.categories[given.models.index(line.model)], [10])
+        mu, sigma = np.transpose([metrics.bayes(one, WEIGHTS) for one in outcomes])
+        assert (line.mu, line.sigma) == pytest.approx((mu.mean(), np.hypot(*sigma) / 2))
+        assert line.score == pytest.approx(np.mean([np.take(WEIGHTS, one).mean() for one in outcomes]))
+    holes, scores = given.categories.copy(), np.take(WEIGHTS, given.categories[0])
+    holes[0, 3] = LOST
+    unanswered = RecordedAnswers(RecordedOutcomes(given.models, given.questions, holes))
+    expected = (np.delete(scores[:10], 3, axis=0).mean() + scores[10:].mean()) / 2
+    assert unanswered.truth(spec_of(given))[0] == pytest.approx(expected)
+
+
+def test_one_look_counts_all_pairs_and_the_worst_of_what_is_lost():
+    given = graded((0.3, 0.45, 0.55, 0.6))
+    pairs = fixed_pairs(given, spec_of(given))
+    shown = [pair.p_value <= 0.05 / (6 - rank) for rank, pair in enumerate(pairs)]
+    assert [pair.winner is not None for pair in pairs] == [all(shown[: rank + 1]) for rank in range(6)]
+    assert any(not fits and pair.p_value <= 0.05 for fits, pair in zip(shown, pairs, strict=True))
+    holes = graded((0.2, 0.95), lost=0.1)
+    (pair,) = fixed_pairs(holes, spec_of(holes))
+    best, worst = (
+        np.take(WEIGHTS, np.where(holes.categories == LOST, end, holes.categories)) for end in (1, 2)
+    )
+    assert pair.difference == pytest.approx(best[0].mean() - worst[1].mean())
+    both = graded((0.5, 0.5), lost=0.6)
+    assert fixed_pairs(both, spec_of(both))[0].p_value == 1.0
 
 
 def test_the_replay_in_recorded_order_depends_on_the_order():
