@@ -8,6 +8,8 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arrays import floats
+
 
 def lehmer_hash(ranked_list: Sequence[int] | ArrayLike) -> int:
     """Return the number of a permutation in lexicographic order.
@@ -159,7 +161,7 @@ def blocks_from_rank_list(rank_list: Sequence[float] | ArrayLike, tol: float = 1
     >>> blocks_from_rank_list([2, 1, 2])
     [[1], [0, 2]]
     """
-    ranks = np.asarray(rank_list, dtype=np.float64)
+    ranks = floats(rank_list)
     order = np.argsort(ranks, kind="stable")
     borders = np.flatnonzero(np.diff(ranks[order]) > tol) + 1
     return [np.sort(block).tolist() for block in np.split(order, borders) if block.size]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio import _orders
-from scorio._arrays import Floats, Ints
+from scorio._arrays import Floats, Ints, floats
 from scorio._orders import lehmer_hash, lehmer_unhash, ranking_hash, unhash_ranking
 from scorio.eval._arguments import one_of
 from scorio.rank._confidence import rank_with_confidence
@@ -85,8 +85,8 @@ def rank_scores(
     if sigmas_in_id_order is None:
         return ranks
     one_of("ci_tie_method", ci_tie_method, ("zscore_adjacent", "ci_overlap_adjacent"))
-    mu = np.asarray(scores_in_id_order, dtype=np.float64)
-    sigma = np.asarray(sigmas_in_id_order, dtype=np.float64)
+    mu = floats(scores_in_id_order)
+    sigma = floats(sigmas_in_id_order)
     for method in _METHODS:
         ranks[f"{method}_ci"] = rank_with_confidence(mu, sigma, confidence, method)
         if ci_tie_method == "ci_overlap_adjacent":

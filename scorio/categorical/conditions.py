@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from scorio._arrays import Bools, Floats
+from scorio._arrays import Bools, Floats, floats
 
 OPERATORS = {
     "above": (">", operator.gt),
@@ -69,7 +69,7 @@ class Scope(NamedTuple):
         if operand.kind == "signal" and operand.name in self.signals:
             return self.signals[operand.name]
         number = operand.number if operand.kind == "number" else self.thresholds.get(operand.name, math.nan)
-        return np.asarray(number, dtype=np.float64)
+        return floats(number)
 
 
 class Truth(NamedTuple):

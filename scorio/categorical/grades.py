@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Floats
+from scorio._arrays import Floats, floats
 from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN, Columns, load_records
 from scorio.categorical.thresholds import Thresholds
 from scorio.eval import bayes
@@ -114,7 +114,7 @@ def _is_high(columns: Columns, signal: str, cuts: Mapping[str, float]) -> NDArra
     if column not in columns:
         return np.zeros(len(next(iter(columns.values()))), dtype=np.intp)
     cut = 0.5 if signal in BINARY_SIGNALS else cuts.get(signal, 0.0)
-    return np.asarray(np.asarray(columns[column], dtype=np.float64) >= cut, dtype=np.intp)
+    return np.asarray(floats(columns[column]) >= cut, dtype=np.intp)
 
 
 def _outcomes(columns: Columns, grade: Floats) -> tuple[NDArray[np.intp], Floats]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats
+from scorio._arrays import Bools, Floats, floats
 from scorio.eval._arguments import first, positive
 
 _SLACK = 1e-6
@@ -252,7 +252,7 @@ def token_ratio(completion_tokens: ArrayLike, unit: float = TOKEN_RATIO_UNIT) ->
     >>> token_ratio([8192, 32768])
     array([0.25, 1.  ])
     """
-    tokens = np.asarray(completion_tokens, dtype=np.float64)
+    tokens = floats(completion_tokens)
     _check_finite("completion_tokens", tokens, least=0.0)
     return tokens / positive("unit", unit)
 
@@ -286,7 +286,7 @@ def repeated_pattern(finish_reason: ArrayLike) -> Floats:
     reasons = np.asarray(finish_reason)
     if reasons.dtype.kind != "U":
         raise ValueError(f"finish_reason must hold strings such as 'stop', got {finish_reason!r:.80}")
-    return np.asarray(reasons != "stop", dtype=np.float64)
+    return floats(reasons != "stop")
 
 
 def bits_per_token(logprob_sum: ArrayLike, tokens: ArrayLike) -> Floats:
@@ -314,8 +314,8 @@ def bits_per_token(logprob_sum: ArrayLike, tokens: ArrayLike) -> Floats:
     >>> bits_per_token(np.log([0.5, 0.25]), [1, 2])
     array([1., 1.])
     """
-    sums = np.asarray(logprob_sum, dtype=np.float64)
-    counts = np.asarray(tokens, dtype=np.float64)
+    sums = floats(logprob_sum)
+    counts = floats(tokens)
     _check_finite("logprob_sum", sums)
     _check_finite("tokens", counts, least=1.0)
     return np.asarray(-sums / (counts * np.log(2.0)))
@@ -353,10 +353,10 @@ def verifier_probabilities(
     >>> verifier_probabilities([2.0, 1.0, 0.0], baseline=[2.0, 1.0, 0.0]).round(3)
     array([0.333, 0.333, 0.333])
     """
-    scores = np.asarray(logits, dtype=np.float64)
+    scores = floats(logits)
     if scores.ndim == 0 or scores.shape[-1] != 3:
         raise ValueError(f"logits must have a last axis of 3 (labels A, B, C), got shape {scores.shape}")
-    shifted = scores if baseline is None else scores - np.asarray(baseline, dtype=np.float64)
+    shifted = scores if baseline is None else scores - floats(baseline)
     _check_finite("logits minus baseline", shifted)
     shifted = (shifted - shifted.max(axis=-1, keepdims=True)) / positive("temperature", temperature)
     exponentials = np.exp(shifted)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arrays import floats
 from scorio.categorical.conditions import finite_number
 from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN
 from scorio.categorical.schema import Schema
@@ -149,7 +150,7 @@ class Thresholds(Mapping[str, float]):
         """
         medians = {}
         for name, column in SIGNAL_TO_COLUMN.items():
-            values = np.asarray(columns.get(column, ()), dtype=np.float64)
+            values = floats(columns.get(column, ()))
             known = values[np.isfinite(values)]
             if name in BINARY_SIGNALS and column in columns:
                 medians[name] = 0.5

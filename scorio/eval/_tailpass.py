@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, Ints
+from scorio._arrays import Floats, Ints, floats
 
 from ._arguments import credibility, numbers, positive, resamples, unit, whole
 from ._inputs import CategoryTrials, Missing, read_categories, read_prior
@@ -97,7 +97,7 @@ def tailpass(
     trials = read_categories(R, w, counts, missing, None)
     scores = _unit_scores(trials)
     earlier = read_prior(R0, None, trials, missing)
-    base = np.asarray(prior, dtype=np.float64)
+    base = floats(prior)
     if base.ndim > 2 or not (np.isfinite(base) & (base > 0.0)).all():
         raise ValueError(f"prior must hold positive finite numbers; got {prior!r}")
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats
+from scorio._arrays import Floats, floats
 from scorio.rank._ties import Ranks, TieMethod, check_method, rank_groups
 
 
@@ -90,10 +90,10 @@ def ranking_confidence(z: ArrayLike) -> Floats:
     """
     from scipy.special import ndtr
 
-    values = np.asarray(z, dtype=np.float64)
+    values = floats(z)
     if not (values >= 0).all():
         raise ValueError(f"z must be absolute z-scores, not negative; got {values[~(values >= 0)].flat[0]}")
-    return np.asarray(ndtr(values), dtype=np.float64)
+    return floats(ndtr(values))
 
 
 def rank_with_confidence(
@@ -176,8 +176,8 @@ def _absolute_z(mean: Floats, deviation: Floats, mean2: Floats, deviation2: Floa
 
 
 def _posteriors(mu: ArrayLike, sigma: ArrayLike) -> tuple[Floats, Floats]:
-    means = np.asarray(mu, dtype=np.float64)
-    deviations = np.asarray(sigma, dtype=np.float64)
+    means = floats(mu)
+    deviations = floats(sigma)
     if means.ndim != 1 or means.size == 0 or means.shape != deviations.shape:
         raise ValueError(
             "mu and sigma must be 1-D with one value per model, "

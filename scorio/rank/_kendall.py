@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats
+from scorio._arrays import Floats, floats
 
 Numbers: TypeAlias = NDArray[np.number[Any]]
 
@@ -86,7 +86,7 @@ def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> Floats:
     balance = np.einsum("...p,...p->...", first, second, dtype=np.int64)
     untied_first, untied_second = np.count_nonzero(first, axis=-1), np.count_nonzero(second, axis=-1)
     # The root of a product is exact where both counts are equal: perfect agreement gives exactly 1.
-    scale = np.sqrt(np.asarray(untied_first * untied_second, dtype=np.float64))
+    scale = np.sqrt(floats(untied_first * untied_second))
     constant = np.asarray(np.where(np.add(untied_first, untied_second) == 0, 1.0, 0.0))
     tau: Floats = np.divide(balance, scale, out=constant, where=scale > 0)
     return tau

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats
+from scorio._arrays import Floats, floats
 from scorio.eval._inputs import Missing, read_categories, read_prior
 from scorio.eval._kernels import _categories
 from scorio.rank._ranked import Ranking, ranked
@@ -81,7 +81,7 @@ def transfer_posterior(
     array([0.431, 0.6  ])
     """
     x, v, x0, v0 = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in (mean, variance, earlier_mean, earlier_variance))
+        *(floats(value) for value in (mean, variance, earlier_mean, earlier_variance))
     )
     _check(x, v, x0, v0, scale)
     known = ~np.isnan(x0)

@@ -34,7 +34,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio._arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIXTURE
@@ -130,7 +130,7 @@ class ScoreBets:
     ) -> None:
         self.cells, self.run_sequence = cells, run_sequence
         self.models = np.asarray(models, dtype=np.int64)
-        self.values = np.clip(np.asarray(values, dtype=np.float64), 1e-6, 1.0 - 1e-6)
+        self.values = np.clip(floats(values), 1e-6, 1.0 - 1e-6)
         sizes = np.array([one.sequence.questions for one in cells])
         self._offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         # What a trial of each task weighs: 1 on average over the questions.

@@ -15,7 +15,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio._arrays import Bools, Floats, Ints, floats
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, Target
@@ -163,7 +163,7 @@ class Board:
         each = family_of("pair")
         hypotheses = max(contrasts.hypotheses, 1)
         levels = Levels(family_of(family), each, hypotheses, rule.level, rule.level)
-        cells = Cells(sequence, np.asarray(scores, dtype=np.float64), models)
+        cells = Cells(sequence, floats(scores), models)
         guard = log(1.0 / rule.level)
         run = RunSequence.of_task(sequence)
         answers = Answers(run, [cells], models, [1.0], target, [clusters], guard)

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats
+from scorio._arrays import Floats, floats
 
 MIXTURE: Final = ((0.75, 0.05), (0.25, 0.2))
 """(weight, standard deviation τ) of the mixture over true differences."""
@@ -63,7 +63,7 @@ def log_bayes_factor(difference: ArrayLike, variance: ArrayLike, tau: float) -> 
     >>> float(log_bayes_factor(0.2, 0.002, 0.05).round(4))
     5.1501
     """
-    d, v = np.asarray(difference, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    d, v = floats(difference), floats(variance)
     x = tau * tau / v
     return np.asarray(0.5 * d * d / v * (x / (1.0 + x)) - 0.5 * np.log1p(x))
 
@@ -95,8 +95,8 @@ def log_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: float 
     )
     if equivalence is None:
         return np.asarray(log_e)
-    information = 1.0 / np.asarray(variance, dtype=np.float64)
-    shift = equivalence * np.abs(np.asarray(difference, dtype=np.float64)) * information
+    information = 1.0 / floats(variance)
+    shift = equivalence * np.abs(floats(difference)) * information
     log_cosh = shift + np.log1p(np.exp(-2.0 * shift)) - log(2.0)
     log_ratio = log_cosh - 0.5 * equivalence**2 * information
     return np.asarray(np.logaddexp(log_e, log_ratio) - log(2.0))
@@ -126,8 +126,8 @@ def log_tie_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: fl
     >>> log_tie_evidence([0.0, 0.03], 1e-4, 0.05).round(4).tolist()
     [12.5, -1.8069]
     """
-    v = np.asarray(variance, dtype=np.float64)
-    shift = equivalence * np.abs(np.asarray(difference, dtype=np.float64)) / v
+    v = floats(variance)
+    shift = equivalence * np.abs(floats(difference)) / v
     return np.asarray(0.5 * equivalence**2 / v - shift - np.log1p(np.exp(-2.0 * shift)) + log(2.0))
 
 
@@ -156,8 +156,8 @@ def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: 
     """
     from scipy.special import log_ndtr
 
-    v = np.asarray(variance, dtype=np.float64)
-    above = np.asarray(difference, dtype=np.float64) + equivalence
+    v = floats(variance)
+    above = floats(difference) + equivalence
     parts = [equivalence * (above - 0.5 * equivalence) / v]
     for weight, tau in MIXTURE:
         x = tau * tau / v
@@ -189,7 +189,7 @@ def tie_boundary(variance: ArrayLike, equivalence: float, alpha: float) -> Float
     >>> float(tie_boundary(1e-4, 0.05, 0.05).round(6)), float(tie_boundary(1e-3, 0.05, 0.05))
     (0.020395, -inf)
     """
-    v = np.asarray(variance, dtype=np.float64)
+    v = floats(variance)
     exponent = 0.5 * equivalence**2 / v - log(1.0 / alpha)
     y = np.maximum(exponent, 0.0)
     radius = v / equivalence * (y + np.log1p(np.sqrt(-np.expm1(-2.0 * y))))
@@ -237,9 +237,9 @@ def margin_variance(
     >>> float(margin_variance(0.0, 0.002, 100, 0.05).round(6)), float(margin_variance(0.05, 0.002, 100, 0.05))
     (0.002095, 0.002)
     """
-    size = np.sqrt(np.asarray(step, dtype=np.float64))
-    n, epsilon = np.asarray(trials, dtype=np.float64), np.asarray(equivalence, dtype=np.float64) / size
-    d, q = np.abs(np.asarray(difference, dtype=np.float64)) / size, np.asarray(variance) * n / size**2
+    size = np.sqrt(floats(step))
+    n, epsilon = floats(trials), floats(equivalence) / size
+    d, q = np.abs(floats(difference)) / size, np.asarray(variance) * n / size**2
     half = 0.5 * (q + d * epsilon)
     root = half**2 - epsilon * (d - epsilon * (1.0 - q))
     return np.asarray(size**2 / n * np.maximum(half + np.sqrt(np.maximum(root, 0.0)), epsilon))
@@ -280,7 +280,7 @@ def tie_variance(
     >>> tie_variance([0.0, 0.0], [0.002, 0.0], [0.0022, 0.0002], 100, 0.05).round(6).tolist()
     [0.00231, 0.000256]
     """
-    v, n = np.asarray(variance, dtype=np.float64), np.maximum(trials, 1.0)
+    v, n = floats(variance), np.maximum(trials, 1.0)
     at_margin = margin_variance(difference, v, n, equivalence, step)
     unseen = equivalence**2 / (-2.0 * n * np.log1p(-min(equivalence, 0.999)))
     at_margin = np.where(v > FLOOR, at_margin, unseen)
@@ -317,7 +317,7 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
-    v = np.minimum(np.asarray(variance, dtype=np.float64), 1e12)  # it is infinite where nothing is known
+    v = np.minimum(floats(variance), 1e12)  # it is infinite where nothing is known
     target = log(1.0 / alpha)
     share = 1.0 if equivalence is None else 0.5
     low, high = np.zeros_like(v), np.full_like(v, np.inf)

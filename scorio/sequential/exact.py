@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Ints
+from scorio._arrays import Floats, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import log_mean
 from scorio.sequential.moments import MISSING
@@ -49,8 +49,8 @@ def log_exact_evidence(total: ArrayLike, spread: ArrayLike) -> Floats:
     >>> float(log_exact_evidence(0.0, 0.0))
     0.0
     """
-    s = np.asarray(total, dtype=np.float64)[..., None]
-    w = np.asarray(spread, dtype=np.float64)[..., None]
+    s = floats(total)[..., None]
+    w = floats(spread)[..., None]
     psi = -np.log1p(-RATES) - RATES
     exponents = np.concatenate([RATES * s - psi * w, -RATES * s - psi * w], axis=-1)
     return log_mean(exponents)

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Ints
+from scorio._arrays import Ints, floats
 
 
 def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparisons: int = 1) -> Ints:
@@ -53,9 +53,9 @@ def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparis
         raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
     if comparisons < 1:
         raise ValueError(f"comparisons must be at least 1, got {comparisons}")
-    width = np.asarray(half_width, dtype=np.float64)
+    width = floats(half_width)
     if not np.all(width > 0.0):
         raise ValueError(f"half_width must be more than 0, got {half_width!r}")
     z = -NormalDist().inv_cdf(alpha / (2 * comparisons))
-    passes = np.ceil(np.asarray(noise, dtype=np.float64) * (z / width) ** 2)
+    passes = np.ceil(floats(noise) * (z / width) ** 2)
     return np.maximum(passes, 1.0).astype(np.int64)

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats
+from scorio._arrays import Floats, floats
 from scorio._named import Named
 from scorio.eval._arguments import credibility, whole
 from scorio.eval._inputs import Missing, as_array, read_binary, read_categories
@@ -371,7 +371,7 @@ def _means(name: str, R: ArrayLike, weights: ArrayLike | None, missing: Missing)
         trials = read_binary(R, None, missing, None)
         if np.any(np.asarray(trials.n) == 0):
             raise ValueError(f"{name} must have a trial of every question")
-        return trials.correct / np.asarray(trials.n, dtype=np.float64)
+        return trials.correct / floats(trials.n)
     counted = read_categories(R, weights, None, missing, None)
     counted.require_trials(name)
     return np.asarray(counted.counts @ counted.w / counted.counts.sum(axis=1))
@@ -396,4 +396,4 @@ def _cluster_sums(values: Floats, clusters: ArrayLike) -> Floats:
     if labels.shape != values.shape:
         raise ValueError(f"clusters must have one entry a question ({values.size}); got shape {labels.shape}")
     groups = np.unique(labels, return_inverse=True)[1]
-    return np.asarray(np.bincount(groups, weights=values), dtype=np.float64)
+    return floats(np.bincount(groups, weights=values))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio._arrays import Floats, Integers, Ints, floats
 
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
@@ -50,13 +50,13 @@ def unit_scores(weights: ArrayLike) -> Floats:
     >>> unit_scores([0, -1, 2, 0.5]).tolist()
     [0.3333333333333333, 0.0, 1.0, 0.5]
     """
-    w = np.asarray(weights, dtype=np.float64)
+    w = floats(weights)
     if w.ndim != 1 or w.size < 2 or not np.all(np.isfinite(w)):
         raise ValueError(f"weights must be at least two finite numbers, got {weights!r}")
     low, high = w.min(), w.max()
     if low == high:
         raise ValueError(f"weights must not all be equal, got {w.tolist()}")
-    return np.asarray((w - low) / (high - low), dtype=np.float64)
+    return floats((w - low) / (high - low))
 
 
 MOMENT_LEVELS = np.array([0.0, 0.5, 1.0])

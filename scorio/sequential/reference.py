@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio._arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock, Target
@@ -89,7 +89,7 @@ def with_extra_questions(
     >>> print(difference.round(6), variance.round(6))
     -0.005 0.00262
     """
-    d, v = np.asarray(difference, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    d, v = floats(difference), floats(variance)
     c, e = np.maximum(overlap.questions, 1.0), np.maximum(overlap.extra, 1.0)
     usable = (overlap.questions >= ENOUGH_QUESTIONS) & (overlap.square >= ENOUGH_SQUARES)
     usable = usable & (overlap.extra > 0) & (overlap.spread > FLOOR)
@@ -129,7 +129,7 @@ class ReferenceReader(DifferenceReader):
         guard: float = GUARD,
     ) -> None:
         self.live = np.asarray(live, dtype=np.int64)
-        self.sign = np.asarray(sign, dtype=np.float64)
+        self.sign = floats(sign)
         super().__init__(cells, self.live.size, target, clusters, equivalence, guard)
         # Σd, Σd², Σdy; of the reference Σy, Σv/n, Σu, how far lost answers could lower and raise Σy, and the
         # questions of which it has lost all

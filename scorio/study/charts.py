@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arrays import floats
 from scorio._named import close_plot, needed, plotting
 
 _SAME_FILE: Mapping[str, Any] = {"svg.hashsalt": "scorio", "svg.fonttype": "none"}
@@ -31,7 +31,7 @@ class Chart:
         """Write the chart to files, in the format that the ending of each says; needs matplotlib."""
         axes = plotting(None)
         for number, (name, (x, y)) in enumerate(self.lines.items()):
-            axes.plot(x, np.asarray(y, dtype=np.float64), label=name, linestyle="-" if number < 10 else "--")
+            axes.plot(x, floats(y), label=name, linestyle="-" if number < 10 else "--")
         for level in self.levels:
             axes.axhline(level, color="#555555", linestyle=":")
         if self.falling:

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio._arrays import Floats, Integers, Ints, floats
 from scorio.eval._arguments import whole
 from scorio.rank._ties import rank_groups
 from scorio.study.replicates import Block, Seed, run_blocks
@@ -186,7 +186,7 @@ def credible_ranks(mu: ArrayLike, sigma: ArrayLike, threshold: float = 1.645) ->
     >>> credible_ranks([0.9, 0.5, 0.52], [0.05, 0.02, 0.02])
     array([1, 2, 2])
     """
-    means, spreads = np.asarray(mu, dtype=np.float64), np.asarray(sigma, dtype=np.float64)
+    means, spreads = floats(mu), floats(sigma)
     order = np.argsort(-means, axis=-1, kind="stable")
     means, spreads = np.take_along_axis(means, order, -1), np.take_along_axis(spreads, order, -1)
     fall = means[..., :-1] - means[..., 1:]

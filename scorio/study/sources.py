@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio._arrays import Floats, Integers, Ints, floats
 from scorio.eval._arguments import numbers, one_of, positive, unit, whole
 from scorio.eval._inputs import read_trials
 from scorio.study.metrics import Metric, competition_ranks, integer_grid
@@ -146,7 +146,7 @@ def _correlated_beta(a: Floats, b: Floats, correlation: float, rng: np.random.Ge
 
     common, own = rng.standard_normal((1, a.shape[1])), rng.standard_normal(a.shape)
     normal = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
-    return np.asarray(betaincinv(a, b, ndtr(normal)), dtype=np.float64)
+    return floats(betaincinv(a, b, ndtr(normal)))
 
 
 Resampling = Literal["columns", "permuted-columns", "columns-per-model", "rows"]

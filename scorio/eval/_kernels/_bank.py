@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from scorio._arrays import Floats, Ints
+from scorio._arrays import Floats, Ints, floats
 
 _BLOCK = 1 << 20
 """Largest number of elements of a temporary array."""
@@ -98,7 +98,7 @@ def hypergeometric_pmf(c: Ints, n: int, k: int) -> Floats:
     log_weight = -(log_fact[j] + log_fact[left_right] + log_fact[k - j] + log_fact[left_wrong])
     log_weight[~possible] = -np.inf
     weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True), dtype=np.float64)
+    return floats(weight / weight.sum(axis=1, keepdims=True))
 
 
 def spectrum(c: Ints, n: int, k: int, scores: Floats) -> Floats:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scorio._arrays import Floats, Ints
+from scorio._arrays import Floats, Ints, floats
 
 from . import _bank
 from ._aggregate import Counted, per_pair, standard_deviation
@@ -124,7 +124,7 @@ def geo_spectrum_at_k_posterior(
 
 def _beta(c: Ints, n: Ints, prior: Prior) -> tuple[Floats, Floats]:
     """Posterior Beta parameters."""
-    return np.asarray(prior[0] + c, dtype=np.float64), np.asarray(prior[1] + (n - c), dtype=np.float64)
+    return floats(prior[0] + c), floats(prior[1] + (n - c))
 
 
 def _summary(moments: Callable[[Ints, Ints], Moments], trials: Counted) -> Moments:
