@@ -296,7 +296,14 @@ class TailPassProfile:
             yield self._probabilities(rng.dirichlet(parameters, number)) @ values
 
     def _interval(
-        self, values: Floats, mu: Any, sigma: Any, confidence: float, method: str, n_draws: int, rng: Any
+        self,
+        values: Floats,
+        mu: Any,
+        sigma: Any,
+        confidence: float,
+        method: str = "mc",
+        n_draws: int = 4000,
+        rng: Any = None,
     ) -> Summary:
         from statistics import NormalDist
 
@@ -313,19 +320,9 @@ class TailPassProfile:
         low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
         return draws.mean(axis=0), draws.std(axis=0, ddof=1), low, high
 
-    def _scalar_interval(
-        self,
-        payoff: Floats,
-        confidence: float,
-        *,
-        method: Literal["mc", "normal"] = "mc",
-        n_draws: int = 4000,
-        rng: int | np.random.Generator | None = None,
-    ) -> Summary:
+    def _scalar_interval(self, payoff: Floats, confidence: float, **options: Any) -> Summary:
         mu, sigma = self._summary(payoff)
-        found = self._interval(
-            payoff[:, None], np.array([mu]), np.array([sigma]), confidence, method, n_draws, rng
-        )
+        found = self._interval(payoff[:, None], np.array([mu]), np.array([sigma]), confidence, **options)
         mu, sigma, low, high = (float(value[0]) for value in found)
         return mu, sigma, low, high
 

@@ -225,11 +225,8 @@ class Cells:
         seen = np.maximum(sums[4], 1.0)
         self._sums[:, models] = sums[:, :, -1]
         self._sums[:2, models] *= seen[:, -1]
-        kept = max(self._base - start, 0)
-        if kept < stop - start:
-            columns = slice(start + kept - self._base, stop - self._base)
-            self._mark_exact(models, sums)
-            self._path[2:, models, columns] = sums[:, :, kept:]
+        self._mark_exact(models, sums)
+        self._keep(models, start, sums)
 
     def _absorb_distinct(self, models: Integers, start: int, categories: Integers) -> int:
         """Absorb steps that ask different questions, up to the next refit; return how many."""
@@ -282,15 +279,20 @@ class Cells:
             path[:, :, -1] = self._sums[:, models]
         seen = np.maximum(path[4], 1.0)
         limits = self._flips.absorb(models, questions, categories, n[0], seen)
-        kept = max(self._base - start, 0)  # a straggler may stand where the path is already forgotten
-        if kept < length:
-            columns = slice(start + kept - self._base, start + length - self._base)
-            values = np.empty((_FIELDS, models.size, length))
-            values[:2], values[2:4], values[4:] = np.where(n > 0, y, np.nan), path[:2] / seen, path[2:]
-            self._flips.apply(models, values[2:], limits)
-            self._mark_exact(models, values[2:])
-            self._path[:, models, columns] = values[:, :, kept:]
+        means = np.where(n > 0, y, np.nan)
+        values = np.concatenate([means, path[:2] / seen, path[2:]])
+        self._flips.apply(models, values[2:], limits)
+        self._mark_exact(models, values[2:])
+        self._keep(models, start, values)
         return length
+
+    def _keep(self, models: Integers, start: int, values: Floats) -> None:
+        """Keep the last fields of the path from step `start` on, shape (fields, I, K)."""
+        begin = start - self._base
+        forgotten = max(-begin, 0)  # a straggler may stand where the path is already forgotten
+        kept = values[:, :, forgotten:]
+        begin += forgotten
+        self._path[-len(values) :, models, begin : begin + kept.shape[2]] = kept
 
     def _lost_shares(
         self, rows: Integers, questions: Integers, lost: Bools, n: Integers, y: Floats

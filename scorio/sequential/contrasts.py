@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -63,8 +62,9 @@ class Contrasts:
     @classmethod
     def pairs(cls, models: int) -> Contrasts:
         """Return all pairs of so many models."""
-        table = np.array(list(combinations(range(models), 2)))
-        return cls(table[:, 0], table[:, 1], np.zeros(len(table)), np.full(len(table), np.nan))
+        first, second = np.triu_indices(models, 1)
+        none = np.zeros(first.size)
+        return cls(first, second, none, none + np.nan)
 
     @cached_property
     def single(self) -> Bools:

@@ -47,12 +47,11 @@ class Intervals:
         rejected = bet | (evidence > -log(self.alpha))
         better = (verdict[rows] == BETTER) & rejected & (bet | (difference > 0.0))
         worse = (verdict[rows] == WORSE) & rejected & (bet | (difference < 0.0))
-        low, high = np.where(better, np.maximum(low, 0.0), low), np.where(worse, np.minimum(high, 0.0), high)
+        least, most = np.where(better, 0.0, -np.inf), np.where(worse, 0.0, np.inf)
         if self.margin is not None:
             tie = (verdict[rows] == TIE) & ~measured
-            low = np.where(tie, np.maximum(low, -self.margin), low)
-            high = np.where(tie, np.minimum(high, self.margin), high)
-        return low, high
+            least, most = np.where(tie, -self.margin, least), np.where(tie, self.margin, most)
+        return np.maximum(low, least), np.minimum(high, most)
 
     def of_scores(self, variance: Floats) -> Floats:
         """Return half-widths of the anytime intervals of models' own scores."""
