@@ -124,9 +124,12 @@ class _Watcher:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Decided):
             self._decisions.extend(event.decisions)
-        elif isinstance(event, Draining) and event.reason == "interrupted" and event.in_flight:
+        elif isinstance(event, Draining) and event.in_flight:
             noun = "answer" if event.in_flight == 1 else "answers"
-            self._say(f"Stopping after {event.in_flight} {noun} in flight; Ctrl-C again cancels them.")
+            if event.reason == "interrupted":
+                self._say(f"Stopping after {event.in_flight} {noun} in flight; Ctrl-C again cancels them.")
+            elif event.reason == "budget":
+                self._say(f"A budget has ended; waiting for {event.in_flight} {noun}. Ctrl-C cancels them.")
         elif isinstance(event, Remarked):
             self._say(event.text)
         elif isinstance(event, Progress):
