@@ -96,5 +96,7 @@ def _report(results: list[Rescoring], run: Path, *, stored: bool) -> None:
     for result in results:
         if result.unscored:
             click.echo(f"{result.name}: {result.unscored:,} answers lack what it needs and count as missing.")
+        for remark in result.remarks:
+            click.echo(f"Warning: {result.name}: {remark}", err=True)
     if stored:
         click.echo(f"Stored in {run}, in addition to the scoring that decided the run.")

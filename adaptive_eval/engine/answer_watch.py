@@ -17,7 +17,7 @@ from adaptive_eval.errors import Coded
 from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, ORDER_DECIDED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import AGAINST, NO_ANSWER, NOTHING_FOUND
+from adaptive_eval.trial import AGAINST, NO_ANSWER, NOTHING_FOUND, Completion, Score
 
 ENOUGH, FEWEST = 20, 5
 """Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
@@ -199,7 +199,7 @@ ranks it
         answer, score, asked = record.completion, record.score, record.request
         if answer is None or score is None:
             return
-        model, cut = self._model(asked.key.model), answer.finish_reason in CUT_OFF
+        model = self._model(asked.key.model)
         model.answers += 1
         for name in score.signals:
             if name.startswith(NO_ANSWER):
@@ -208,10 +208,14 @@ ranks it
             return
         if asked.task not in self._may_be_cut:
             model.limited += 1
-            model.cut += cut
-        task = self._task(asked.task)
+            model.cut += answer.finish_reason in CUT_OFF
+        self.add_score(asked.task, answer, score)
+
+    def add_score(self, task_name: str, answer: Completion, score: Score) -> None:
+        """Take in what a scorer found in an answer to a task."""
+        task = self._task(task_name)
         task.answers += 1
-        task.cut += cut
+        task.cut += answer.finish_reason in CUT_OFF
         task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
         task.by_order += int(score.signals.get(ORDER_DECIDED) or 0)
         if AGAINST in score.signals:  # two sampled answers are often as good
@@ -263,16 +267,24 @@ ranks it
         self._told.update(sign for sign, _ in news)
         return [said for _, said in news]
 
+    def remarks_on_scorers(self) -> Iterator[Coded]:
+        """Yield what is wrong with scorers, by task."""
+        for _, said in self._signs_of_tasks():
+            yield said
+
     def _signs(self) -> Iterator[tuple[tuple[str, str], Coded]]:
-        for name, task in self._tasks.items():
-            for code, shows, words in _OF_TASKS:
-                if shows(task):
-                    yield (code, name), Coded(code, words.format(name=name, it=task))
+        yield from self._signs_of_tasks()
         for name, model in self._models.items():
             for code, shows, words in _OF_MODELS:
                 if shows(model):
                     said = words.format(name=name, it=model, none=model.none.total())
                     yield (code, name), Coded(code, said)
+
+    def _signs_of_tasks(self) -> Iterator[tuple[tuple[str, str], Coded]]:
+        for name, task in self._tasks.items():
+            for code, shows, words in _OF_TASKS:
+                if shows(task):
+                    yield (code, name), Coded(code, words.format(name=name, it=task))
 
     def _task(self, name: str) -> _Task:
         return self._tasks.setdefault(name, _Task())

@@ -141,10 +141,15 @@ def read_recorded(
 
 
 def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
-    """Return the category weights of runs where all record the same; None otherwise."""
+    """Return the category weights of runs where all record the same; None of no runs."""
     runs = [path for path in paths if path.is_dir()]
     known = {weights for log in open_logs(runs, Choices(), texts=False) for weights in log.weights.values()}
-    return known.pop() if len(known) == 1 else None
+    if len(known) > 1:
+        raise OutcomesError(
+            "the tasks have different rubrics or ranges of scores, and analyze compares one kind; report "
+            "ranks a run by all its tasks"
+        )
+    return known.pop() if known else None
 
 
 def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
@@ -159,8 +164,8 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
     depth = int(cells.repeat.max(initial=-1)) + 1
     table = np.full((len(gathered.models), len(questions), depth), NO_TRIAL, dtype=np.int16)
     table[cells.model, cells.question, cells.repeat] = np.where(categories < 0, LOST, categories)
-    counted = (table >= 0).sum(axis=2)
-    models, asked = np.flatnonzero(counted.sum(axis=1)), np.flatnonzero(counted.sum(axis=0))
+    models = np.flatnonzero((table >= 0).any(axis=(1, 2)))
+    asked = np.flatnonzero((table[models] != NO_TRIAL).any(axis=(0, 2)))  # or lost by all
     return RecordedOutcomes(
         tuple(gathered.models[row] for row in models.tolist()),
         tuple(questions[column] for column in asked.tolist()),

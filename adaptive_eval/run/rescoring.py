@@ -29,6 +29,7 @@ from adaptive_eval.config.problems import plain_problems
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import (
     AdaptiveEvalError,
@@ -75,6 +76,7 @@ class Rescoring:
     rows: tuple[Rescored, ...]
     body: Mapping[str, Any]
     unscored: int = 0
+    remarks: tuple[str, ...] = ()  # what is wrong with the new scorer
 
     @property
     def record(self) -> ScoringRecord:
@@ -165,6 +167,7 @@ class _Answers:
     keys: list[tuple[TrialKey, str, str, Usage, int | None]]
     scores: list[Score | None]  # None for a missing trial
     reasons: list[str]  # of missing trials
+    watch: AnswerWatch = field(default_factory=AnswerWatch)  # over the new scores
 
     @classmethod
     def read(
@@ -187,7 +190,10 @@ class _Answers:
                 request = record.request
                 answers.keys.append((request.key, request.task, request.question, record.usage, digest))
                 answers.reasons.append(record.missing or "")
-                answers.scores.append(_with(record, next(scores)) if _is_due(record, known) else record.score)
+                new = _with(record, next(scores)) if _is_due(record, known) else None
+                answers.scores.append(new or record.score)
+                if new is not None and record.completion is not None:
+                    answers.watch.add_score(request.task, record.completion, new)
             if progress is not None:
                 progress(len(answers.keys), total)
         return answers
@@ -220,7 +226,9 @@ class _Answers:
         results = _ranked(self.built, outcomes, weights, (key[:3] for key in self.keys))
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
-        return Rescoring(spec.name, results, rows, {"tasks": body, "standings": to_json(results)}, unscored)
+        body = {"tasks": body, "standings": to_json(results)}
+        remarks = tuple(self.watch.remarks_on_scorers())
+        return Rescoring(spec.name, results, rows, body, unscored, remarks)
 
     def _rubric(self, section: RubricConfig, task: str, records: Sequence[Mapping[str, Signal]]) -> Rubric:
         """Return the rubric with its thresholds: given, as the run froze them, or of these answers."""

@@ -99,6 +99,25 @@ def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("scorer", "words"),
+    [
+        ("{kind: regex, pattern: 'ANSWER=(.+)'}", "no result was found in"),
+        (
+            "{kind: python, function: broken_scorer:judge}",
+            "could not be scored and count as missing: the scorer",
+        ),
+    ],
+)
+def test_a_scorer_that_reads_nothing_or_fails_is_told(run, scorer, words):
+    code = "def judge(answer, question):\n    raise KeyError('x')\n"
+    (run.parent / "broken_scorer.py").write_text(code, encoding="utf-8")
+    result = command("rescore", run, "--scorer", scorer, "--dry-run")
+    assert result.exit_code == 0, result
+    assert "Warning: " in result.stderr
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "say what to score by"),

@@ -184,6 +184,12 @@ def test_the_command_says_what_it_did(tmp_path):
     assert data["models"] == {"old": 1.0, "new": 0.0}
 
 
+def test_questions_that_all_models_lost_are_not_left_out(tmp_path):
+    rows = [f"{m},q{q},{'1,' if q < 20 else ',timeout'}" for m in "ab" for q in range(25)]
+    recorded = read_recorded([csv(tmp_path / "x.csv", *rows, head="model,question,category,missing")])
+    assert (len(recorded.questions), recorded.trials, recorded.lost) == (25, 40, 10)
+
+
 @pytest.mark.parametrize("gap", [0.02, 0.9])  # decided at the end, or early
 def test_trials_that_no_log_has_are_not_counted(tmp_path, gap):
     right = np.random.default_rng(3).random((2, 200)) < [[0.95], [0.95 - gap]]
