@@ -457,7 +457,7 @@ def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> 
         return np.where(later, statistic, peak[:, None]), np.where(later, signs, sign[:, None])
     joined = np.concatenate([peak[:, None], statistic], axis=1)
     running = np.maximum.accumulate(joined, axis=1)
-    record = np.concatenate([np.ones((peak.size, 1), dtype=bool), joined[:, 1:] > running[:, :-1]], axis=1)
+    record = joined > np.roll(running, 1, axis=1)  # the first column is at place 0 anyhow
     at = np.maximum.accumulate(np.where(record, np.arange(joined.shape[1]), 0), axis=1)
     joined_signs = np.concatenate([sign[:, None], signs], axis=1)
     return running[:, 1:], np.take_along_axis(joined_signs, at, axis=1)[:, 1:]

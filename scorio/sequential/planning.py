@@ -25,7 +25,7 @@ from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts
 from scorio.sequential.families import family
-from scorio.sequential.fold import OPEN, Levels
+from scorio.sequential.fold import BETTER, OPEN, TIE, Levels
 from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
@@ -273,10 +273,10 @@ def sample_size(
         start = stop
     verdict = board.fold.verdict
     fell = np.where(verdict == OPEN, np.inf, board.fold.decided_at)
-    right = verdict == (1 if gap > 0 else 2)
+    right = verdict == (BETTER if gap > 0 else TIE)
     if margin is not None and gap < margin:
-        right |= verdict == 2
-    wrong = (verdict != 0) & ~right & ~((verdict == 1) & (gap > 0))
+        right |= verdict == TIE
+    wrong = (verdict != OPEN) & ~right & ~((verdict == BETTER) & (gap > 0))
     low, median, high = np.quantile(fell, _QUANTILES, method="higher").tolist()
     return SampleSize(
         gap=gap,

@@ -377,7 +377,7 @@ class Rounds:
             s = _onward(sums[1], asked * self._x[category][:, :, None])
             s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])
             gone = _onward(sums[3], asked & (category == MISSING)[:, :, None]) if loses else np.zeros_like(r)
-            sums = np.stack([r[:, -1], s[:, -1], s2[:, -1], gone[:, -1]])
+            sums = np.stack([part[:, -1] for part in (r, s, s2, gone)])
             pieces.append(self._read(state, seen[:, None], r, s, s2, gone if loses else None))
         path = np.concatenate(pieces, axis=2)
         path[4] = count

@@ -15,18 +15,10 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, Integers
+from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.study.metrics import Metric, competition_ranks
 from scorio.study.replicates import Block, Seed, block_generator, run_blocks, seed_sequence
-from scorio.study.sources import (
-    Bootstrap,
-    Ranks,
-    Source,
-    check_metrics,
-    gold_ranks,
-    keys_by_trial,
-    replicate_trials,
-)
+from scorio.study.sources import Bootstrap, Source, check_metrics, gold_ranks, keys_by_trial, replicate_trials
 
 NEVER = -1
 """The convergence@n of a replicate whose ranking never settles on the gold standard."""
@@ -50,7 +42,7 @@ class RankTrajectory:
 
     metric: Metric
     trials: NDArray[np.intp]
-    ranks: Ranks
+    ranks: Ints
 
     def convergence(self, gold: ArrayLike, *, confirm: int = 1) -> int | None:
         """Return convergence@n of this one run, or None when it never settles on the ranks `gold`.
@@ -133,7 +125,7 @@ class Convergence:
     """
 
     metric: Metric
-    gold: Ranks
+    gold: Ints
     trials: int
     at: NDArray[np.int32]
     seed: np.random.SeedSequence
@@ -323,7 +315,7 @@ def _checked(subset: Sequence[int], models: int) -> Subset:
 def _last_mismatches(
     source: Source,
     metric: Metric,
-    gold: Ranks,
+    gold: Ints,
     pairs: NDArray[np.intp],
     places: list[list[int]],
     block: Block,

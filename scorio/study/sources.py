@@ -150,7 +150,6 @@ def _correlated_beta(a: Floats, b: Floats, correlation: float, rng: np.random.Ge
 
 
 Resampling = Literal["columns", "permuted-columns", "columns-per-model", "rows"]
-Ranks = Ints
 Keys = tuple[Ints, int]
 """Comparable scores (replicates, L) and the difference up to which two of them tie."""
 
@@ -175,7 +174,7 @@ class Source(ABC):
     tolerance: int = 0
 
     @abstractmethod
-    def gold(self) -> Ranks:
+    def gold(self) -> Ints:
         """Return the competition ranks that replicates are compared with unless others are given."""
 
     @abstractmethod
@@ -203,7 +202,7 @@ class IndependentRuns(Source):
         self.coins, self.trials = coins, whole("trials", trials)
         self.models, self.questions = coins.p.shape
 
-    def gold(self) -> Ranks:
+    def gold(self) -> Ints:
         """Return the ranks by the coins' stated means."""
         return competition_ranks(self.coins.means)
 
@@ -275,7 +274,7 @@ class Bootstrap(Source):
         self.by_trial = np.ascontiguousarray(scores.transpose(2, 0, 1))
         self.totals_by_trial = self.by_trial.sum(axis=2, dtype=np.int64)
 
-    def gold(self) -> Ranks:
+    def gold(self) -> Ints:
         """Return the ranks by avg@N over all recorded trials (paper, section 2.7)."""
         return competition_ranks(self.totals_by_trial.sum(axis=0), self.tolerance)
 
@@ -381,7 +380,7 @@ def check_metrics(source: Source, metrics: Sequence[Metric]) -> None:
             )
 
 
-def gold_ranks(source: Source, gold: ArrayLike | None) -> Ranks:
+def gold_ranks(source: Source, gold: ArrayLike | None) -> Ints:
     """Return `gold` as competition ranks; the source's own where it is None."""
     if gold is None:
         return source.gold()
