@@ -16,6 +16,7 @@ from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
+from scorio.eval import bayes
 from scorio.sequential import Monitor, board, compare, score
 
 FEW = settings(max_examples=2, phases=(Phase.explicit, Phase.generate))
@@ -214,6 +215,13 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
     for here, there in zip(plain.results().models, scaled.results().models, strict=True):
         ends = np.array([here.score, here.low, here.high])
         assert np.array([there.score, there.low, there.high]) == pytest.approx(4 * ends - 1)
+    called = (
+        [one.evidence for one in session.decisions if one.kind == "pair"] for session in (plain, scaled)
+    )
+    for here, there in zip(*called, strict=True):
+        assert ("score" in here) == (goal != "ranking")
+        assert there.get("score") == (pytest.approx(4 * here["score"] - 1) if "score" in here else None)
+        assert there["difference"] == pytest.approx(4 * here["difference"])
     # What is held against no other model and no number is a score, not a difference.
     shift = -1.0 if goal == "width" else 0.0
     for here, there in zip(plain.results().pairs, scaled.results().pairs, strict=True):
@@ -221,7 +229,6 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
         assert np.array([there.difference, there.low, there.high]) == pytest.approx(4 * ends + shift)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (3.0, 1.0), (1.0, 4.0)])
 @EACH_LOSS
 @FEW
@@ -229,14 +236,23 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
 def test_several_tasks_count_with_their_weights(weights, share, seed):
     """Scores and differences are the weighted means of what each task says by itself."""
     found = answers(seed, (0.0, 1.0), share, 2, chances=(0.6, 0.6, 0.55))
-    spec = spec_of((0.0, 1.0), 2, goal="budget", trials=MODELS * 2 * QUESTIONS * REPEATS)
+    worths = (2.0, -1.0)
+    spec = spec_of(worths, 2, goal="budget", trials=MODELS * 2 * QUESTIONS * REPEATS)
     tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
     spec = replace(spec, tasks=tasks)
     results = run(spec, found, seed).results()
-    counted = np.where(found < 0, np.nan, found)
     shares = np.array(weights) / sum(weights)
+    counted = np.where(found < 0, np.nan, np.take(worths, found))
     expected = shares @ np.nanmean(counted, axis=3).mean(axis=2)
     assert [line.score for line in results.models] == pytest.approx(expected)
+    for end, fill in (("worst", -1.0), ("best", 2.0)):
+        filled = shares @ np.where(found < 0, fill, counted).mean(axis=(2, 3))
+        assert [getattr(line, end) for line in results.models] == (
+            pytest.approx(filled) if share else [None] * 3
+        )
+    for model, line in enumerate(results.models):
+        mu, sigma = np.transpose([bayes(of_task[model], worths, missing=-1) for of_task in found])
+        assert (line.mu, line.sigma) == pytest.approx((shares @ mu, np.linalg.norm(shares * sigma)))
     undecided = [pair for pair in results.pairs if pair.verdict == "open"]  # others stay as they were called
     assert undecided
     for pair in undecided:

@@ -6,6 +6,7 @@ import pytest
 from config_texts import WIDE, with_changes
 
 from adaptive_eval.build.assembly import build
+from adaptive_eval.build.session_spec import deadlines_of
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.core.spec import BudgetSpec
@@ -33,6 +34,26 @@ def test_every_budget_reaches_the_session(tmp_path):
     own = BudgetSpec(completion_tokens=500, usd=2.5, wall_clock=90.0)
     assert [model.budget for model in spec.models] == [own, none, none]
     assert [task.budget for task in spec.tasks] == [none, BudgetSpec(tokens=30_000, wall_clock=3600.0)]
+
+
+def test_times_of_models_and_tasks_are_not_taken_for_each_other(tmp_path):
+    found = deadlines_of(config(tmp_path, model={"wall_clock": "90s"}, task={"wall_clock": "1h"}))
+    assert (found.models, found.tasks) == ({"a": 90.0}, {"t": 3600.0})
+
+
+@pytest.mark.parametrize(
+    ("sections", "calls", "prompt", "varies"),
+    [
+        ({"tasks_0_answers": {"k": 3}}, 3, None, False),
+        ({"tasks_0_solver": {"function": "python:f.py:f", "calls": 4, "prompt_tokens": 500}}, 4, 500, True),
+    ],
+)
+def test_a_budget_reserves_all_calls_of_a_trial(tmp_path, sections, calls, prompt, varies):
+    (tmp_path / "f.py").write_text("async def f(model, messages): ...")
+    several, plain = build(config(tmp_path, budget={"tokens": "1M"}, **sections)).spec.tasks
+    assert (several.calls, plain.calls) == (calls, 1)
+    assert several.prompt_bounds == (prompt or calls * plain.prompt_bounds[0],)
+    assert several.prompt_varies == varies
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.sentences import describe, explain
 
@@ -50,6 +50,17 @@ def test_a_pair_is_exact_after_one_pass():
         assert "exact on these questions" in words
     for line, score in zip(session.results().models, (0.7, 0.73), strict=True):
         assert (line.score, line.low, line.high) == pytest.approx((score,) * 3, abs=1e-5)
+
+
+def test_questions_like_these_are_as_uncertain_in_two_halves_of_a_task_as_in_the_whole():
+    spec = claimed(make_spec(2, 100))
+    names = spec.tasks[0].questions
+    halves = (TaskSpec("t", names[:50]), TaskSpec("u", names[50:]))
+    widths = []
+    for tasks in (spec.tasks, halves):
+        (pair,) = drive(Session(replace(spec, tasks=tasks)), fixed((70, 73))).results().pairs
+        widths.append(pair.population_high - pair.population_low)
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
 
 @pytest.mark.parametrize(("margin", "verdict"), [(None, "tie"), (0.02, "tie")])

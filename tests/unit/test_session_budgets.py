@@ -184,13 +184,15 @@ class TestTasks:
 
 
 class TestWhatMayHaveBeenBilled:
-    def test_a_failed_request_counts_at_its_worst_and_asks_for_room_for_another(self):
-        session = Session(measured(BudgetSpec(tokens=449)))
+    @pytest.mark.parametrize("owner", ["", "t"])
+    def test_a_failed_request_counts_at_its_worst_and_asks_for_room_for_another(self, owner):
+        limits = BudgetSpec(tokens=449)
+        session = Session(with_own(measured(BudgetSpec()), t=limits) if owner else measured(limits))
         first, _second = session.ask(2)
         assert session.presume_billed(first.key) is False
-        assert spent(session, "tokens") == (150, 300)
+        assert spent(session, "tokens", owner) == (150, 300)
         session.abandon(first.key, billed=False)
-        assert spent(session, "tokens") == (150, 150)
+        assert spent(session, "tokens", owner) == (150, 150)
 
     def test_what_was_out_when_it_was_given_up_counts_and_is_asked_again(self):
         session = Session(measured(BudgetSpec(tokens=1000)))
@@ -212,15 +214,19 @@ class TestWhatMayHaveBeenBilled:
         second.replay(log, [(requests[1].key, 2), (requests[2].key, 1)])
         assert spent(second, "tokens") == (60 + 3 * 150, 0)
 
-    @pytest.mark.parametrize(("counted", "each"), [("presume", 150), ("prompt-only", 50), ("none", 0)])
-    def test_what_a_failure_counts_can_be_chosen(self, counted, each):
-        spec = replace(measured(BudgetSpec(tokens=10_000)), usage_on_failure=counted)
+    @pytest.mark.parametrize(
+        ("counted", "each", "cost"), [("presume", 150, 250), ("prompt-only", 50, 50), ("none", 0, 0)]
+    )
+    def test_what_a_failure_counts_can_be_chosen(self, counted, each, cost):
+        priced = measured(BudgetSpec(tokens=10_000, usd=1.0), Price(input=1.0, output=2.0))
+        spec = replace(priced, usage_on_failure=counted)
         session = Session(spec)
         requests = session.ask(3)
         assert session.presume_billed(requests[0].key)
         session.abandon(requests[1].key, billed=True)
         session.tell([TrialOutcome(requests[2].key, 1, Usage(40, 20))])
         assert spent(session, "tokens")[0] == 2 * each + 60
+        assert spent(session, "usd")[0] == pytest.approx((2 * cost + 40 + 2 * 20) / 1e6)
         assert any("presumed billed" in text for text in session.results().warnings) == (2 * each > 60)
         again = Session(spec)
         again.replay([[TrialOutcome(requests[2].key, 1, Usage(40, 20))]], [(requests[0].key, 2)])
