@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -247,7 +247,7 @@ class _Work:
     def limited(self, result: SimulationResult) -> SimulationResult:
         """Return the runs under the spec's budget."""
         step = np.full(result.replicates, np.inf)
-        for per_trial, limit, parallel in self._limits():
+        for _, per_trial, limit, parallel in self._limits():
             step = np.minimum(step, steps_within(result.trials, per_trial, limit, parallel=parallel))
         return cut_at(result, step)
 
@@ -258,21 +258,22 @@ class _Work:
         pairs = ~(goal.single | goal.measured) & (goal.second < len(self.spec.models))
         least = 2 if pairs.all() else 1
         steps = []
-        for costs, limit, parallel in self._limits():
+        for _, costs, limit, parallel in self._limits():
             cheapest = sorted(costs)[:least]
             if (rate := max(cheapest) if parallel else sum(cheapest)) > 0:
                 steps.append(limit / rate)
         return int(min(steps) // self.spec.questions) + 1 if steps else None
 
-    def _limits(self) -> Iterable[tuple[list[float], float, bool]]:
+    def _limits(self) -> Iterable[tuple[str, list[float], float, bool]]:
+        """Yield unit, what a trial of each model takes, limit, and whether models run side by side."""
         budget = self.spec.budget
         if budget.trials is not None:
-            yield [1.0] * len(self.workload), float(budget.trials), False
+            yield "trials", [1.0] * len(self.workload), float(budget.trials), False
         for name in ("tokens", "prompt_tokens", "completion_tokens", "usd", "wall_clock"):
             limit, parallel = getattr(budget, name), name == "wall_clock"
             costs = self._known("seconds" if parallel else name)
             if limit is not None and costs is not None:
-                yield costs, float(limit), parallel
+                yield name, costs, float(limit), parallel
 
     def ways(self, result: SimulationResult, batch_hours: float) -> tuple[Way, ...]:
         """Compare the runs asked live with the same runs in batches; none where a model has no batches."""
@@ -282,13 +283,18 @@ class _Work:
         live = self.row("round-robin", None, result)
         rounds = np.ceil(result.trials / np.array(sizes))
         asked = (rounds * sizes).astype(np.int64)
-        paid = [None if usd is None else range_of(cost_of(n, usd)) for n in (result.trials, asked)]
-        half = None if paid[1] is None else Range(*(_BATCH_PRICE * x for x in astuple(paid[1])))
+        half = None if usd is None else [_BATCH_PRICE * price for price in usd]
+        for name, costs, limit, parallel in self._limits():
+            each = half if name == "usd" and half is not None else costs
+            share = 1.0 if parallel else limit / np.maximum(cost_of(asked, each), limit)
+            asked = np.maximum((asked.T * share).T.astype(np.int64), result.trials)
+        ways = (result.trials, usd), (asked, half)
+        paid, saved = (None if prices is None else range_of(cost_of(n, prices)) for n, prices in ways)
         most = rounds.max(axis=1)
         total = range_of(asked.sum(axis=1))
         return (
-            Way("live", None, live.trials, paid[0], live.hours),
-            Way("in batches", range_of(most), total, half, range_of(batch_hours * most)),
+            Way("live", None, live.trials, paid, live.hours),
+            Way("in batches", range_of(most), total, saved, range_of(batch_hours * most)),
         )
 
     def spending(self, answers: Answers, margin: float | None, pace: Pace) -> tuple[Way, ...]:

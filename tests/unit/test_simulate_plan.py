@@ -190,6 +190,14 @@ class TestPlan:
         assert batches.trials.low % 50 == 0.0
         assert batches.usd.median == pytest.approx(0.001 * batches.trials.median)
 
+    @pytest.mark.parametrize(("limit", "most"), [({"trials": 500}, 500.0), ({"usd": 0.3}, 300.0)])
+    def test_batches_keep_the_budget(self, limit, most):
+        work = tuple(replace(one, usd=0.002, live_usd=0.002, batch_size=200) for one in self.work)
+        spec = bounded_spec(max_passes=30, **limit)
+        _, batches = plan(spec, self.coins, work, (0.1,), 12, 1, workers=1).ways
+        assert batches.trials.high <= most
+        assert batches.usd.high <= 0.001 * most
+
     @pytest.mark.slow
     def test_sparing_time_takes_more_trials_and_less_time(self):
         pace = Pace(96, Latency(2.0, 1.0))

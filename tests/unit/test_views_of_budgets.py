@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import run_examples as runs
@@ -15,7 +16,7 @@ from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.summary import budget_use
-from adaptive_eval.views.terminal import run_display
+from adaptive_eval.views.terminal import render_summary, run_display
 
 BUDGETS = (
     BudgetLine("trials", 500.0, 24.0, 20_000.0),
@@ -39,6 +40,17 @@ def test_the_terminal(view):
     console.print(run_display(view))
     said = console.file.getvalue()
     assert all(words in said for words in EXPECTED)
+
+
+def test_the_end_says_what_a_judge_took_as_well(view):
+    judge = tuple(
+        BudgetLine(name, spent, 0.0, None, "scorer", "judge of planks")
+        for name, spent in (("requests", 80.0), ("tokens", 10_924.0), ("usd", 0.0297))
+    )
+    results = replace(view.results, budgets=(*BUDGETS, *judge))
+    console = Console(file=io.StringIO(), width=400, height=60)
+    console.print(render_summary(replace(view, results=results), Path("report.html")))
+    assert "; the judge of planks 10.9k tokens, $0.0297" in console.file.getvalue()
 
 
 def test_plain_lines_name_the_run_s_own(view):
