@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path
     assert pair["verdict"] == "open"
     stop = data["run"]["stop"]
     assert (stop["reason"], stop["evidence"]["lost"].keys()) == ("lost", {"bad"})
+    advice = re.search(r"on: \{(\w+): (\w+)\}", stop["text"])
+    assert advice, stop["text"]
+    setting = f"on.{advice[1]}={advice[2]}"
+    assert in_process("run", "run", "-o", setting, "-o", "budget.trials=60", cwd=tmp_path).code != 2
     lossy = next(model for model in data["models"] if model["model"] == "bad")
     assert lossy["missing"] == sum(lossy["missing_reasons"].values()) > 10
     assert lossy["score_if_missing_wrong"] < 0.7 < lossy["score"]
