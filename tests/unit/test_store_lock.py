@@ -75,13 +75,6 @@ def test_the_second_taker_is_told_who_holds_it(path, start):
     assert "Stop that process, wait for it, or choose another run name" in str(caught.value)
 
 
-def test_killing_the_holder_releases_it(path, start):
-    holder, _ = start(HOLD)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    WriterLock.acquire(path).release()
-
-
 def test_a_forked_child_does_not_keep_it_after_the_holder_was_killed(path, start):
     holder, (said, child) = start(HOLD_AND_FORK)
     assert said == "forked"
