@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owned_clock import OwnedClock, run_owned
 from scripted import JournalRecorder, Prompts, ScriptedEndpoint, VirtualCommitter, busy
+from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
@@ -144,11 +144,7 @@ class ByCoin:
 
 def decided(limit, make, family):
     """Run a real session over four models, asked as `make` and `limit` say; return its end and its pairs."""
-    spec = SessionSpec(
-        models=tuple(ModelSpec(name) for name in "abcd"),
-        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(12))),),
-        stopping=StoppingSpec(max_passes=8, equivalence=0.3, family=family),
-    )
+    spec = make_spec("abcd", 12, max_passes=8, equivalence=0.3, family=family)
     session, journal, events = Session(spec), [], []
 
     async def main():

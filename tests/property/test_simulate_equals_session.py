@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from session_scripts import make_spec
 from simulation_scripts import both_ways, bounded_spec, recorded_coins
 
-from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, simulate
 from adaptive_eval.simulate.many_runs import simulate_margins
 
@@ -150,12 +151,7 @@ def test_several_tasks_and_weighted_categories(seed, in_flight):
 @FEW
 @given(seed=SEEDS, in_flight=st.sampled_from([1, 40]))
 def test_rounds(seed, in_flight):
-    spec = SessionSpec(
-        tuple(ModelSpec(name) for name in "abc"),
-        (TaskSpec("t", tuple(f"q{number}" for number in range(25))),),
-        stopping=StoppingSpec(equivalence=0.1, max_passes=15, family="pair"),
-        allocation=AllocationSpec("round-robin", "rounds"),
-    )
+    spec = make_spec(3, 25, equivalence=0.1, max_passes=15, family="pair", rounds="rounds")
     assert_same_decisions(*both_ways(spec, BiasedCoins((0.3, 0.5, 0.8), 1.0), seed, in_flight))
 
 

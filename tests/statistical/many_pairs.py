@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
+from session_scripts import make_spec
 
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate import GivenChances, SimulationResult, simulate
 from scorio.study import biased_coins
 
@@ -60,13 +61,10 @@ class PairSetting:
 
     def spec(self, **stopping: Any) -> SessionSpec:
         """Return what decides every pair at its own level."""
-        names = tuple(f"m{number}" for number in range(2 * self.pairs))
-        return SessionSpec(
-            models=tuple(ModelSpec(name, greedy=self.greedy) for name in names),
-            tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(self.questions)), WEIGHTS[self.outcome]),),
-            goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
-            stopping=replace(StoppingSpec(family="pair", max_passes=self.passes), **stopping),
-        )
+        pairs = tuple((f"m{number}", f"m{number + 1}") for number in range(0, 2 * self.pairs, 2))
+        model = {"weights": WEIGHTS[self.outcome], "greedy": self.greedy}
+        parts = {"family": "pair", "max_passes": self.passes, "seed": 0, **model, **stopping}
+        return make_spec(2 * self.pairs, self.questions, goal="pairs", pairs=pairs, **parts)
 
 
 def most(trials: int, rate: float) -> int:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from many_pairs import PairSetting, least, most
 from numpy.typing import NDArray
+from session_scripts import make_spec
 
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.options.decisions import GoalKind
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from adaptive_eval.simulate.many_runs import simulate_fixed
@@ -181,14 +182,6 @@ def watch_intervals(setting: PairSetting, seed: int) -> tuple[int, int]:
     return int(missed.sum()), int(score_missed.sum())
 
 
-def board(models: int, **stopping: object) -> SessionSpec:
-    return SessionSpec(
-        models=tuple(ModelSpec(f"m{number}") for number in range(models)),
-        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(30))),),
-        stopping=StoppingSpec(**stopping),  # type: ignore[arg-type]
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "means",
@@ -196,7 +189,7 @@ def board(models: int, **stopping: object) -> SessionSpec:
     ids=["five equal", "eleven equal", "three groups"],
 )
 def test_any_wrong_winner_on_a_board_in_at_most_five_per_cent(means: tuple[float, ...]) -> None:
-    spec = board(len(means), max_passes=40)
+    spec = make_spec(len(means), max_passes=40)
     result = simulate(spec, BiasedCoins(means, correlation=0.5), 150, seed=9, in_flight=1, workers=1)
     assert result.family_wise.count <= most(150, ALPHA)
 
@@ -205,7 +198,7 @@ def test_any_wrong_winner_on_a_board_in_at_most_five_per_cent(means: tuple[float
 def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties() -> None:
     """Nine models, each a margin better than the last: every tie is wrong."""
     means = tuple(0.5 + 0.1 * np.arange(-4, 5))
-    spec = board(9, max_passes=60, equivalence=0.1, ties="family")
+    spec = make_spec(9, max_passes=60, equivalence=0.1, ties="family")
     result = simulate(spec, BiasedCoins(means, correlation=0.5), 100, seed=10, in_flight=1, workers=1)
     assert result.wrong_tie.any(axis=1).sum() <= most(100, ALPHA)
 
@@ -213,7 +206,7 @@ def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties
 @pytest.mark.slow
 def test_latency_that_depends_on_the_outcome_biases_nothing() -> None:
     """Right answers take five times as long, 60 are in flight: equal models stay equal."""
-    spec = board(2, max_passes=8)
+    spec = make_spec(2, max_passes=8)
     result = simulate(
         spec, BiasedCoins((0.5, 0.5)), 120, 10, in_flight=60, latency=Latency(1.0, 0.5, 5.0, 0.2), workers=1
     )
@@ -227,12 +220,7 @@ def test_latency_that_depends_on_the_outcome_biases_nothing() -> None:
 def test_composed_goals_keep_the_error_of_their_whole_family(kind: GoalKind) -> None:
     """Three equal models, each at the number it is held against: every winner of any part is wrong."""
     parts = (GoalSpec("ranking"), GoalSpec("threshold", value=0.6), GoalSpec("width", width=0.08))
-    spec = SessionSpec(
-        models=tuple(ModelSpec(name) for name in "abc"),
-        tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(30))),),
-        goal=GoalSpec(kind, goals=parts),
-        stopping=StoppingSpec(max_passes=30),
-    )
+    spec = make_spec(3, goal=kind, goals=parts, max_passes=30)
     chances = np.tile(biased_coins((0.6,), 30, seed=5, concentration=8.0).p, (3, 1))
     result = simulate(spec, GivenChances(chances - chances.mean() + 0.6), 300, seed=6, in_flight=1)
     assert result.family_wise.count <= most(300, ALPHA)

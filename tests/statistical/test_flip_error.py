@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from many_pairs import PairSetting, most
 from numpy.typing import NDArray
+from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.trial import ScoreRange, TrialOutcome, TrialRequest
 
 
@@ -91,9 +91,7 @@ def test_steady_models_are_decided_soon(questions: int, gap: int, passes: float,
     def answer(request: TrialRequest) -> int:
         return int(right[request.key.model][int(request.question[1:])])
 
-    models = (ModelSpec("a", greedy=True), ModelSpec("b", greedy=True))
-    task = TaskSpec("t", tuple(f"q{number}" for number in range(questions)))
-    session = Session(SessionSpec(models, (task,), stopping=StoppingSpec(max_passes=3), seed=1))
+    session = Session(make_spec("ab", questions, max_passes=3, greedy=True, seed=1))
     while session.stopped is None:
         session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(16)])
     assert session.results().pairs[0].verdict == "better"

@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 import pytest
 from many_pairs import least, most
+from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.evidence import MIXTURE
 from scorio.study import biased_coins
@@ -57,14 +57,7 @@ def _one(
     gaps = rng.normal(0.0, np.where(rng.random(models - 1) < share, small, large))
     means = np.clip([mean, *(mean + gaps)], min(mean, 0.05), max(mean, 0.95))
     chances = biased_coins(means, 30, seed=rng, correlation=0.5).p
-    session = Session(
-        SessionSpec(
-            tuple(ModelSpec(f"m{model}") for model in range(models)),
-            (TaskSpec("t", tuple(f"q{question}" for question in range(30))),),
-            stopping=StoppingSpec(equivalence=margin, max_passes=passes),
-            seed=seed,
-        )
-    )
+    session = Session(make_spec(models, seed=seed, equivalence=margin, max_passes=passes))
     while session.stopped is None and session.budget.completed < look:
         _step(session, chances, rng)
     said = session.forecast() if session.stopped is None else None

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from many_pairs import most
+from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 
 pytestmark = pytest.mark.slow
@@ -24,19 +24,13 @@ def test_a_wrong_best_is_claimed_in_at_most_five_per_cent(models: int, k: int, i
     wrong, best = 0, {f"m{number}" for number in range(k)}
     for seed in range(RUNS):
         rng = np.random.default_rng([7, seed])
-        session = Session(
-            SessionSpec(
-                tuple(ModelSpec(f"m{number}") for number in range(models)),
-                (TaskSpec("t", tuple(map(str, range(40)))),),
-                goal=GoalSpec("top-k", k=k),
-                stopping=StoppingSpec(equivalence=MARGIN, max_passes=40),
-                seed=seed,
-            )
-        )
+        spec = make_spec(models, 40, goal="top-k", k=k, equivalence=MARGIN, max_passes=40, seed=seed)
+        session = Session(spec)
         while session.stopped is None:
             requests = session.ask(in_flight)
             chances = [
-                (0.8, 0.3)[int(one.question) % 2] - MARGIN * (one.key.model not in best) for one in requests
+                (0.8, 0.3)[int(one.question[1:]) % 2] - MARGIN * (one.key.model not in best)
+                for one in requests
             ]
             right = rng.random(len(chances)) < chances
             session.tell([TrialOutcome(one.key, int(hit)) for one, hit in zip(requests, right, strict=True)])

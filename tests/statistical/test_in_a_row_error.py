@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from many_pairs import PairSetting, least, most
 
-from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.simulate import GivenChances, SimulationResult, simulate
+from adaptive_eval.core.spec import SessionSpec
 
 pytestmark = pytest.mark.slow
 
@@ -21,17 +20,8 @@ class InARow(PairSetting):
 
     samples_per_prompt: int = 4
 
-    def decide(self, seed: int, **stopping: object) -> SimulationResult:
-        names = tuple(f"m{number}" for number in range(2 * self.pairs))
-        spec = SessionSpec(
-            models=tuple(ModelSpec(name) for name in names),
-            tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(self.questions))),),
-            goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
-            stopping=replace(StoppingSpec(family="pair", max_passes=self.passes), **stopping),
-            allocation=AllocationSpec(questions="schedule"),
-            samples_per_prompt=self.samples_per_prompt,
-        )
-        return simulate(spec, GivenChances(self.chances(seed)), 1, seed, in_flight=1, workers=1)
+    def spec(self, **stopping: object) -> SessionSpec:
+        return replace(super().spec(**stopping), samples_per_prompt=self.samples_per_prompt)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probabil
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from many_pairs import most
+from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.trial import Missing, TrialOutcome
 
@@ -25,15 +28,8 @@ def verdicts(goal: GoalSpec, models: int, seed: int) -> list[str]:
     """Return what is called in a run of equal models, of which the first loses 40 % of its hard trials."""
     rng = np.random.default_rng([2, seed])
     chances = np.where(np.arange(QUESTIONS) < HARD, HARD_CHANCE, EASY_CHANCE)
-    session = Session(
-        SessionSpec(
-            tuple(ModelSpec(f"m{number}") for number in range(models)),
-            (TaskSpec("t", tuple(f"q{number}" for number in range(QUESTIONS))),),
-            goal=goal,
-            stopping=StoppingSpec(equivalence=0.05, max_passes=8),
-            seed=seed,
-        )
-    )
+    spec = make_spec(models, QUESTIONS, equivalence=0.05, max_passes=8, seed=seed)
+    session = Session(replace(spec, goal=goal))
     while session.stopped is None:
         told: list[TrialOutcome | Missing] = []
         for request in session.ask(16):
@@ -64,13 +60,8 @@ def against_stored(seed: int, *, known: bool) -> bool:
     lost = rng.binomial(STORED - right, 0.4)
     lost[: QUESTIONS // 10], right[: QUESTIONS // 10] = STORED, 0
     counts = np.stack([STORED - right - lost, right], axis=1)
-    spec = SessionSpec(
-        (ModelSpec("new"),),
-        (TaskSpec("t", tuple(f"q{number}" for number in range(QUESTIONS))),),
-        stopping=StoppingSpec(max_passes=8),
-        references=(ReferenceSpec("old", {"t": counts}, lost={"t": lost} if known else {}),),
-        seed=seed,
-    )
+    reference = ReferenceSpec("old", {"t": counts}, lost={"t": lost} if known else {})
+    spec = replace(make_spec(1, QUESTIONS, max_passes=8, seed=seed), references=(reference,))
     result = simulate(spec, GivenChances(chances[None]), 1, seed, in_flight=1, workers=1)
     return bool((result.verdict != 0).any())
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from many_pairs import least, most
+from session_scripts import make_spec
 
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances, simulate
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.cells import Cells, unit_scores
@@ -69,12 +69,7 @@ def test_any_model_of_a_family_at_the_threshold_is_called_in_at_most_five_per_ce
     models: int, questions: int, passes: int, value: float
 ) -> None:
     runs = 150
-    spec = SessionSpec(
-        models=tuple(ModelSpec(f"m{number}") for number in range(models)),
-        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
-        goal=GoalSpec("threshold", value=value),
-        stopping=StoppingSpec(max_passes=passes),
-    )
+    spec = make_spec(models, questions, goal="threshold", value=value, max_passes=passes)
     p = biased_coins((value,) * models, questions, seed=3, concentration=8.0, correlation=0.0).p
     result = simulate(spec, GivenChances(p), runs, seed=4, in_flight=1, workers=1)
     assert result.family_wise.count <= most(runs, 0.05)
@@ -82,11 +77,6 @@ def test_any_model_of_a_family_at_the_threshold_is_called_in_at_most_five_per_ce
 
 def test_models_off_the_threshold_are_found_on_their_side() -> None:
     chances = np.repeat([[0.65], [0.35], [0.75]], 100, axis=1)
-    spec = SessionSpec(
-        models=tuple(ModelSpec(name) for name in "abc"),
-        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(100))),),
-        goal=GoalSpec("threshold", value=0.5),
-        stopping=StoppingSpec(max_passes=20),
-    )
+    spec = make_spec(3, 100, goal="threshold", value=0.5, max_passes=20)
     result = simulate(spec, GivenChances(chances), 10, seed=5, in_flight=1, workers=1)
     assert np.array_equal(result.verdict, np.tile([1, -1, 1], (10, 1)))

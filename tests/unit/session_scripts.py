@@ -22,14 +22,14 @@ from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
 
 
 def make_spec(models=3, questions=30, *, weights=(0.0, 1.0), goal="ranking", seed=5, **parts) -> SessionSpec:
-    """Return a spec of models m0, m1, … on one task; keywords go to the part that knows them."""
+    """Return a spec of models m0, m1, …, or of these names; keywords go to the part that knows them."""
+    names = [f"m{number}" for number in range(models)] if isinstance(models, int) else models
     stopping = {one.name: parts[one.name] for one in fields(StoppingSpec) if one.name in parts}
     budget = {one.name: parts[one.name] for one in fields(BudgetSpec) if one.name in parts}
     goals = {one.name: parts[one.name] for one in fields(GoalSpec) if one.name in parts}
     return SessionSpec(
         models=tuple(
-            ModelSpec(f"m{number}", parts.get("max_tokens"), greedy=parts.get("greedy", False))
-            for number in range(models)
+            ModelSpec(name, parts.get("max_tokens"), greedy=parts.get("greedy", False)) for name in names
         ),
         tasks=(
             TaskSpec(

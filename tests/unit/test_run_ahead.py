@@ -13,7 +13,6 @@ from session_scripts import make_spec
 from adaptive_eval.core.drain import Foresight
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.trial import TrialOutcome
@@ -23,18 +22,13 @@ from adaptive_eval.views.metrics import RunMetrics
 SLOW = Latency(1.0, sigma=1.5, tick=0.05)
 
 
-BOARD = SessionSpec(
-    models=tuple(ModelSpec(f"m{number}") for number in range(3)),
-    tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(40))),),
-    stopping=StoppingSpec(equivalence=0.08, max_passes=40, family="pair"),
-    allocation=AllocationSpec(questions="schedule"),
-)
+BOARD = make_spec(3, 40, seed=0, equivalence=0.08, max_passes=40, family="pair")
 
 
 @pytest.mark.parametrize(("spend", "least", "most"), [("trials", 21, 30), ("time", 30, 50)])
 def test_answers_that_wait_for_a_slow_one_hold_back_trials(spend, least, most):
     """The first trial of each model is never answered, so nothing is decided; all others are far apart."""
-    spec = replace(make_spec(2, 60), allocation=AllocationSpec(questions="schedule"), spend=spend)
+    spec = replace(make_spec(2, 60), spend=spend)
     session = Session(spec)
     for _ in range(90):
         requests = session.ask(dict.fromkeys(spec.names, 1))
@@ -120,12 +114,7 @@ def test_many_in_flight_decide_the_same_in_little_more_trials():
 @pytest.mark.slow
 def test_many_slots_ask_little_of_a_pair_that_waits_for_other_calls():
     """Five models, 300 in flight against one, lognormal latencies (sigma 1.5), 2 runs, seed 5."""
-    spec = replace(
-        BOARD,
-        models=tuple(ModelSpec(f"m{number}") for number in range(5)),
-        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(100))),),
-        stopping=StoppingSpec(equivalence=0.08, max_passes=40),
-    )
+    spec = make_spec(5, 100, seed=0, equivalence=0.08, max_passes=40)
     coins = BiasedCoins((0.3, 0.45, 0.5, 0.6, 0.75))
     alone, many = (simulate(spec, coins, 2, 5, slots, SLOW, workers=1) for slots in (1, 300))
     assert many.trials.sum() <= 1.27 * alone.trials.sum()

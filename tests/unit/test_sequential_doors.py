@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
-from session_scripts import drive
+from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from scorio import eval as metrics
 from scorio import sequential
 from scorio.sequential import Monitor, board, compare, forecast, score
@@ -290,12 +289,7 @@ def test_the_interval_of_two_strong_models_covers_their_difference_at_every_look
 
 
 def test_a_score_is_held_against_a_number_as_the_goal_threshold_does():
-    spec = SessionSpec(
-        models=(ModelSpec("a"), ModelSpec("b")),
-        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(80))),),
-        goal=GoalSpec("threshold", value=0.45),
-        stopping=StoppingSpec(max_passes=6, family="pair"),
-    )
+    spec = make_spec("ab", 80, goal="threshold", value=0.45, max_passes=6, family="pair")
     outcomes = {"a": R[0], "b": R[3]}
     session = drive(Session(spec), lambda one: outcomes[one.key.model][int(one.question[1:]), one.repeat])
     called = {one.models[0]: (one.verdict, one.step) for one in session.decisions if one.kind == "pair"}
