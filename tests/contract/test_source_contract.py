@@ -116,11 +116,6 @@ def read(world) -> Reading:
     return asyncio.run(world.source.read())
 
 
-def test_it_names_what_is_there(world):
-    world.say("10.0.0.1", "10.0.0.2")
-    assert read(world) == Reading(urls("10.0.0.1", "10.0.0.2"))
-
-
 def test_it_follows_what_joins_and_what_leaves(world):
     world.say("10.0.0.1")
     assert read(world).addresses == urls("10.0.0.1")

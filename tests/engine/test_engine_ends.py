@@ -71,32 +71,22 @@ def test_an_answer_that_is_being_scored_is_kept_even_when_all_is_cancelled():
     assert set(scene.recorder.outcomes) == {TrialKey("a", 0), TrialKey("a", 1)}
 
 
-def test_the_deadline_drains():
+@pytest.mark.parametrize(
+    ("options", "end", "told", "launched"), [({}, 70.0, 28, 28), ({"at_deadline": "cancel"}, 65.25, 24, 28)]
+)
+def test_the_deadline_drains_or_cancels_as_told(options, end, told, launched):
     scene = Scene(
         steps={"a": 10_000},
         concurrency=4,
         scripts={"a": lambda step, attempt: 10.0},
-        options=RunnerOptions(deadlines=Deadlines(65.25)),
+        options=RunnerOptions(deadlines=Deadlines(65.25), **options),
     )
     verdict, seconds = elapsed(scene)
     assert verdict.reason == "budget"
     assert verdict.evidence["used"]["wall_clock"][1] == 65.25
-    assert seconds == pytest.approx(70.0)
-    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
-    assert len(scene.controller.told) == 28
-
-
-def test_the_deadline_cancels_when_told_to():
-    scene = Scene(
-        steps={"a": 10_000},
-        concurrency=4,
-        scripts={"a": lambda step, attempt: 10.0},
-        options=RunnerOptions(deadlines=Deadlines(65.25), at_deadline="cancel"),
-    )
-    verdict, seconds = elapsed(scene)
-    assert verdict.reason == "budget"
-    assert seconds == pytest.approx(65.25)
-    assert len(scene.recorder.outcomes) == 24
+    assert seconds == pytest.approx(end)
+    assert len(scene.recorder.outcomes) == len(scene.controller.told) == told
+    assert len(scene.recorder.launched) == launched
 
 
 def test_earlier_sittings_count_towards_the_deadline():

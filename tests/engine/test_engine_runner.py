@@ -63,12 +63,14 @@ def test_attempts_are_logged():
     assert first.endpoint == "http://a/v1"
 
 
-def test_an_interrupt_during_the_commit_of_a_launch_sends_nothing():
+def test_an_interrupt_during_the_commit_of_a_launch_sends_nothing_and_leaves_nothing_open():
     scene = Scene(steps={"a": 40}, concurrency=8, commit_seconds=3.0)
     verdict, _ = interrupted(scene, 2.0)
     assert verdict.reason == "interrupted"
     assert len(scene.recorder.launched) == 8
     assert not scene.endpoints["a"].calls
+    assert scene.controller.abandoned == {TrialKey("a", step): False for step in range(8)}
+    assert [record.error for record in scene.recorder.of("attempt")] == ["withdrawn"] * 8
 
 
 def test_decisions_that_fall_while_it_is_asked_are_stored():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
-from owned_clock import run_owned
-from owned_runs import run
+from owned_runs import interrupted, run
 from scripted import Scene, ScriptedController, ScriptedEndpoint, busy
 
 from adaptive_eval.core.results import StopVerdict
@@ -202,24 +200,14 @@ def answering(step, attempt):
 def test_an_interrupt_lets_shared_requests_come_back_or_abandons_all_of_them(
     interrupts, script, answered, abandoned
 ):
-    async def main():
-        scene = Shared(
-            steps={"a": 24},
-            concurrency=8,
-            retry=RetryPolicy(base=100.0),
-            jitter=lambda: 0.9,
-            scripts={"a": script},
-        )
-        runner = scene.runner()
-        task = asyncio.create_task(runner.run())
-        await asyncio.sleep(1.0)
-        for _ in range(interrupts):
-            runner.request_stop()
-        await task
-        scene.check()
-        return scene
-
-    scene = run_owned(main())
+    scene = Shared(
+        steps={"a": 24},
+        concurrency=8,
+        retry=RetryPolicy(base=100.0),
+        jitter=lambda: 0.9,
+        scripts={"a": script},
+    )
+    interrupted(scene, *[1.0] * interrupts)
     assert scene.texts() == {step: f"answer {step}" for step in range(answered)}
     assert scene.controller.abandoned == {TrialKey("a", step): paid for step, paid in abandoned.items()}
 

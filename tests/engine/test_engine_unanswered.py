@@ -271,21 +271,6 @@ def test_a_trial_does_not_make_good_another_one_s_loss(tmp_path: Path) -> None:
         assert reader.unanswered() == [(other.key, 1)]
 
 
-def test_an_interrupt_during_the_commit_of_a_launch_leaves_nothing_open() -> None:
-    scene = Scene(steps={"a": 4}, commit_seconds=1.0)
-
-    async def main() -> None:
-        runner = scene.runner()
-        running = asyncio.create_task(runner.run())
-        await asyncio.sleep(0.5)
-        runner.request_stop()
-        await running
-
-    run_owned(main())
-    assert scene.controller.abandoned == {TrialKey("a", step): False for step in range(4)}
-    assert [record.error for record in scene.recorder.of("attempt")] == ["withdrawn"] * 4
-
-
 @pytest.mark.parametrize("servers", [1, 2])
 def test_no_further_attempt_is_made_before_a_billed_one_is_on_the_disk(servers: int) -> None:
     """Else a process that is killed between the two has paid for one that nobody knows of.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 
 from owned_clock import run_owned
+from owned_runs import interrupted
 from scripted import Scene
 
 from adaptive_eval.engine.retry import RetryPolicy
@@ -96,14 +96,6 @@ def test_an_answer_that_lacks_something_is_asked_for_again():
 
 def test_an_interrupt_does_not_wait_for_a_scorer_that_is_away():
     scene = Scene(steps={"a": 4}, scoring=Scripted(lambda step, time: away()), jitter=lambda: 1.0)
-
-    async def main():
-        runner = scene.runner()
-        loop = asyncio.get_running_loop()
-        loop.call_at(5.0, runner.request_stop)
-        await runner.run()
-        return loop.time()
-
-    assert run_owned(main()) <= 7.0
-    scene.check()
+    _, ended = interrupted(scene, 5.0)
+    assert ended <= 7.0
     assert {record.completion is not None for record in scene.recorder.outcomes.values()} == {True}
