@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import log
+from typing import Literal
 
 import numpy as np
 
 from adaptive_eval.core.determinism import Determinism
-from adaptive_eval.core.goals import BestK, Goal, make_goal
+from adaptive_eval.core.goals import OPEN, BestK, Goal, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
@@ -130,12 +131,9 @@ class Comparison(parts.Board):
 
     def __init__(self, spec: SessionSpec, board: Board) -> None:
         goal = make_goal(spec)
-        rule, margin = spec.rule(), spec.stopping.equivalence
+        rule, needed, review = spec.rule(), goal.condition.needed, goal.condition.review
         levels = spec.levels(rule, goal.hypotheses)
-        unit_margin = None if margin is None else margin / spec.scale[1]
-        super().__init__(
-            board, goal, rule, levels, unit_margin, needed=goal.condition.needed, review=goal.condition.review
-        )
+        super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
 
     @property
     def spec(self) -> SessionSpec:
@@ -151,6 +149,14 @@ class Comparison(parts.Board):
     def met(self) -> tuple[str, ...]:
         """The parts of the goal that are reached; empty while none is."""
         return self.contrasts.condition.met(self.known)
+
+    @property
+    def ending(self) -> Literal["resolved", "partial"] | None:
+        """Whether the goal is reached, or a part of what it asks; None while nothing is known."""
+        if self.met:
+            return "resolved"
+        is_something_known = (self.fold.verdict != OPEN).any() or (self.fold.enough_at >= 0).any()
+        return "partial" if is_something_known else None
 
     @property
     def good_enough(self) -> list[int]:

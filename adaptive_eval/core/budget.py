@@ -88,12 +88,11 @@ class Account:
         self.spent = _Sum()
         self.presumed = _Sum()
         self.held = _Sum()
-        self._ceilings: list[tuple[Callable[[Amount | _Sum], int], int]] = []
-        for name, (amount, unit) in _QUANTITIES.items():
-            limit = getattr(limits, name)
-            if limit is not None:
-                whole = (Decimal(repr(limit)) * unit).to_integral_value(ROUND_FLOOR)
-                self._ceilings.append((amount, int(whole)))
+        self._metered = limits.metered
+        self._usd_limit: int | None = None
+        if limits.usd is not None:
+            whole = (Decimal(repr(limits.usd)) * PICODOLLARS).to_integral_value(ROUND_FLOOR)
+            self._usd_limit = int(whole)
 
     def affords(self, amount: Amount) -> bool:
         """Return whether a trial of this worst case fits, with all trials in flight at theirs."""
@@ -105,10 +104,18 @@ class Account:
         return self._fits(NOTHING)
 
     def _fits(self, more: Amount) -> bool:
-        for of, limit in self._ceilings:
-            if of(self.spent) + of(self.presumed) + of(self.held) + of(more) > limit:
-                return False
-        return True
+        limits = self.limits
+        if not self._metered:
+            return True
+        prompt = self.spent.prompt + self.presumed.prompt + self.held.prompt + more.prompt
+        completion = self.spent.completion + self.presumed.completion + self.held.completion + more.completion
+        usd = self.spent.usd + self.presumed.usd + self.held.usd + more.usd
+        return (
+            (limits.tokens is None or prompt + completion <= limits.tokens)
+            and (limits.prompt_tokens is None or prompt <= limits.prompt_tokens)
+            and (limits.completion_tokens is None or completion <= limits.completion_tokens)
+            and (self._usd_limit is None or usd <= self._usd_limit)
+        )
 
     def reserve(self, amount: Amount) -> None:
         """Count a trial as in flight, at its worst case."""

@@ -49,9 +49,11 @@ def next_look(comparison: Comparison) -> int:
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
         return 1
-    growth = steps / now
-    called = _may_be_called(comparison, rows, growth, _least_variance(comparison.answers, now, steps))
-    goal = comparison.contrasts
+    growth, left = steps / now, _least_variance(comparison.answers, now, steps)
+    goal, latest = comparison.contrasts, comparison.latest
+    size, variance = np.abs(latest.difference[rows, None]), latest.variance[rows, None]
+    move = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth))
+    called = _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left)
     if goal.condition.separate:
         open_ = np.zeros((len(comparison.spec.names) + 1, steps.size), dtype=bool)
         for side in (goal.first[rows], goal.second[rows]):
@@ -89,14 +91,6 @@ def _least_variance(board: Board, now: int, steps: Ints) -> Floats:
             left = (cells.sequence.questions - seen_then) / rest if rest else 1.0
             share[column] *= max(left, 0.01) * ((TRUST + repeats) / (TRUST + repeats_then)) ** 2
     return share
-
-
-def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Floats) -> Bools:
-    """Return which contrasts may be called until trials have grown so much, of shape (rows, growths)."""
-    latest = comparison.latest
-    size, variance = np.abs(latest.difference[rows, None]), latest.variance[rows, None]
-    move = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth))
-    return _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left)
 
 
 def _is_called(

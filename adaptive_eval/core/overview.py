@@ -294,9 +294,7 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
         pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
         found |= {"verdict": _VERDICTS[verdicts[row]], "threshold": threshold}
-        if comparison.exact(row):
-            low, high = population_interval(comparison, row)
-            found |= {"exact": True, "population_low": low, "population_high": high}
+        found |= _if_exact(comparison, row)
         rows.append(PairResult(*pair, **found))
     return tuple(rows)
 
@@ -344,20 +342,20 @@ def pair_decision(comparison: Comparison, call: Call) -> Decision:
         references = [name for name in (first, second) if name in spec.names[len(spec.models) :]]
         if references:
             evidence["reference"] = references[0]
-    if comparison.exact(row):
-        low, high = population_interval(comparison, row)
-        evidence |= {"exact": True, "population_low": low, "population_high": high}
+    evidence |= _if_exact(comparison, row)
     models = (first,) if goal.single[row] else (first, second)
     return Decision(
         "pair", models, _VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
     )
 
 
-def population_interval(comparison: Comparison, row: int) -> tuple[float, float]:
-    """Return the interval of a known difference or score for questions like these, in score units.
+def _if_exact(comparison: Comparison, row: int) -> dict[str, Any]:
+    """Return, of a known difference or score, its interval for questions like these, in score units.
 
     What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
     """
+    if not comparison.exact(row):
+        return {}
     spec, goal, variance = comparison.spec, comparison.contrasts, 0.0
     origin, unit = spec.scale
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
@@ -368,7 +366,7 @@ def population_interval(comparison: Comparison, row: int) -> tuple[float, float]
     middle, least = float(comparison.latest.difference[row]), 0.0 if goal.measured[row] else -1.0
     shift = origin if goal.measured[row] else 0.0
     low, high = (shift + unit * min(max(middle + sign * radius, least), 1.0) for sign in (-1, 1))
-    return low, high
+    return {"exact": True, "population_low": low, "population_high": high}
 
 
 _CLAIMS = ("not_worse", "not_better")

@@ -163,10 +163,10 @@ def _flat(row: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(row):
         value = getattr(row, field.name)
+        if is_dataclass(value):
+            value = _flat(value)
         if isinstance(value, Mapping):
             found |= {f"{field.name}.{key}": one for key, one in value.items()}
-        elif is_dataclass(value):
-            found |= {f"{field.name}.{key}": one for key, one in _flat(value).items()}
         else:
             found[field.name] = value
     return found

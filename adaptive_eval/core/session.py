@@ -14,7 +14,6 @@ from typing import Any
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.forecast import forecast
-from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
 from adaptive_eval.core.next_look import next_look, too_noisy
@@ -244,11 +243,10 @@ class Session:
     def _conclusion(self) -> StopVerdict:
         """Return the verdict once no open contrast can be decided."""
         comparison, states = self.comparison, self.states
-        if comparison.contrasts.stops and comparison.met:
+        ending = comparison.ending if comparison.contrasts.stops else None
+        if ending == "resolved":
             return StopVerdict("resolved", evidence=resolved_evidence(comparison))
-        fold = comparison.fold
-        is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()
-        if comparison.contrasts.stops and is_something_known:
+        if ending == "partial":
             return StopVerdict("partial", evidence=partial_evidence(comparison, states))
         stopped = stopped_models(self.budget, states)
         if states.stopped.keys() <= states.spent:

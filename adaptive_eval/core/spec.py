@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise, starmap
 from typing import Any, Literal
 
 import numpy as np
@@ -218,9 +219,8 @@ class SessionSpec:
         UsageError
             If a package's rule cannot be used.
         """
-        stopping, unit = self.stopping, self.scale[1]
+        stopping, margin = self.stopping, self.margin
         alpha = 1.0 - stopping.confidence
-        margin = None if stopping.equivalence is None else stopping.equivalence / unit
         if stopping.rule == "zscore":
             return parts.ZScore(stopping.z)
         if stopping.own_rule:
@@ -249,11 +249,11 @@ class SessionSpec:
         kept = 1.0 - FLIP_SHARE if self.greedy else 1.0
         alpha = kept * (1.0 - stopping.confidence)
         winners = max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold
-        if stopping.equivalence is None or stopping.rule not in ("anytime", "exact"):
+        if self.margin is None or stopping.rule not in ("anytime", "exact"):
             return Levels(family, ties, *winners)
         sizes = {goal.k for goal in self.goal.parts if goal.kind == "top-k"}
         claims = sum(k * (len(self.names) - k) for k in sizes)  # any of these pairs could make one wrong
-        return Levels(family, ties, *winners, claims, stopping.equivalence / self.scale[1])
+        return Levels(family, ties, *winners, claims, self.margin)
 
     @property
     def greedy(self) -> tuple[int, ...]:
@@ -277,6 +277,12 @@ class SessionSpec:
         """Questions of all tasks together."""
         return sum(len(task.questions) for task in self.tasks)
 
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """Where the questions of each task are, if those of all tasks follow each other."""
+        ends = list(accumulate((len(task.questions) for task in self.tasks), initial=0))
+        return tuple(starmap(slice, pairwise(ends)))
+
     @property
     def task_weights(self) -> tuple[float, ...]:
         """Weight of each task in the overall score; they sum to 1."""
@@ -299,6 +305,12 @@ class SessionSpec:
     def ranges(self) -> set[tuple[float, float]]:
         """Lowest and highest scores of the tasks."""
         return {(min(task.weights), max(task.weights)) for task in self.tasks}
+
+    @property
+    def margin(self) -> float | None:
+        """The equivalence margin in unit scores."""
+        margin = self.stopping.equivalence
+        return None if margin is None else margin / self.scale[1]
 
     @property
     def by_cost(self) -> bool:

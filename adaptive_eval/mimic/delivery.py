@@ -104,9 +104,9 @@ class Exchange:
         """Wait until `due` seconds after the request and say whether the client has left meanwhile."""
         return due > 0 and await self.client_left(due - (monotonic() - self._began))
 
-    async def respond(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         """Send a whole JSON response, or an empty one."""
-        await self.start(status, {**(headers or {}), "content-length": str(len(body))})
+        await self.start(status, {**headers, "content-length": str(len(body))})
         await self.send(body, more=False)
 
     async def deliver(self, body: bytes, due: float, fault: FaultSpec | None) -> bool:

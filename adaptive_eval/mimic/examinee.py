@@ -173,24 +173,21 @@ def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> M
     """
     orders: dict[str, list[list[int]]] = {}
     result: dict[str, Sequence[float]] = {}
+    count = sum(map(len, datasets))
     for model in spec.models:
         if model.accuracies is not None:
-            result[model.name] = _given(model, model.accuracies, sum(map(len, datasets)))
+            if len(model.accuracies) != count:
+                raise UsageError(
+                    f"mimic spec: model {model.name!r} has {len(model.accuracies)} accuracies "
+                    f"but there are {count} questions; give one for each"
+                )
+            result[model.name] = model.accuracies
             continue
         family = _family(spec, model)
         if family not in orders:
             orders[family] = [_hardest_first(spec, family, questions) for questions in datasets]
         result[model.name] = _drawn(spec, model, orders[family])
     return result
-
-
-def _given(model: ModelSpec, accuracies: Sequence[float], count: int) -> Sequence[float]:
-    if len(accuracies) != count:
-        raise UsageError(
-            f"mimic spec: model {model.name!r} has {len(accuracies)} accuracies "
-            f"but there are {count} questions; give one for each"
-        )
-    return accuracies
 
 
 def _drawn(spec: MimicSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:

@@ -107,23 +107,20 @@ def parse_request(data: Mapping[str, Any]) -> ChatRequest:
     try:
         request = ChatRequest.model_validate({name: one for name, one in data.items() if one is not None})
     except ValidationError as error:
-        raise _refusal(error) from None
+        details = error.errors(include_url=False, include_context=False)[0]
+        param = str(details["loc"][0])
+        raise _invalid(param, f"{param}: {details['msg']}.") from None
     if request.n > 1 and request.temperature == 0:
-        words = "n must be 1 with temperature 0, where all samples are the same."
-        raise ApiError(400, words, param="n", code="invalid_value")
+        raise _invalid("n", "n must be 1 with temperature 0, where all samples are the same.")
     if request.top_logprobs is not None and not request.logprobs:
-        words = "top_logprobs can only be given with logprobs true."
-        raise ApiError(400, words, param="top_logprobs", code="invalid_value")
+        raise _invalid("top_logprobs", "top_logprobs can only be given with logprobs true.")
     if request.stream:
-        raise ApiError(400, "The mimic server does not stream.", param="stream", code="invalid_value")
+        raise _invalid("stream", "The mimic server does not stream.")
     return request
 
 
-def _refusal(error: ValidationError) -> ApiError:
-    """Return the error for the first mistake."""
-    details = error.errors(include_url=False, include_context=False)[0]
-    param = str(details["loc"][0])
-    return ApiError(400, f"{param}: {details['msg']}.", param=param, code="invalid_value")
+def _invalid(param: str, words: str) -> ApiError:
+    return ApiError(400, words, param=param, code="invalid_value")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ import json
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -31,7 +32,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HTTPResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.delivery import Exchange, FaultPlan
@@ -64,15 +65,16 @@ class ModelCounts:
     # answered requests by their seed (``none`` without one): a count above 1 was paid for twice
     seeds: Counter[str] = field(default_factory=Counter)
 
-    def begin(self) -> None:
-        """Count a request that comes in."""
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Count a request, in flight until the block ends."""
         self.requests += 1
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
-
-    def end(self) -> None:
-        """Count a request that is over, however it ended."""
-        self.in_flight -= 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
 
     def answered(self, response: Response) -> None:
         """Count an answered request."""
@@ -85,7 +87,6 @@ class ModelCounts:
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[HTTPResponse]]
-Answer: TypeAlias = Callable[[Exchange, bytes], Awaitable[None]]
 
 _SERVER: Final = ""  # the name of the counts and the fault plan of the whole server
 
@@ -116,7 +117,7 @@ class MimicServer:
     def routes(self) -> list[BaseRoute]:
         """Return the routes."""
         return [
-            Route("/v1/chat/completions", completions_route(self.answer, self.refuse), methods=["POST"]),
+            Route("/v1/chat/completions", Completions(self), methods=["POST"]),
             Route("/v1/models", self.guarded(self.list_models)),
             Route("/v1/models/{name:path}", self.guarded(self.one_model)),
             Route("/health", self.guarded(self.health, key=False)),
@@ -146,10 +147,8 @@ class MimicServer:
         """Answer one request for completions; ApiError where it is refused."""
         self.admit(exchange.header(b"authorization"))
         request, asked = self.asked(_json(data))
-        counts = self._counts[request.model], self._counts[_SERVER]
-        for count in counts:
-            count.begin()
-        try:
+        counts = self._counts[request.model]
+        with counts.serving(), self._counts[_SERVER].serving():
             fault = self._strike(request, asked)
             _raise_if_error(fault, exchange.header(b"authorization"))
             samples = draw_samples(self.examinee, request, asked)
@@ -160,10 +159,7 @@ class MimicServer:
                 name = uuid.uuid5(uuid.NAMESPACE_OID, request.prompt)
             response = Response(request, samples, prompt_tokens(asked), name.hex, int(time.time()))
             if await self.send(exchange, response, fault):
-                counts[0].answered(response)
-        finally:
-            for count in counts:
-                count.end()
+                counts.answered(response)
 
     async def send(self, exchange: Exchange, response: Response, fault: FaultSpec | None) -> bool:
         """Send a response; return whether the client has all of it."""
@@ -233,22 +229,23 @@ class MimicServer:
         return JSONResponse({"model": body.get("model"), "faults": len(faults)})
 
 
-def completions_route(answer: Answer, refuse: Callable[[ApiError], None]) -> ASGIApp:
-    """Return a route that answers; plain ASGI, because it waits, fails and hangs up on purpose."""
+class Completions:
+    """A route for completions; plain ASGI, because it waits, fails and hangs up on purpose."""
 
-    class Completions:  # an object, which Starlette takes for an ASGI application
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            exchange = Exchange(scope, receive, send)
-            data = await exchange.body()
-            if data is None:
-                return
-            try:
-                await answer(exchange, data)
-            except ApiError as error:
-                refuse(error)
-                await exchange.respond(error.status, error.body(), error.headers)
+    def __init__(self, server: MimicServer) -> None:
+        self._server = server
 
-    return Completions()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        exchange = Exchange(scope, receive, send)
+        data = await exchange.body()
+        if data is None:
+            return
+        try:
+            await self._server.answer(exchange, data)
+        except ApiError as error:
+            self._server.refuse(error)
+            await exchange.respond(error.status, error.body(), error.headers)
 
 
 def _json(data: bytes) -> Mapping[str, Any]:

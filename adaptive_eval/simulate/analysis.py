@@ -220,10 +220,8 @@ def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.i
 
 def _bayes(recorded: RecordedOutcomes, spec: SessionSpec) -> tuple[Floats, Floats]:
     """Return Bayes@N μ and σ over all trials, in unit scores."""
-    board, first = Board(spec), 0
-    for task, cells in zip(spec.tasks, board.cells, strict=True):
-        tally = task.shares[recorded.categories[:, first : first + len(task.questions)]].sum(axis=2)
-        cells.counts[: len(recorded.models)] = tally
-        first += len(task.questions)
+    board = Board(spec)
+    for task, cells, here in zip(spec.tasks, board.cells, spec.columns, strict=True):
+        cells.counts[: len(recorded.models)] = task.shares[recorded.categories[:, here]].sum(axis=2)
     mu, sigma = board.posterior()
     return mu[: len(recorded.models)], sigma[: len(recorded.models)]

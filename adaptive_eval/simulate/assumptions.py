@@ -111,14 +111,13 @@ def assumed_answers(
     if recorded is None or set(means) == set(names):
         return BiasedCoins(tuple(means[name] for name in names), concentration, correlation)
     chances = [np.zeros((len(names), len(task.questions), len(task.weights))) for task in spec.tasks]
-    starts = np.cumsum([0, *(len(task.questions) for task in spec.tasks)]).tolist()
     fitted = []
     for row, name in enumerate(names):
-        for task, start, table in zip(spec.tasks, starts, chances, strict=False):
+        for task, here, table in zip(spec.tasks, spec.columns, chances, strict=True):
             if name in means:
                 table[row] = _coin(task, means[name], concentration, seed + row)
             else:
-                fitted.append(_fitted(task, recorded, name, row, start))
+                fitted.append(_fitted(task, recorded, name, row, here.start))
                 table[row] = fitted[-1].expected
     return LikelyChances(_joined(chances), tuple(fitted))
 

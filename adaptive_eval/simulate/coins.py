@@ -172,12 +172,11 @@ class GivenChances:
     def truth(self, spec: SessionSpec) -> Floats:
         """Return the expected scores in score units."""
         self._check(spec)
-        first, overall = 0, np.zeros(len(spec.models))
-        for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
-            part = self.chances[:, first : first + len(task.questions)]
+        overall = np.zeros(len(spec.models))
+        for task, weight, here in zip(spec.tasks, spec.task_weights, spec.columns, strict=True):
+            part = self.chances[:, here]
             expected = part if part.ndim == 2 else part @ task.unit_scores
             overall += weight * expected.mean(axis=1)
-            first += len(task.questions)
         return to_score_units(spec, overall)
 
     def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:

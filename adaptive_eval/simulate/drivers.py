@@ -215,13 +215,9 @@ def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
 
 
 def _reason(comparison: Comparison) -> StopReason:
-    fold = comparison.fold
-    if fold.needed.any():
+    if comparison.fold.needed.any():
         return "partial" if too_noisy(comparison) else "max_passes"
-    if comparison.met:
-        return "resolved"
-    is_something_known = (fold.verdict != OPEN).any() or (fold.enough_at >= 0).any()
-    return "partial" if is_something_known else "endpoints"
+    return comparison.ending or "endpoints"
 
 
 @dataclass(frozen=True)

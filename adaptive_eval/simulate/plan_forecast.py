@@ -368,17 +368,19 @@ def _round_number(value: float) -> float:
     return float(f"{max(value, 1.0):.1e}")
 
 
-def cut_at(result: SimulationResult, step: Floats, reason: StopReason = "budget") -> SimulationResult:
-    """Return the runs cut at a step each; verdicts that fell later are open again."""
+def cut_at(result: SimulationResult, step: Floats) -> SimulationResult:
+    """Return the runs cut by a budget at a step each; verdicts that fell later are open again."""
     late = result.decided_at > step[:, None]
-    cut = step < result.steps
+    reasons: list[StopReason] = []
+    for is_cut, earlier in zip(step < result.steps, result.reason, strict=True):
+        reasons.append("budget" if is_cut else earlier)
     return replace(
         result,
         verdict=np.where(late, OPEN, result.verdict).astype(np.int8),
         decided_at=np.where(late, -1, result.decided_at),
         trials=np.minimum(result.trials, np.floor(step)[:, None]).astype(np.int64),
         steps=np.minimum(result.steps, np.floor(step)).astype(np.int64),
-        reason=tuple(reason if ended else earlier for ended, earlier in zip(cut, result.reason, strict=True)),
+        reason=tuple(reasons),
     )
 
 

@@ -196,14 +196,12 @@ class RecordedAnswers:
     def truth(self, spec: SessionSpec) -> Floats:
         """Return the all-trial means in score units."""
         self._check(spec)
-        overall, first = np.zeros(len(spec.models)), 0
-        for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
-            here = slice(first, first + len(task.questions))
+        overall = np.zeros(len(spec.models))
+        for task, weight, here in zip(spec.tasks, spec.task_weights, spec.columns, strict=True):
             part, answered = self.recorded.categories[:, here], self.recorded.answered[:, here]
             total = np.where(part < 0, 0.0, task.unit_scores[part]).sum(axis=2)
             means = total / np.maximum(answered, 1)
             overall += weight * means.sum(axis=1) / np.maximum((answered > 0).sum(axis=1), 1)
-            first = here.stop
         return to_score_units(spec, overall)
 
     def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> _Replay:

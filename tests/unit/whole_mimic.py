@@ -17,7 +17,7 @@ from adaptive_eval.mimic.examinee import tokenize
 from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.requests import Response
-from adaptive_eval.mimic.routes import MimicServer, application, completions_route
+from adaptive_eval.mimic.routes import Completions, MimicServer, application
 from adaptive_eval.mimic.serving import main
 
 Data = dict[str, Any]
@@ -36,7 +36,7 @@ def create_app(spec: MimicSpec) -> Starlette:
 
 class WholeServer(MimicServer):
     def routes(self) -> list[BaseRoute]:
-        route = completions_route(self.answer, self.refuse)
+        route = Completions(self)
         return [*super().routes(), Route("/v1/completions", route, methods=["POST"])]
 
     async def answer(self, exchange: Exchange, data: bytes) -> None:
