@@ -342,20 +342,21 @@ class Runner:
         deadlines, elapsed = self._options.deadlines, self._pace.elapsed()
         over = deadlines.over(elapsed)
         if over is not None:
-            self._end(StopVerdict("budget", evidence=over))
-            if self._options.at_deadline == "cancel":
-                self._in_flight.abandon()
+            self._end(StopVerdict("budget", evidence=over), cancel=self._options.at_deadline == "cancel")
             return
         for model in deadlines.models_over(elapsed):
             limit = deadlines.models[model]
             self._stop_model(model, f"its wall clock limit of {limit:g} s is reached", spent=True)
 
-    def _end(self, verdict: StopVerdict) -> None:
-        """Launch nothing more."""
+    def _end(self, verdict: StopVerdict, *, cancel: bool = False) -> None:
+        """Launch nothing more; await the requests in flight, or cancel them."""
         self._ending = verdict
         self._in_flight.drain()
         self._wake.set()
-        self._emit(lambda: Draining(verdict.reason, self._in_flight.running))
+        if cancel:
+            self._in_flight.abandon()
+        else:
+            self._emit(lambda: Draining(verdict.reason, self._in_flight.running))
 
     async def _finish(self) -> StopVerdict:
         assert self._ending is not None

@@ -8,6 +8,7 @@ from owned_runs import elapsed, interrupted, run
 from scripted import Scene, broken
 
 from adaptive_eval.engine.clock import Deadlines
+from adaptive_eval.engine.events import Draining
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.trial import Score, TrialKey
@@ -75,13 +76,16 @@ def test_an_answer_that_is_being_scored_is_kept_even_when_all_is_cancelled():
     ("options", "end", "told", "launched"), [({}, 70.0, 28, 28), ({"at_deadline": "cancel"}, 65.25, 24, 28)]
 )
 def test_the_deadline_drains_or_cancels_as_told(options, end, told, launched):
+    events = []
     scene = Scene(
         steps={"a": 10_000},
         concurrency=4,
         scripts={"a": lambda step, attempt: 10.0},
         options=RunnerOptions(deadlines=Deadlines(65.25), **options),
+        observer=events.append,
     )
     verdict, seconds = elapsed(scene)
+    assert any(isinstance(event, Draining) for event in events) == (not options)
     assert verdict.reason == "budget"
     assert verdict.evidence["used"]["wall_clock"][1] == 65.25
     assert seconds == pytest.approx(end)
