@@ -154,7 +154,7 @@ class Rubric:
         """Return the category of each answer; 100,000 take about a second."""
         if not records:
             return []
-        if self.schema is None:
+        if self.schema is None or self.range is not None:
             return [0 if self._is_zero(signals) else self._plain(signals) for signals in records]
         try:
             found = self.schema.assign(self._signals(records), self.thresholds).tolist()
@@ -170,11 +170,7 @@ class Rubric:
         """Return the category of an answer that needs no schema."""
         if self.range is None:
             return _right(signals.get("is_correct"))
-        return self._step(signals.get("score"))
-
-    def _step(self, score: Signal) -> int:
-        """Return the category of a score that is a number."""
-        assert self.range is not None
+        score = signals.get("score")
         step = self.range.category(score) if isinstance(score, int | float) else None
         if step is None:
             raise SignalMissing(f"its score {score!r} is no number of the range {self.range}")
