@@ -124,7 +124,7 @@ _OF_TASKS: tuple[_Sign, ...] = (
     ),
 )
 
-_NONE = "{name}: {none:,} of its {it.answers:,} answers hold no answer {it.causes}"
+_NONE = "{name}: {none:,} of its {it.answers:,} answers have no text to score {it.causes}"
 
 _OF_MODELS: tuple[_Sign, ...] = (
     (
@@ -153,7 +153,7 @@ class AnswerWatch:
     >>> watch = AnswerWatch()
     >>> watch.count_stored({("quiet", "maths"): (40, {"no_answer_reasoning": 39})})
     >>> print(watch.refusal("quiet"))
-    39 of its 40 answers hold no answer (reasoning 39): the server put all text into the reasoning; does its \
+    39 of its 40 answers have no text to score (reasoning 39): the server put all text into the reasoning; does its \
 reasoning parser match the model? Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} \
 ranks it
     """
@@ -242,7 +242,7 @@ ranks it
         if self._ranked or model.answers < ENOUGH or model.none.total() < NEARLY_ALL * model.answers:
             return None
         return (
-            f"{model.none.total():,} of its {model.answers:,} answers hold no answer {model.causes} "
+            f"{model.none.total():,} of its {model.answers:,} answers have no text to score {model.causes} "
             "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
         )
 

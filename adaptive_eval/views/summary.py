@@ -155,7 +155,8 @@ class Summary:
             for line in self.results.models
             if line.state != "reference" and (note := note_words(line, self.results))
         ]
-        return (*self.results.warnings, *notes)
+        kept = [text for text in self.results.warnings if not any(note.startswith(text) for note in notes)]
+        return (*kept, *notes)
 
     @cached_property
     def outlook(self) -> Outlook | None:

@@ -118,6 +118,14 @@ def test_a_report_says_how_steady_its_judge_is():
     assert "judge" not in " ".join(promises(run).limits)
 
 
+def test_what_a_stopped_models_note_says_is_no_second_warning():
+    run = examples.finished()
+    models = (replace(run.models[0], state="stopped", note="no text. It is not ranked"), *run.models[1:])
+    name = models[0].model
+    view = examples.view_of(replace(run, models=models, warnings=(f"{name}: no text.", "another")))
+    assert view.warnings == ("another", f"{name}: no text. It is not ranked")
+
+
 def test_a_report_says_how_cut_off_answers_count():
     run = examples.finished()
     for how, words in (("zero", "have the lowest score"), ("judged", "are judged as they are")):
