@@ -153,9 +153,9 @@ class AnswerWatch:
     >>> watch = AnswerWatch()
     >>> watch.count_stored({("quiet", "maths"): (40, {"no_answer_reasoning": 39})})
     >>> print(watch.refusal("quiet"))
-    39 of its 40 answers have no text to score (reasoning 39): the server put all text into the reasoning; does its \
-reasoning parser match the model? Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} \
-ranks it
+    39 of its 40 answers have no text to score (reasoning 39): the server put all text into the reasoning; \
+does its reasoning parser match the model? Its score would say nothing, so it is not ranked; on: \
+{mostly_empty: rank} ranks it
     """
 
     def __init__(self, may_be_cut: Collection[str] = (), *, ranked: bool = False) -> None:
