@@ -13,6 +13,7 @@ from rich.console import Console
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
+from adaptive_eval.views.numbers import usd
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.summary import budget_use
@@ -42,15 +43,18 @@ def test_the_terminal(view):
     assert all(words in said for words in EXPECTED)
 
 
-def test_the_end_says_what_a_judge_took_as_well(view):
+def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
     judge = tuple(
         BudgetLine(name, spent, 0.0, None, "scorer", "judge of planks")
         for name, spent in (("requests", 80.0), ("tokens", 10_924.0), ("usd", 0.0297))
     )
-    results = replace(view.results, budgets=(*BUDGETS, *judge))
+    presumed = BudgetLine("usd", 1.5, 0.25, 9.0, presumed=0.2)
+    results = replace(view.results, budgets=(*BUDGETS[:2], presumed, *judge))
     console = Console(file=io.StringIO(), width=400, height=60)
     console.print(render_summary(replace(view, results=results), Path("report.html")))
-    assert "; the judge of planks 10.9k tokens, $0.0297" in console.file.getvalue()
+    said = console.file.getvalue()
+    assert "; the judge of planks 10.9k tokens, $0.0297" in said
+    assert f"of requests without an answer or usage, {usd(results.usd)} and at most $0.2000, " in said
 
 
 def test_plain_lines_name_the_run_s_own(view):
