@@ -104,6 +104,8 @@ _LABELS = {
     "geo_spectrum_at_k": "GeoSpectrum@{k}",
 }
 
+_BLENDS = ("geom_at_k", "geom_ds_at_k", "geo_spectrum_at_k")
+"""Metrics with irrational values."""
 _REAL_SCALE = 2.0**50
 _REAL_TOLERANCE = 256
 _CELLS_AT_ONCE = 16_000  # a look-up buffer below malloc's mmap threshold: no page faults on each use
@@ -196,7 +198,8 @@ class Metric:
         if self.linear:
             return np.asarray(correct.sum(axis=-1, dtype=np.int64))
         if self.name in _BLENDS:
-            scores = _BLENDS[self.name](self, Counted(correct, n))
+            exponents = (self.lam,) if self.name == "geo_spectrum_at_k" else self.powers
+            scores: Floats = getattr(_bank_metrics, self.name)(Counted(correct, n), self.k, *exponents)
             return np.rint(scores * _REAL_SCALE).astype(np.int64)
         questions = correct.shape[-1]
         table, rows = _table(self, n, questions)[0], correct.reshape(-1, questions)
@@ -213,14 +216,6 @@ class Metric:
         if self.linear:
             return 0
         return _REAL_TOLERANCE if self.name in _BLENDS else _table(self, n, questions)[1]
-
-
-_BLENDS: dict[str, Callable[[Metric, Counted], Floats]] = {
-    "geom_at_k": lambda metric, trials: _bank_metrics.geom_at_k(trials, metric.k, *metric.powers),
-    "geom_ds_at_k": lambda metric, trials: _bank_metrics.geom_ds_at_k(trials, metric.k, *metric.powers),
-    "geo_spectrum_at_k": lambda metric, trials: _bank_metrics.geo_spectrum_at_k(trials, metric.k, metric.lam),
-}
-"""Metrics with irrational values."""
 
 
 @lru_cache(maxsize=4096)

@@ -68,23 +68,16 @@ def run_blocks(
     if replicates < least:
         raise ValueError(f"replicates must be at least {least}, got {replicates!r}")
     length, root = block_length(cells), seed_sequence(seed)
-    blocks = -(-replicates // length)
-    share = 1 if executor is None else -(-blocks // _TASKS)
-    spans = [range(start, min(start + share, blocks)) for start in range(0, blocks, share)]
-    task = partial(_run_span, work, replicates, length, root)
+    starts = range(0, replicates, length)
+    blocks = [(number, min(length, replicates - start)) for number, start in enumerate(starts)]
+    share = 1 if executor is None else -(-len(blocks) // _TASKS)
+    spans = [blocks[start : start + share] for start in range(0, len(blocks), share)]
+    task = partial(_run_span, work, length, root)
     for results in map(task, spans) if executor is None else executor.map(task, spans):
         yield from results
 
 
 def _run_span(
-    work: Callable[[Block], Result],
-    replicates: int,
-    length: int,
-    root: np.random.SeedSequence,
-    span: range,
+    work: Callable[[Block], Result], length: int, root: np.random.SeedSequence, span: list[tuple[int, int]]
 ) -> list[Result]:
-    results = []
-    for block in span:
-        keep = min(length, replicates - block * length)
-        results.append(work(Block(block_generator(root, block), length, keep)))
-    return results
+    return [work(Block(block_generator(root, block), length, keep)) for block, keep in span]
