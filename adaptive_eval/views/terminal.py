@@ -112,7 +112,7 @@ def render_summary(
             shown += ["", leaderboard(summary, width, len(results.models), bayes=bayes)]
         if results.pairs:
             shown += ["", *_open_pairs(summary, width, 10), _tally(summary, width)]
-        for remarks in ("run.exact", "run.saved", "run.chances"):
+        for remarks in ("run.waiting", "run.exact", "run.saved", "run.chances"):
             for remark in said(remarks, results):
                 shown += ["", Text(inert(remark))]
         if summary.warnings:

@@ -49,11 +49,13 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
         for name, spent in (("requests", 80.0), ("tokens", 10_924.0), ("usd", 0.0297))
     )
     presumed = BudgetLine("usd", 1.5, 0.25, 9.0, presumed=0.2)
-    results = replace(view.results, budgets=(*BUDGETS[:2], presumed, *judge))
+    counted = sum(line.trials + line.missing for line in view.results.models)
+    results = replace(view.results, trials=counted + 33, budgets=(*BUDGETS[:2], presumed, *judge))
     console = Console(file=io.StringIO(), width=400, height=60)
     console.print(render_summary(replace(view, results=results), Path("report.html")))
     said = console.file.getvalue()
     assert "; the judge of planks 10.9k tokens, $0.0297" in said
+    assert "33 answers are in no score: they wait for an earlier one of the same model." in said
     assert f"of requests without an answer or usage, {usd(results.usd)} and at most $0.2000, " in said
 
 
