@@ -38,7 +38,7 @@ from scorio._arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIXTURE
-from scorio.sequential.moments import MISSING, fit_prior
+from scorio.sequential.moments import DROPPED, MISSING, fit_prior
 from scorio.sequential.trial_sequence import RunSequence
 
 SIZES: Final = 16
@@ -115,7 +115,8 @@ class ScoreBets:
     -----
     A trial counts once all questions have been asked as often before it, so that calibration repeats, and
     questions that an allocation asks more often, weigh no more than others. A lost answer counts against each
-    bet as much as any score could. A repeat that is dropped counts as what is predicted for its question.
+    bet as much as any score could. So does a repeat that is dropped, unless bets are on means of questions: a
+    prediction in its place would count the answers before it twice.
     """
 
     def __init__(
@@ -349,6 +350,7 @@ class ScoreBets:
     def _read_groups(self, groups: _Groups, rows: Ints, start: int, stop: int) -> Floats:
         task, question, _ = self._asked(start, stop)
         change = np.zeros((rows.size, stop - start))
+        lost = np.zeros(change.shape, dtype=bool)
         for number, begin, end in self.run_sequence.spans(start, stop):
             if end == begin:
                 continue
@@ -357,12 +359,12 @@ class ScoreBets:
             before = np.where(path.fresh, self.values[rows, None], path.before)
             gain = np.where(answered, path.after - before, 0.0)
             change[:, task == number] = self._weight[number] * gain
+            lost[:, task == number] = ~answered
         most = MOST / (self._weight.max() * groups.largest)
         value = self.values[rows, None]
         variance = value * (1.0 - value) * groups.largest
         bets = np.clip(self._sizes[rows] / variance, -most / (1.0 - value), most / value)
         log_e = np.empty_like(change)
-        lost = np.isposinf(self._scores(rows, start, stop, task))
         for column, one in enumerate(question.tolist()):
             worst = self._weight[task[column]] * self._worst(rows)
             self._plain[rows] += np.where(lost[:, [column]], np.log1p(bets * worst), 0.0)
@@ -394,9 +396,9 @@ class _Groups:
 
 
 def _with_missing(cells: Cells, categories: Integers) -> Floats:
-    """Return scores: infinite of a lost trial, not a number of one that needed no answer or is dropped."""
+    """Return scores: infinite of a lost or dropped trial, not a number of one that needed no answer."""
     known = np.where(categories < 0, np.nan, cells.scores[np.maximum(categories, 0)])
-    return np.where(categories == MISSING, inf, known)
+    return np.where((categories == MISSING) | (categories == DROPPED), inf, known)
 
 
 def _log_sum(values: Floats) -> Floats:

@@ -21,24 +21,21 @@ def config(folder, **sections):
 
 
 def test_every_budget_reaches_the_session(tmp_path):
-    spec = build(
+    built = build(
         config(
             tmp_path,
             budget={"trials": "2k", "prompt_tokens": "1M", "wall_clock": "2h", "at_deadline": "cancel"},
             model={"completion_tokens": 500, "usd": 2.5, "wall_clock": "90s"},
             task={"tokens": "30k", "wall_clock": "1h"},
         )
-    ).spec
+    )
+    spec, times = built.spec, deadlines_of(built.config)
+    assert (times.models, times.tasks) == ({"a": 90.0}, {"t": 3600.0})
     none = BudgetSpec()
     assert spec.budget.limits() == {"trials": 2000, "prompt_tokens": 1_000_000, "wall_clock": 7200.0}
     own = BudgetSpec(completion_tokens=500, usd=2.5, wall_clock=90.0)
     assert [model.budget for model in spec.models] == [own, none, none]
     assert [task.budget for task in spec.tasks] == [none, BudgetSpec(tokens=30_000, wall_clock=3600.0)]
-
-
-def test_times_of_models_and_tasks_are_not_taken_for_each_other(tmp_path):
-    found = deadlines_of(config(tmp_path, model={"wall_clock": "90s"}, task={"wall_clock": "1h"}))
-    assert (found.models, found.tasks) == ({"a": 90.0}, {"t": 3600.0})
 
 
 @pytest.mark.parametrize(

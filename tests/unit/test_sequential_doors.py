@@ -18,18 +18,6 @@ R = (RNG.random((4, 80, 6)) < CHANCES[:, None, None]).astype(int)
 NAMES = ("a", "b", "c", "d")
 
 
-def fed(order, equivalence=None, seed=0, models=4, **options):
-    """A monitor that got all outcomes of the tensor, in the arrival order of `seed`."""
-    monitor = Monitor(NAMES[:models], 80, order=order, equivalence=equivalence, **options)
-    calls = [(m, q) for m in range(models) for q in range(80) for _ in range(6)]
-    np.random.default_rng(seed).shuffle(calls)
-    used = np.zeros((models, 80), dtype=int)
-    for model, question in calls:
-        monitor.update(NAMES[model], question, R[model, question, used[model, question]])
-        used[model, question] += 1
-    return monitor.state
-
-
 def test_compare_finds_the_better_model_whichever_comes_first():
     there, back = compare(R[0], R[3]), compare(R[3], R[0])
     assert (there.verdict, back.verdict) == ("first", "second")
@@ -73,17 +61,6 @@ def test_a_board_keeps_names_and_bounds_ranks():
     assert all(per_pair.verdicts[f"model {n[0]} > model {n[1]}"] <= step for n, step in (
         ((NAMES.index(key[0]), NAMES.index(key[-1])), step) for key, step in result.verdicts.items()
     ))  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_monitor_ends_where_the_board_does_whatever_arrives_first(seed):
-    expected = board(dict(zip(NAMES, R, strict=True)), order=4)
-    state = fed(4, seed=seed)
-    assert state.verdicts.keys() == expected.verdicts.keys()
-    assert state.ranks == expected.ranks
-    assert state.scores == pytest.approx(expected.scores)
-    assert state.trials == (480,) * 4
 
 
 def test_a_monitor_says_what_to_ask_and_counts_what_waits():

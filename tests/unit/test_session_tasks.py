@@ -45,15 +45,9 @@ def test_tasks_are_walked_in_proportion_to_their_sizes():
     ],
 )
 def test_a_tasks_own_weight_comes_on_top(overall, weights, expected):
-    spec = two_tasks(overall, goal="budget", trials=3 * 240)
+    spec = two_tasks(overall)
     tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
-    session = drive(Session(replace(spec, tasks=tasks)), answer, slots=3)
-    assert session.spec.task_weights == pytest.approx(expected)
-    results = session.results()
-    for row, line in enumerate(results.models):
-        own = [task.scores[row] for task in results.tasks]
-        assert line.score == pytest.approx(expected[0] * own[0].score + expected[1] * own[1].score)
-        assert all(one.low < one.score < one.high for one in own)
+    assert replace(spec, tasks=tasks).task_weights == pytest.approx(expected)
 
 
 def test_every_task_is_shown_in_its_own_units():
