@@ -91,23 +91,14 @@ class Drain:
         rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
         first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
         reach = _of_both(issued, first, second)
-        awaited = reach > comparison.fold.progress[rows]
-        single = goal.single[rows]
-        growth = (reach / np.maximum(comparison.fold.progress[rows], 1))[:, None]
-        ready = comparison.latest.questions[rows] >= MIN_QUESTIONS
-        difference, variance = (
-            comparison.latest.difference[rows, None],
-            comparison.latest.variance[rows, None],
-        )
-        at_margin = np.ones((rows.size, 1))
-        np.divide(
-            comparison.latest.margin[rows, None],
-            variance,
-            out=at_margin,
-            where=ready[:, None] & (variance > 0.0),
-        )
+        latest, progress = comparison.latest, comparison.fold.progress[rows]
+        growth = (reach / np.maximum(progress, 1))[:, None]
+        ready = latest.questions[rows] >= MIN_QUESTIONS
+        difference, variance = latest.difference[rows, None], latest.variance[rows, None]
+        at_margin, known = np.ones((rows.size, 1)), ready[:, None] & (variance > 0.0)
+        np.divide(latest.margin[rows, None], variance, out=at_margin, where=known)
         variance = variance / growth
-        pairs = np.flatnonzero(~single & awaited)
+        pairs = np.flatnonzero(~goal.single[rows] & (reach > progress))
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
             of_pairs = first[pairs], second[pairs], reach[pairs]
             mean, spread, questions = self._foresight.read(
@@ -123,12 +114,7 @@ class Drain:
         self._until = until[near]
 
     def _surplus(
-        self,
-        rows: Ints,
-        difference: Floats,
-        variance: Floats,
-        at_margin: Floats,
-        growth: Floats,
+        self, rows: Ints, difference: Floats, variance: Floats, at_margin: Floats, growth: Floats
     ) -> Floats:
         """Return how many times over contrasts are decided on the way, or at the end."""
         comparison, margin = self._comparison, self._comparison.margin

@@ -52,12 +52,12 @@ def forecast(
         return None
     if not (comparison.latest.questions[fold.needed] >= 2).all():
         return None
-    rows = _hardest(comparison, np.flatnonzero((fold.verdict == OPEN) & ~fold.lost))
+    open_ = np.flatnonzero((fold.verdict == OPEN) & ~fold.lost)
+    rows = _hardest(comparison, open_)
     if not fold.needed[rows].any():
         return None
     # Once the cap has ended the run, the question is what a higher one would bring.
     cap = HORIZON_PASSES if ended else spec.stopping.max_passes or HORIZON_PASSES
-    unsimulated = int(((fold.verdict == OPEN) & ~fold.lost).sum()) - rows.size
     calls = simulate_calls(
         _scores(spec, comparison.answers),
         _contrasts(comparison, rows),
@@ -68,7 +68,7 @@ def forecast(
         rng=np.random.default_rng((spec.seed, budget.completed)),
         paths=PATHS,
         equivalence=comparison.margin,
-        called=(fold.won + unsimulated, fold.tied),
+        called=(fold.won + open_.size - rows.size, fold.tied),
     )
     more = _more_trials(comparison, states, calls)  # (L, paths)
     done = np.maximum(np.array(states.issued) - np.array(states.in_flight) - np.array(states.skipped), 1)

@@ -36,11 +36,7 @@ class _OpenContrasts:
 
     @classmethod
     def of(
-        cls,
-        comparison: Comparison,
-        wanted: Bools,
-        needs: Floats | None = None,
-        beyond: float = 1.0,
+        cls, comparison: Comparison, wanted: Bools, needs: Floats | None = None, beyond: float = 1.0
     ) -> _OpenContrasts:
         """Return those that are `wanted`, with the steps up to which they need their models."""
         goal = comparison.contrasts

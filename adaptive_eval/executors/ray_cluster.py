@@ -84,7 +84,8 @@ def connected(
         except (ConnectionError, ValueError, RuntimeError) as error:
             words = str(error).strip().splitlines()[0]
             raise UsageError(f"no cluster of Ray at {address}: {words}") from None
-    ray._private.worker.print_to_stdstream = _print_nothing  # the run itself says what ends
+    # Nothing of the cluster goes to the terminal: the run itself says what ends.
+    ray._private.worker.print_to_stdstream = lambda *words, **how: None
     if callable(handler):  # Ray's handler ends the process at once and loses the answers in flight
         with suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGTERM, handler)
@@ -92,10 +93,6 @@ def connected(
         yield
     finally:
         ray.shutdown()
-
-
-def _print_nothing(*words: Any, **how: Any) -> None:
-    """Stand in for what prints news of the cluster on the terminal of the run."""
 
 
 @asynccontextmanager

@@ -73,7 +73,9 @@ def _known(dataset: DatasetSpec, row: Mapping[str, Any], index: int, place: str)
         raise DatasetError(f"{place}: field {dataset.choices!r} is not a list of texts")
     target = row[dataset.target]
     if isinstance(target, int) and choices and dataset.kind in ("auto", "choice"):
-        target = _letter_at(target, choices, place)
+        if not 0 <= target < len(choices):
+            raise DatasetError(f"{place}: choice {target} is not in 0..{len(choices) - 1}")
+        target = _letter(target)
     return KnownQuestion(
         id=str(row.get(dataset.id, index)),
         question=str(row[dataset.question]),
@@ -81,12 +83,6 @@ def _known(dataset: DatasetSpec, row: Mapping[str, Any], index: int, place: str)
         choices=tuple(map(str, choices)),
         kind=dataset.kind,
     )
-
-
-def _letter_at(position: int, choices: Sequence[str], place: str) -> str:
-    if not 0 <= position < len(choices):
-        raise DatasetError(f"{place}: choice {position} is not in 0..{len(choices) - 1}")
-    return _letter(position)
 
 
 def _letter(position: int) -> str:

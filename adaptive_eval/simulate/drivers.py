@@ -263,11 +263,7 @@ RAN_OUT = "its recorded trials ran out"
 
 
 def run_events(
-    session: Session,
-    stream: Stream,
-    in_flight: int,
-    latency: Latency | None,
-    rng: np.random.Generator,
+    session: Session, stream: Stream, in_flight: int, latency: Latency | None, rng: np.random.Generator
 ) -> RunOutcome:
     """Simulate one run."""
     run = _VirtualRun(session, stream, latency, rng)
@@ -309,11 +305,7 @@ class _VirtualRun:
     """A session, its trials in flight and the virtual clock."""
 
     def __init__(
-        self,
-        session: Session,
-        stream: Stream,
-        latency: Latency | None,
-        rng: np.random.Generator,
+        self, session: Session, stream: Stream, latency: Latency | None, rng: np.random.Generator
     ) -> None:
         self.session, self.stream, self.latency, self.rng = session, stream, latency, rng
         spec = session.spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -241,8 +242,7 @@ class _Work:
         return self.row(name, None, result)
 
     def _progress(self, label: str) -> Callable[[int, int], None] | None:
-        report = self.report
-        return None if report is None else lambda done, total: report(label, done, total)
+        return None if self.report is None else partial(self.report, label)
 
     def limited(self, result: SimulationResult) -> SimulationResult:
         """Return the runs under the spec's budget."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -260,8 +259,8 @@ class SimulationResult:
         decided = self.decided_at >= 0
         steps = np.where(decided, self.decided_at, 0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
         return {
-            "first": list(map(itemgetter(0), self.pairs)),
-            "second": list(map(itemgetter(1), self.pairs)),
+            "first": [first for first, _ in self.pairs],
+            "second": [second for _, second in self.pairs],
             "gap": self.gap,
             "better": (self.verdict == BETTER).mean(axis=0),
             "worse": (self.verdict == WORSE).mean(axis=0),
