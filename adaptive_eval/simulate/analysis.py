@@ -136,7 +136,7 @@ class FixedPair:
     first: str
     second: str
     test: str  # McNemar test of one right or wrong answer a question, else paired difference (Student's t)
-    difference: float  # of the mean scores, first − second, over all questions
+    difference: float  # of the mean scores, first − second, over all questions that are answered
     p_value: float
     winner: str | None  # by Holm's procedure over all pairs of the goal; None where nobody wins
 
@@ -157,7 +157,8 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
     >>> pair.test, round(pair.p_value, 4), pair.winner
     ('McNemar test', 0.0039, 'good')
     """
-    goal, test = make_goal(spec), _FixedTests(recorded, spec.tasks[0].weights)
+    goal, task = make_goal(spec), spec.tasks[0]
+    test = _FixedTests(recorded, task.weights, task.unit_scores)
     pairs = zip(goal.first[~goal.single], goal.second[~goal.single], strict=True)
     tested = sorted((test.of(*pair) for pair in pairs), key=lambda pair: pair.p_value)
     level = 1.0 - spec.stopping.confidence
@@ -172,6 +173,7 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
 class _FixedTests:
     recorded: RecordedOutcomes
     weights: tuple[float, ...] | ScoreRange
+    unit_scores: Floats  # of the categories
 
     def of(self, first: int, second: int) -> FixedPair:
         """Test a pair; the winner is the better model, however sure that is."""
@@ -189,7 +191,15 @@ class _FixedTests:
         p_value = _p_value(found) if one_way else 1.0
         names = self.recorded.models[first], self.recorded.models[second]
         winner = names[0] if found.estimate > 0 else names[1]
-        return FixedPair(*names, found.test, found.estimate, p_value, winner)
+        difference = found.estimate if len(ends) == 1 else self._answered(first) - self._answered(second)
+        return FixedPair(*names, found.test, difference, p_value, winner)
+
+    def _answered(self, model: int) -> float:
+        """Return a model's mean score over the questions that it has answered."""
+        categories, answered = self.recorded.categories[model], self.recorded.answered[model]
+        totals = np.where(categories < 0, 0.0, self.unit_scores[categories]).sum(axis=1)
+        low, high = min(self.weights), max(self.weights)
+        return low + (high - low) * float((totals[answered > 0] / answered[answered > 0]).mean())
 
     def _test(self, one: Ints, other: Ints) -> FixedTest:
         weights = self.weights

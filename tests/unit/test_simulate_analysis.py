@@ -110,7 +110,10 @@ def test_equal_models_are_not_told_apart_by_wrong_answers_that_are_absent():
     assert found.models[0].score > 0.9
     assert found.replay.verdict.tolist() == [0]
     assert found.shuffled.share("decided") == 0.0
-    assert fixed_pairs(given, spec)[0].winner is None
+    (pair,) = fixed_pairs(given, spec)
+    assert pair.winner is None
+    shown = {line.model: line.score for line in found.models}
+    assert pair.difference == pytest.approx(shown[pair.first] - shown[pair.second])
 
 
 class TestOneTrialAQuestion:
