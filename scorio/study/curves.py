@@ -289,15 +289,14 @@ def prior_study(
 def _block(
     originals: Coins, update: BetaUpdate, depths: NDArray[np.intp], trials: int, block: Block
 ) -> tuple[Floats, Floats]:
-    rng, length, keep = block
-    p = update.draw(rng, length, originals.questions)
-    truth = pair_signs(p.mean(axis=2))[:keep]
-    prior = _running_totals(rng, np.broadcast_to(originals.p, p.shape), int(depths[-1]))
-    right = _running_totals(rng, p, trials)
+    p = update.draw(block.rng, block.length, originals.questions)
+    truth = pair_signs(p.mean(axis=2))[: block.keep]
+    prior = _running_totals(block.rng, np.broadcast_to(originals.p, p.shape), int(depths[-1]))
+    right = _running_totals(block.rng, p, trials)
     sums = np.empty((2, len(depths), trials))
     for row, depth in enumerate(depths):
         for n in range(1, trials + 1):
-            tau = tau_b_of_signs(pair_signs((right[n] + prior[depth])[:keep]), truth)
+            tau = tau_b_of_signs(pair_signs((right[n] + prior[depth])[: block.keep]), truth)
             sums[:, row, n - 1] = tau.sum(), (tau**2).sum()
     return tau_b_of_signs(pair_signs(originals.means), truth), sums
 

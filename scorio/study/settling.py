@@ -338,8 +338,7 @@ def _last_mismatches(
 def _settled(last_mismatch: Integers, trials: int, confirm: int) -> NDArray[np.int32]:
     """Return convergence@n from the last n at which the ranking differed (``first - 1`` when none did)."""
     settled = last_mismatch.astype(np.int32) + 1
-    settled[settled > trials - confirm] = NEVER
-    return settled
+    return np.where(settled > trials - confirm, np.int32(NEVER), settled)
 
 
 def worst_trajectory(source: Source, result: Convergence) -> RankTrajectory:

@@ -384,5 +384,4 @@ def gold_ranks(source: Source, gold: ArrayLike | None) -> Ints:
     """Return `gold` as competition ranks; the source's own where it is None."""
     if gold is None:
         return source.gold()
-    ranks = numbers("gold", gold, "one rank a model", source.models)
-    return competition_ranks(-ranks)
+    return competition_ranks(-numbers("gold", gold, "one rank a model", source.models))
