@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,8 +75,10 @@ def at_least(results: Results, model: str, value: float) -> Claim:
     Raises
     ------
     UsageError
-        If the run does not know the model.
+        If the run does not know the model, or the value is not finite.
     """
+    if not isfinite(value):
+        raise UsageError(f"value is {value!r}: give a score")
     line = _line(results, model)
     words = f"{model} scores at least {value:g} at {_percent(results)}"
     if line.low is None or line.high is None:

@@ -11,6 +11,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.core.session import Session
+from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import at_least, not_worse
 
 
@@ -42,6 +43,12 @@ def test_a_pair_is_read_the_way_round_that_is_asked(results, model, than, margin
 @pytest.mark.parametrize(("value", "holds"), [(0.4, True), (0.5, None), (0.6, None), (0.61, False)])
 def test_a_score_holds_where_all_of_its_interval_does(results, value, holds):
     assert at_least(results, "m0", value).holds is holds
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_score_that_is_no_number_is_refused(results, value):
+    with pytest.raises(UsageError, match="give a score"):
+        at_least(results, "m0", value)
 
 
 @pytest.mark.parametrize(
