@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from scorio._arrays import Floats, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import log_mean
-from scorio.sequential.moments import MISSING
 
 RATES: Final = 0.6 * 1.5 ** -np.arange(14.0)
 """The grid of λ."""
@@ -119,8 +118,8 @@ class ExactReader:
         questions = asked[steps]
         a = self.cells.categories[self.first[pairs, None], steps]
         b = self.cells.categories[self.second[pairs, None], steps]
-        whole = ~((a == MISSING) | (b == MISSING)).any(axis=1)
-        half = 0.5 * (self.cells.scores[a] - self.cells.scores[b])
+        whole = (np.minimum(a, b) >= 0).all(axis=1)
+        half = 0.5 * (self.cells.scores[np.maximum(a, 0)] - self.cells.scores[np.maximum(b, 0)])
         expected = self._past[pairs[:, None], questions] / max(number, 1)
         self._total[pairs] += np.where(whole, half.sum(axis=1), 0.0)
         self._spread[pairs] += np.where(whole, ((half - expected) ** 2).sum(axis=1), 0.0)

@@ -5,7 +5,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from scorio.sequential.cells import MISSING, Cells, unit_scores
+from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
 from scorio.sequential.exact import ExactReader, log_exact_evidence
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -28,13 +28,14 @@ def test_the_evidence_is_the_mean_over_rates_and_signs(total, spread):
 
 @pytest.mark.parametrize("weights", [[0, 1], [0, 0.25, 1]])
 @pytest.mark.parametrize("missing", [(), ((0, 12), (1, 33)), ((1, 0), (1, 30))])
-def test_passes_are_summed_as_defined(weights, missing):
+@pytest.mark.parametrize("mark", [MISSING, KNOWN, DROPPED])
+def test_passes_are_summed_as_defined(weights, missing, mark):
     rng, questions, passes = np.random.default_rng(7), 10, 6
     sequence = TrialSequence(np.arange(questions))
     steps = int(np.flatnonzero(sequence.complete(0, 200))[passes - 1]) + 1
     said = rng.integers(0, len(weights), (2, steps))
     for model, step in missing:
-        said[model, step] = MISSING
+        said[model, step] = mark
     cells = Cells(sequence, unit_scores(weights), 2)
     cells.absorb(np.array([0, 1]), said)
     reader = ExactReader(cells, [0], [1])
@@ -47,11 +48,11 @@ def test_passes_are_summed_as_defined(weights, missing):
     past: dict[int, list[float]] = {question: [] for question in range(questions)}
     for number in range(passes):
         at = [step for step in range(steps) if repeat[step] == number]
-        whole = all(said[model, step] != MISSING for step in at for model in (0, 1))
+        whole = all(said[model, step] >= 0 for step in at for model in (0, 1))
         for step in at:
             before = past[asked[step]]
             expected = sum(before) / len(before) if before else 0.0
-            half = 0.5 * (weights[said[0, step]] - weights[said[1, step]])
+            half = 0.5 * (weights[max(said[0, step], 0)] - weights[max(said[1, step], 0)])
             if whole:
                 total, spread = total + half, spread + (half - expected) ** 2
             before.append(half if whole else expected)
