@@ -85,11 +85,13 @@ def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
     >>> shares(np.array([0.0, 0.25, 1.0]), moments=True)[1].tolist()
     [0.375, 0.75, -0.125]
     """
-    table: NDArray[Any] = np.eye(scores.size, dtype=np.int32)
+    table: NDArray[Any]
     if moments:
         exact = np.stack([4.0 * scores * (1.0 - scores), scores * (2.0 * scores - 1.0)])
         half, one = np.round(exact * 2**30) / 2**30
         table = np.stack([1.0 - half - one, half, one], axis=1)
+    else:
+        table = np.eye(scores.size, dtype=np.int32)
     return np.pad(table, ((0, len(Mark)), (0, 0)))
 
 
