@@ -52,6 +52,7 @@ def head_to_head(judge, old, model="novice", **sections):
     return mimic_config({"scorer": scorer}, **{"goal": "budget", "budget": {"trials": 160}, **sections})
 
 
+@pytest.mark.slow
 def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answers(tmp_path, judge, old):
     with RunReader(old) as reader:
         texts = {record.completion.text for record in reader.trials(model="novice")}
