@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias, TypedDict, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arguments import credibility, finite, numbers, one_of
 from scorio._arrays import Floats
-from scorio.eval._arguments import credibility, finite, numbers, one_of
 
 __all__ = [
     "ci_from_mu_sigma",

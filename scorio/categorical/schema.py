@@ -33,11 +33,11 @@ from typing import Any
 
 import numpy as np
 
+from scorio._arguments import first
 from scorio._arrays import Bools, Floats, Ints
 from scorio.categorical.conditions import Condition, Grammar, Operand, Scope, finite_number, names_in
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
-from scorio.eval._arguments import first
 
 _TABLES = json.loads(files("scorio.categorical").joinpath("schemas.json").read_text(encoding="utf-8"))
 RUBRIC_VARIABLES: Mapping[str, object] = _TABLES["variables"]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
+from scorio._arguments import beta_prior, powers, resamples
 from scorio._arrays import Floats
 
-from ._arguments import beta_prior, powers, resamples
 from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arguments import first, numbers, resamples
 from scorio._arrays import Bools, Floats, Integers, Ints
 
-from ._arguments import first, numbers, resamples
 from ._kernels._aggregate import Counted, row_sums
 from ._kernels._categories import category_counts
 

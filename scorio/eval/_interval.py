@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, SupportsFloat
 
-from ._arguments import bounds_pair, credibility
+from scorio._arguments import bounds_pair, credibility
 
 
 class Estimate(NamedTuple):

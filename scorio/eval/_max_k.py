@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from ._arguments import resamples
+from scorio._arguments import resamples
+
 from ._inputs import Missing, read_categories, read_prior
 from ._interval import Interval, credible_interval
 from ._kernels import _categories

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arguments import credibility, numbers, positive, resamples, unit, whole
 from scorio._arrays import Floats, Ints, floats
 
-from ._arguments import credibility, numbers, positive, resamples, unit, whole
 from ._inputs import CategoryTrials, Missing, read_categories, read_prior
 
 Summary: TypeAlias = tuple[Any, Any, Any, Any]

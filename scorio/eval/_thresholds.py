@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from ._arguments import beta_prior, coupling, resamples, spectrum_weights, unit
+from scorio._arguments import beta_prior, coupling, resamples, spectrum_weights, unit
+
 from ._inputs import Missing, read_binary
 from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arguments import finite, positive, whole
 from scorio._arrays import Floats
-from scorio.eval._arguments import finite, positive, whole
 from scorio.eval._inputs import read_binary
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from scorio._arguments import coupling, powers, spectrum_weights, unit
 from scorio._arrays import Floats
 from scorio._labels import Outcomes
-from scorio.eval._arguments import coupling, powers, spectrum_weights, unit
 from scorio.eval._inputs import BinaryTrials, Missing, read_binary
 from scorio.eval._kernels import _bank_metrics
 from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from scorio._arguments import finite, positive
 from scorio._arrays import Floats
 from scorio._labels import Outcomes
-from scorio.eval._arguments import finite, positive
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arguments import one_of
 from scorio._arrays import Bools, Floats, Ints
-from scorio.eval._arguments import one_of
 
 TieMethod: TypeAlias = Literal["competition", "competition_max", "dense", "avg", "ordinal"]
 Ranks: TypeAlias = Ints | Floats

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arguments import positive
 from scorio._arrays import Floats, Integers, Ints
 from scorio._labels import Outcomes
-from scorio.eval._arguments import positive
 from scorio.eval._inputs import Missing, as_array, missing_mask, read_trials, refuse_masked
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIN_QUESTIONS

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arguments import credibility, finite
 from scorio._arrays import Floats, Ints
 from scorio._labels import Outcomes, name_of, read_labels
 from scorio._named import Named, plotting
-from scorio.eval._arguments import credibility, finite
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import (
     Order,

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from math import log
 from typing import Protocol
 
-from scorio.eval._arguments import one_of
+from scorio._arguments import one_of
 
 
 class Family(Protocol):

@@ -13,9 +13,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arguments import credibility, whole
 from scorio._arrays import Floats, floats
 from scorio._named import Named
-from scorio.eval._arguments import credibility, whole
 from scorio.eval._inputs import Missing, as_array, read_binary, read_categories
 from scorio.sequential._recorded import read_array, read_scores
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio.eval._arguments import credibility, one_of, whole
+from scorio._arguments import credibility, one_of, whole
 from scorio.sequential._recorded import Order, read_margin, read_weights, sequence_of
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import Target

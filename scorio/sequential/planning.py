@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arguments import credibility, finite, positive, whole
 from scorio._named import Named
-from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import (
     Order,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scorio._arguments import credibility
 from scorio._arrays import Floats
 from scorio._labels import Outcomes, read_labels
 from scorio._named import Named, plotting
-from scorio.eval._arguments import credibility
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_scores, read_weights
 from scorio.sequential.boards import Board

@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._arguments import whole
 from scorio._arrays import Floats, Integers, Ints, floats
-from scorio.eval._arguments import whole
 from scorio.rank._ties import rank_groups
 from scorio.study.replicates import Block, Seed, run_blocks
 from scorio.study.sources import Coins

@@ -12,8 +12,8 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arguments import one_of, powers, spectrum_weights, unit, whole
 from scorio._arrays import Floats, Integers, Ints
-from scorio.eval._arguments import one_of, powers, spectrum_weights, unit, whole
 from scorio.eval._kernels import _bank_metrics
 from scorio.eval._kernels._aggregate import Counted
 from scorio.rank._ties import rank_groups

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from scorio._arguments import positive, whole
 from scorio._arrays import Floats, Integers
 from scorio._named import needed
 from scorio.eval import bayes
-from scorio.eval._arguments import positive, whole
 from scorio.rank import rank_with_confidence
 from scorio.study.charts import Chart
 from scorio.study.credible import credible_patterns, pair_separation
