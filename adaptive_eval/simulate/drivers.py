@@ -40,7 +40,8 @@ costs about the same however long it is, and what lies beyond a decision is draw
 def sequences_in_lockstep(spec: SessionSpec) -> bool:
     """Return whether a run is the same in lockstep: it goes by turns, and ends by its verdicts or passes.
 
-    An end because references are too noisy comes up to a block later.
+    An end because references are too noisy comes up to a block later. In the search for the best k a model
+    may make up to 16 steps more than it needs: measured, a run takes 0 to 1.3 % more trials.
     """
     unlimited = not any(budget.limited for budget in (spec.budget, *spec.own_budgets))
     unlimited &= not any(model.deterministic for model in spec.models)
@@ -60,9 +61,9 @@ class _Watched(Comparison):
 
     def note(self) -> None:
         """Note that the models of needed contrasts were needed so far."""
-        members, models = self._members(), self.needed_until.size
-        steps = -(-(self.fold.now >> STEP_BITS) // models) if self.fold.now > 0 else 0
-        self.needed_until[members] = np.maximum(self.needed_until[members], steps)
+        position = self.fold.now >> STEP_BITS
+        for model in self._members() if position > 0 else ():
+            self.needed_until[model] = max(self.needed_until[model], self.answers.steps_at(model, position))
 
     def _needed(self, fold: Fold) -> Bools:
         if hasattr(self, "fold"):
@@ -77,15 +78,18 @@ class _View(Board):
         self.__dict__.update(board.__dict__)
         self.progress = board.progress.copy()
         self.oldest = 0  # steps before it are no longer read
+        self._told = np.zeros((len(board.spec.names), SHORTEST), dtype=np.int64)
 
-    def positions(self, models: Ints, start: int, stop: int) -> Ints:
-        """Return the positions in a log in which the models take turns."""
-        turns = np.arange(start, stop) * len(self.spec.models) + models[:, None] + 1
-        return np.where(models[:, None] < len(self.spec.models), turns, 0)
-
-    def steps_at(self, model: int, position: int) -> int:
-        """Return how many steps a model had made at a position of that log."""
-        return -(-(position - model) // len(self.spec.models))
+    def take_turns(self, rows: Ints, start: int, stop: int) -> None:
+        """Note where in the log of a session the next steps of models are that take turns."""
+        if stop > self._told.shape[1]:
+            self._told = np.pad(self._told, ((0, 0), (0, max(stop, self._told.shape[1]))))
+        before, models = int(self._told.max()), len(self.spec.models)
+        if self.spec.allocation.models == "uniform":  # the others are asked as well
+            turns = np.arange(start, stop) * models + rows[:, None]
+        else:
+            turns = before + np.arange(stop - start) * rows.size + np.arange(rows.size)[:, None]
+        self._told[rows, start:stop] = turns + 1
 
     def forget(self, before: int) -> None:
         """Note what this run no longer needs; another may still need it."""
@@ -127,6 +131,7 @@ class _Run:
         for begin in np.unique(done[done < stop]).tolist():
             later = rows[done == begin]
             _absorb(self.board, later, begin, stream.take(later, begin, stop))
+        view.take_turns(rows, start, stop)
         view.progress[rows] = stop
         comparison.advance()
 
@@ -202,6 +207,8 @@ def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap:
     stop = min(start + min(max(SHORTEST, start), longest), *limit[rows].tolist(), *ahead[ahead > start])
     if cap is not None:
         stop = min(stop, cap)
+    if (review := comparison.contrasts.condition.review) is not None:
+        stop = min(stop, start + review)
     laid_out = comparison.answers.run_sequence.laid_out
     return int(min(stop, *map(laid_out, rows.tolist())))
 

@@ -16,6 +16,7 @@ from adaptive_eval.simulate.analysis import analyze, fixed_pairs
 from adaptive_eval.simulate.recorded import LOST, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.store.reader import RunReader
 from scorio import eval as metrics
+from scorio.sequential import paired_difference
 
 WEIGHTS = (0.5, 3.0, -1.0)
 """The worst category is neither the first nor the best one the last."""
@@ -60,10 +61,12 @@ def test_one_look_counts_all_pairs_and_the_worst_of_what_is_lost():
     assert any(not fits and pair.p_value <= 0.05 for fits, pair in zip(shown, pairs, strict=True))
     holes = graded((0.2, 0.95), lost=0.1)
     (pair,) = fixed_pairs(holes, spec_of(holes))
-    best, worst = (
-        np.take(WEIGHTS, np.where(holes.categories == LOST, end, holes.categories)) for end in (1, 2)
-    )
-    assert pair.difference == pytest.approx(best[0].mean() - worst[1].mean())
+    first, second = holes.categories
+    filled = np.where(first == LOST, 1, first), np.where(second == LOST, 2, second)
+    assert pair.p_value == pytest.approx(paired_difference(*filled, weights=WEIGHTS).p_value)
+    answered = np.ma.masked_array(np.take(WEIGHTS, holes.categories), holes.categories == LOST)
+    shown = answered.mean(axis=2).mean(axis=1)
+    assert pair.difference == pytest.approx(shown[0] - shown[1])
     assert (pair.test, pair.winner) == ("paired difference", "m1")
     both = graded((0.5, 0.5), lost=0.6)
     assert fixed_pairs(both, spec_of(both))[0].p_value == 1.0
