@@ -27,6 +27,11 @@ def test_a_peak_keeps_the_sign_it_had():
             assert (highest[row, step], signs_there[row, step]) == (best, at_best)
 
 
+@pytest.mark.parametrize(("name", "won", "level"), [("holm", 0, 0.01), ("holm", 3, 0.025), ("pair", 3, 0.05)])
+def test_a_level_of_5_percent_is_shared_as_the_family_says(name, won, level):
+    assert family(name).threshold(won, 5, 0.05) == pytest.approx(log(1.0 / level))
+
+
 @pytest.mark.parametrize("name", ["holm", "pair"])
 def test_a_call_needs_no_third_model(name):
     session = Session(make_spec(3, 50, family=name))
