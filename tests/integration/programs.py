@@ -1,4 +1,4 @@
-"""Programs for the scorer code, with their tests and what becomes of them: ``tests/data/programs.txt``."""
+"""Programs for the scorer code, with their tests and results: ``tests/data/programs.txt``."""
 
 from __future__ import annotations
 
