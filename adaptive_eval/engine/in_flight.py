@@ -60,7 +60,7 @@ class InFlightTrials:
     """The trials in flight of all models. Nothing here awaits, but the tasks of the trials themselves."""
 
     unproven = 8  # most trials of a model while the first request of some model has not ended
-    longest_first = 60.0  # seconds for which that holds at most: a wrong address is refused at once
+    longest_first = 10.0  # seconds for which that holds at most: a wrong address is refused at once
 
     def __init__(
         self,
