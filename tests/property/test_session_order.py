@@ -126,6 +126,19 @@ def test_one_log_has_the_same_verdicts_however_it_is_batched(goal, seed, batch):
         assert calls(again) == calls(live)
 
 
+@pytest.mark.parametrize("seed", [2, 6, 8, 14])
+def test_models_that_the_best_k_no_longer_need_decide_nothing_in_a_batch(seed):
+    """All models made all steps, as in a table: told one by one, or in one batch."""
+    spec = make_spec(4, 20, goal="top-k", k=2, equivalence=0.1, max_passes=15, seed=seed)
+    right = np.random.default_rng(seed).random((300, 4)) < MEANS
+    keys = [TrialKey(f"m{model}", step) for step in range(300) for model in range(4)]
+    log = [TrialOutcome(key, int(one)) for key, one in zip(keys, right.flat, strict=True)]
+    at_once, singly = Session(spec), Session(spec)
+    at_once.replay([log])
+    singly.replay([outcome] for outcome in log)
+    assert calls(at_once) == calls(singly)
+
+
 @EACH_BOARD
 @given(
     outcomes=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), min_size=1, max_size=120)
