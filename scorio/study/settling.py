@@ -290,8 +290,7 @@ def convergence_growth(
     places: dict[Subset, list[int]] = {}
     for subset in subsets:
         chosen = _checked(subset, source.models)
-        ordered = sorted(chosen, key=lambda model: ranks[model])
-        neighbours = pairwise(ordered)
+        neighbours = pairwise(sorted(chosen, key=lambda model: ranks[model]))
         places[chosen] = [pairs.setdefault(pair, len(pairs)) for pair in neighbours]
     work = partial(_last_mismatches, source, metric, ranks, np.array(list(pairs)).T, list(places.values()))
     blocks = list(run_blocks(work, source.models * source.questions, replicates, root, executor))
