@@ -7,8 +7,9 @@ import json
 import pytest
 from mimic_runs import command, mimic_config, run_config, write_config
 
-from adaptive_eval.build.assembly import build
+from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
+from adaptive_eval.run.rescoring import RescoringSpec, read_scorer, rescore, stored_scoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -43,6 +44,30 @@ def test_the_same_scorer_and_rubric_give_the_same_ranking(run):
     found = rankings(run, "--scorer", "numeric", "--rubric", "binary", "--dry-run")
     assert found["numeric + binary"]["models"] == found["as run"]["models"]
     assert found["numeric + binary"]["kendall_tau_b"] == 1
+
+
+def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
+    (tmp_path / "moody.py").write_text(
+        "def ask(prompt, seed):\n"
+        "    if seed % 9 == 0:\n"
+        "        raise ConnectionError('no')\n"
+        "    return str(seed)\n",
+        encoding="utf-8",
+    )
+    mimics = {"sage": {"mean": 0.9}, "echo": {"mean": 0.5, "cached": True}}
+    config = mimic_config(mimic={"seed": 7, "models": mimics}, budget={"trials": 300})
+    config["models"][1]["name"] = "echo"
+    config["models"].append({"name": "moody", "endpoints": ["python:moody.py:ask"]})
+    out, result = run_config(tmp_path, {**config, "retry": {"attempts": 1, "requeue": 0}})
+    assert result.exit_code == 3, result
+    with RunReader(out) as reader:
+        built = build(config_of_run(reader))
+        before = stored_scoring(built, reader).results
+        (again,) = rescore(built, reader, [RescoringSpec("again", scorer=read_scorer("numeric"))])
+    assert (again.results.models, again.results.pairs) == (before.models, before.pairs)
+    lines = {line.model: line for line in again.results.models}
+    assert lines["echo"].copies == lines["echo"].missing > 0
+    assert lines["moody"].missing > lines["moody"].copies == 0
 
 
 def test_a_rubric_ranks_by_its_own_weights_without_touching_the_old_scoring(run):
