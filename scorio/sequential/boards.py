@@ -246,8 +246,9 @@ class Board:
         """Needed contrasts that hardly any number of trials could decide, since lost answers weigh too much.
 
         A winner needs |D| above what the lost answers could make of it, a tie needs both together below ε/2
-        (:func:`scorio.sequential.evidence.tie_boundary`). The noise is below what the lost answers weigh, and
-        many times the trials until now would be needed for it to fall below the distance to either.
+        (:func:`scorio.sequential.evidence.tie_boundary`), a width both together below it. The noise is below
+        what the lost answers weigh, and many times the trials until now would be needed for it to fall below
+        the distance to either.
         """
         needed, latest = self.fold.needed, self.latest
         size, slack = np.abs(latest.difference), latest.slack
@@ -255,9 +256,8 @@ class Board:
         noise = (high - low) / 2.0 - slack
         distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size) - slack
         # To bring the noise down to a quarter, 16 times the trials are needed.
-        either = (noise <= slack) & (4.0 * distance <= noise)
-        wide = 2.0 * slack >= self.contrasts.width
-        return needed & (slack > 0.0) & np.where(self.contrasts.measured, wide, either)
+        far = np.where(self.contrasts.measured, 2.0 * slack >= self.contrasts.width, 4.0 * distance <= noise)
+        return needed & (slack > 0.0) & (noise <= slack) & far
 
     # ------------------------------------------------------------------ reading
 

@@ -39,6 +39,17 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     assert shy.low <= shy.worst < shy.best <= shy.high, "its interval holds what its lost answers allow"
 
 
+def test_a_width_is_reached_with_all_that_lost_answers_allow():
+    session, answer = Session(make_spec(1, 60, goal="width", width=0.25, max_passes=60)), coin((0.6,))
+    while session.stopped is None:
+        (request,) = session.ask(1)
+        lost = request.key.index % 20 == 0
+        session.tell([Missing(request.key, "lost") if lost else TrialOutcome(request.key, answer(request))])
+    assert session.stopped.reason == "resolved"
+    (line,) = session.results().models
+    assert 0.1 < line.best - line.worst + 0.1 < line.high - line.low <= 0.25
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2])
 @pytest.mark.parametrize("margin", [0.05, 0.1, 0.15])

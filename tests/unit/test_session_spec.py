@@ -54,6 +54,12 @@ def test_a_margin_is_in_units_of_the_score():
     Session(replace(SPEC, tasks=points, stopping=StoppingSpec(equivalence=5.0)))
 
 
+@pytest.mark.parametrize(("overall", "shares"), [("macro", (0.75, 0.25)), ("pooled", (0.9, 0.1))])
+def test_a_task_counts_by_its_weight_and_pooled_by_its_questions_too(overall, shares):
+    tasks = (replace(TASK, weight=3.0), TaskSpec("u", tuple(f"q{n}" for n in range(10))))
+    assert replace(SPEC, tasks=tasks, overall=overall).task_weights == pytest.approx(shares)
+
+
 class TestWarnings:
     """What can be run and can never be decided."""
 
