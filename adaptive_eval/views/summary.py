@@ -155,7 +155,11 @@ class Summary:
             for line in self.results.models
             if line.state != "reference" and (note := note_words(line, self.results))
         ]
-        kept = [text for text in self.results.warnings if not any(note.startswith(text) for note in notes)]
+        kept = []
+        for text in self.results.warnings:
+            is_in_a_note = any(note.startswith(text) for note in notes)
+            if not is_in_a_note:
+                kept.append(text)
         return (*kept, *notes)
 
     @cached_property
