@@ -81,6 +81,7 @@ def results(
         fixed_passes=_fixed_passes(comparison) if stopped is not None else None,
         spend=spec.spend,
         pass_cost=_pass_cost(comparison, budget),
+        scale=(spec.scale[0], sum(spec.scale)),
     )
 
 
@@ -119,6 +120,19 @@ def _score_interval(comparison: Comparison, estimate: ContrastBlock) -> tuple[Fl
     return np.clip(score - radius, 0.0, 1.0), score, np.clip(score + radius, 0.0, 1.0)
 
 
+def _within_verdicts(comparison: Comparison, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return intervals of scores that end at the numbers which bets have called the scores above or below."""
+    goal, verdict, margin = comparison.contrasts, comparison.fold.verdict, comparison.margin or 0.0
+    for row in np.flatnonzero(comparison.courses.bets & (verdict != OPEN)).tolist():
+        model, beyond = goal.first[row], margin if verdict[row] == TIE else 0.0
+        least, most = goal.value[row] - beyond, goal.value[row] + beyond
+        if verdict[row] != WORSE and high[model] > least:
+            low[model] = max(low[model], least)
+        if verdict[row] != BETTER and low[model] < most:
+            high[model] = min(high[model], most)
+    return low, high
+
+
 def _plugin(comparison: Comparison) -> RulePlugin | None:
     name, rule = comparison.spec.stopping.rule, comparison.rule
     if not comparison.spec.stopping.own_rule:
@@ -133,6 +147,7 @@ def _models(
     origin, unit = spec.scale
     estimate = board.scores()
     low, score, high = _score_interval(comparison, estimate)
+    low, high = _within_verdicts(comparison, low, high)
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)

@@ -408,7 +408,7 @@ class Results(ResultsTable):
     `top_k` is the k of a goal that asks for the best k models; None for any other. `changes` are models that
     have changed during the run. `in_rounds` are the tasks that are asked in rounds; None where that
     is unknown. `spend` is what the run spends; if tokens or USD, `pass_cost` is what one trial of every
-    question of every model costs.
+    question of every model costs. `scale` is the lowest and the highest score; None of an earlier version.
     """
 
     goal: str
@@ -434,6 +434,7 @@ class Results(ResultsTable):
     in_rounds: tuple[str, ...] | None = None
     spend: str = "trials"
     pass_cost: float | None = None
+    scale: tuple[float, float] | None = None
 
     @property
     def tokens(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,10 +48,11 @@ def not_worse(results: Results, model: str, than: str, margin: float = 0.0) -> C
     Raises
     ------
     UsageError
-        If the run does not compare the two, or the margin is negative.
+        If the run does not compare the two, or the margin is negative or as large as the range of scores.
     """
-    if not 0.0 <= margin < float("inf"):
-        raise UsageError(f"margin is {margin!r}: give a difference of scores, 0 or more")
+    lowest, highest = results.scale or (0.0, inf)
+    if not 0.0 <= margin < highest - lowest:
+        raise UsageError(f"margin is {margin!r}: give a difference of scores, 0 or more{_scale(results)}")
     low, high = _difference(results, model, than)
     words = f"{model} not worse than {than} by more than {margin:g} at {_percent(results)}"
     if low is None or high is None:
@@ -75,10 +76,11 @@ def at_least(results: Results, model: str, value: float) -> Claim:
     Raises
     ------
     UsageError
-        If the run does not know the model, or the value is not finite.
+        If the run does not know the model, or the value is no score.
     """
-    if not isfinite(value):
-        raise UsageError(f"value is {value!r}: give a score")
+    lowest, highest = results.scale or (-inf, inf)
+    if not (isfinite(value) and lowest <= value <= highest):
+        raise UsageError(f"value is {value!r}: give a score{_scale(results)}")
     line = _line(results, model)
     words = f"{model} scores at least {value:g} at {_percent(results)}"
     if line.low is None or line.high is None:
@@ -142,6 +144,12 @@ def _difference(results: Results, model: str, than: str) -> tuple[float | None, 
                 return None, None
             return -pair.high, -pair.low
     raise UsageError(f"the goal of the run ({results.goal}) does not compare {model} with {than}")
+
+
+def _scale(results: Results) -> str:
+    if results.scale is None:
+        return ""
+    return "; scores of this run go from {:g} to {:g}".format(*results.scale)
 
 
 def _percent(results: Results) -> str:

@@ -45,10 +45,24 @@ def test_a_score_holds_where_all_of_its_interval_does(results, value, holds):
     assert at_least(results, "m0", value).holds is holds
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_score_that_is_no_number_is_refused(results, value):
-    with pytest.raises(UsageError, match="give a score"):
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 80, -0.1])
+def test_a_score_outside_the_scale_is_refused(results, value):
+    with pytest.raises(UsageError, match="give a score; scores of this run go from 0 to 1"):
         at_least(results, "m0", value)
+
+
+def test_a_margin_that_any_difference_keeps_is_refused(results):
+    with pytest.raises(UsageError, match=r"margin is 2\.0: .* from 0 to 1"):
+        not_worse(results, "m0", "m1", 2.0)
+
+
+def test_a_verdict_against_a_number_bounds_the_score():
+    """The bet calls earlier than the interval of the score would."""
+    spec = make_spec(1, 60, goal="threshold", value=0.5, max_passes=4)
+    session = drive(Session(spec), coin([0.7]))
+    (line,), (pair,) = session.results().models, session.results().pairs
+    assert (pair.verdict, line.low) == ("better", 0.5)
+    assert at_least(session.results(), "m0", 0.5).holds
 
 
 @pytest.mark.parametrize(
