@@ -33,8 +33,10 @@ without a traceback.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 from adaptive_eval.stops import ENDPOINTS, INTERRUPTED, UNEXPECTED, USAGE
@@ -328,3 +330,20 @@ def in_words(error: Exception) -> str:
     'bind(): port must be 0-65535.'
     """
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def library(module: str, needed_by: str, package: str, error: type[UsageError] = UsageError) -> Any:
+    """Return a module that `needed_by` needs; raise `error`, with what to install, if it is missing.
+
+    Examples
+    --------
+    >>> library("json", "this example", "json").dumps([1])
+    '[1]'
+    """
+    try:
+        return import_module(module)
+    except ImportError as failure:
+        if failure.name is not None and failure.name.split(".")[0] != module.split(".")[0]:
+            raise
+        words = f"{needed_by} needs a library that is not installed: pip install {shlex.quote(package)}"
+        raise error(words, code="library/missing") from None

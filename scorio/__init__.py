@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
-from scorio._published import foreign_files, missing_name
+from scorio._names import foreign_files, missing_name
 
 __version__ = "0.1.0"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from scorio import eval as metrics
-from scorio.study.charts import Chart
+from scorio.study.paper import Chart
 
 K, TRIALS = 8, 1000
 CURVES = {

@@ -45,7 +45,6 @@ from adaptive_eval.build.model_clients import (
 )
 from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.prompts import (
-    InspectPrompts,
     RenderedPrompts,
     answer_key,
     own_tasks,
@@ -76,16 +75,14 @@ from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
-from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.engine.protocols import Endpoint, Executor, Prompts
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.found import IMPORTED
-from adaptive_eval.interop.inspect_task import inspect_rows
-from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES
 from adaptive_eval.options.scorers import CodeScorerConfig
-from adaptive_eval.options.section import IN_INSPECT, INSPECT, LM_EVAL, PYTHON
+from adaptive_eval.options.section import IN_INSPECT, INSPECT, PYTHON
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
@@ -93,13 +90,10 @@ from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import load_task
-from adaptive_eval.tasks.sources import LOADERS
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import AGAINST, Question, ScoreRange
 from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.verdicts import repeat_notices
-
-LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
 
 
 @dataclass(frozen=True)
@@ -128,9 +122,11 @@ class Built:
         return replace(spec, allocation=chosen, references=taken.references, prior=taken.prior)
 
     @property
-    def prompts(self) -> InspectPrompts | RenderedPrompts:
+    def prompts(self) -> Prompts:
         """The messages of every question."""
         if self.drives_inspect:
+            from adaptive_eval.interop.inspect_driver import InspectPrompts
+
             return InspectPrompts(self.tasks)
         return RenderedPrompts(self.tasks, self.own_tasks)
 

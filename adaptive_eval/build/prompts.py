@@ -9,26 +9,12 @@ from typing import Any
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.endpoints.function import Answerer, content_taken
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.inspect_task import SampleMessage
 from adaptive_eval.options.mistakes import not_accepted
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.task import Task, target_option
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import GIVEN, Conversation, Message, Question, TrialRequest
-
-
-class InspectPrompts:
-    """The samples of Inspect that are the questions."""
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = {task.name: task for task in tasks}
-
-    def messages(self, request: TrialRequest) -> Sequence[Message]:
-        """Return the sample and epoch that a trial is."""
-        question = self._tasks[request.task].by_id[request.question]
-        text, epoch = str(question.fields["input"]), request.repeat + 1
-        return (SampleMessage("user", text, request.task, request.question, epoch),)
 
 
 class RenderedPrompts:

@@ -11,8 +11,7 @@ from typing import Any
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.errors import RunFileError, RunMismatch, UsageError
-from adaptive_eval.options.rubric_options import RubricConfig
-from adaptive_eval.options.task_options import TaskConfig
+from adaptive_eval.options.task_options import RubricConfig, TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import ScoreRange, Signal
@@ -31,11 +30,8 @@ def rubric_of(section: RubricConfig) -> Rubric:
     >>> rubric_of(RubricConfig(schema="efficiency-adjusted", thresholds={"len_p33": 0.1})).open_thresholds
     ('len_p66',)
     """
-    from scorio.categorical import Thresholds
-
-    thresholds = Thresholds(section.thresholds)
     scores = None if section.range is None else ScoreRange(section.range)
-    return Rubric(section.schema_definition, thresholds, section.truncated, scores)
+    return Rubric(section.schema_definition, section.thresholds, section.truncated, scores)
 
 
 def _with_source(rubric: Rubric, task: TaskConfig, config: RunConfig) -> Rubric:
@@ -82,17 +78,14 @@ def stored_signals(reader: RunReader, task: str) -> list[Mapping[str, Signal]]:
 
 def dump_thresholds(rubrics: Mapping[str, Rubric]) -> str:
     """Return the thresholds of every task with their sources, as JSON text for the run file."""
+    return json.dumps({name: _as_stored(rubric) for name, rubric in rubrics.items() if rubric.thresholds})
+
+
+def _as_stored(rubric: Rubric) -> dict[str, dict[str, float | str]]:
     from scorio.categorical import Thresholds
 
-    return json.dumps(
-        {
-            name: Thresholds(dict(rubric.thresholds)).to_dict()
-            if not isinstance(rubric.thresholds, Thresholds)
-            else rubric.thresholds.to_dict()
-            for name, rubric in rubrics.items()
-            if rubric.thresholds
-        }
-    )
+    frozen = rubric.thresholds
+    return (frozen if isinstance(frozen, Thresholds) else Thresholds(frozen)).to_dict()
 
 
 def stored_thresholds(meta: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from adaptive_eval.cli.simulating import progress_bar, workers_of
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from adaptive_eval.options.rubric_options import RubricConfig
+    from adaptive_eval.options.task_options import RubricConfig
     from adaptive_eval.run.rescoring import Rescoring, RescoringSpec
 
 

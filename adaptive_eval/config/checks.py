@@ -25,10 +25,9 @@ from adaptive_eval.options.mistakes import (
     unknown_name,
     unusable_prompt,
 )
-from adaptive_eval.options.rubric_options import BINARY, RubricConfig
 from adaptive_eval.options.scorers import GradedScorerConfig
 from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, INSPECT, MIMIC, PYTHON
-from adaptive_eval.options.task_options import TaskConfig
+from adaptive_eval.options.task_options import BINARY, RubricConfig, TaskConfig
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)

@@ -1,10 +1,11 @@
-"""Issuing: which trials run next, within slots, budgets, caps and the laid-out trial sequence."""
+"""Issuing: which trials run next, within slots, budgets, caps and the trial sequence; the seed of each."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from heapq import heapify, heappop, heapreplace
 from math import inf
 
@@ -15,13 +16,42 @@ from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
 from adaptive_eval.core.drain import SLOW_START, Drain, reach_of
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.trial_seeds import TrialSeeds
+from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
 from scorio.sequential.parts import FINISHED, Bools, Floats, Ints
 
 BEYOND = 2.0
 """With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by so much."""
+
+_SEEDS = 2**31
+_REPEATS = 2**16
+
+
+class TrialSeeds:
+    """The sampling seeds of a session's trials, in [0, 2**31): a hash of the names, plus the repeat.
+
+    The repeats of a question have neighbouring seeds, because vLLM gives answer i of a request the seed + i:
+    a request for the next n repeats of a question gives each repeat the seed that it would have alone. So no
+    two trials of a question share a seed, however they are grouped into requests.
+    """
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self._begun = []
+        for model in spec.models:
+            names = [f"{spec.seed}\x1f{model.name}\x1f{task.name}\x1f" for task in spec.tasks]
+            self._begun.append([blake2b(_bytes(name), digest_size=8) for name in names])
+
+    def of(self, model: int, task: int, question: str, repeat: int) -> int:
+        """Return the seed of a trial, given the numbers of its model and task."""
+        whole = self._begun[model][task].copy()
+        whole.update(_bytes(question))
+        first = int.from_bytes(whole.digest(), "big") % (_SEEDS - _REPEATS)
+        return (first + repeat) % _SEEDS
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)

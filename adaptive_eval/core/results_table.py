@@ -8,7 +8,7 @@ from html import escape
 from itertools import chain
 from typing import Any
 
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 
 _WIDTH = 160
 """Pixels of an interval in a notebook."""

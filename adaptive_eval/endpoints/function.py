@@ -21,8 +21,7 @@ from adaptive_eval.endpoints.answer import MOST_TOKENS, chat_text, read_completi
 from adaptive_eval.endpoints.failures import from_status
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.server_info import Probe
-from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError, UserCodeError
-from adaptive_eval.library import library
+from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError, UserCodeError, library
 from adaptive_eval.trial import Completion, Conversation, Message, Usage
 
 Answer: TypeAlias = str | tuple[str, Usage | Mapping[str, int]] | Completion

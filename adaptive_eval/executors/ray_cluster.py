@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import adaptive_eval
 import scorio
-from adaptive_eval.errors import UsageError, WorkersLost
+from adaptive_eval.errors import UsageError, WorkersLost, library
 from adaptive_eval.executors.remote import WorkerGone
 from adaptive_eval.executors.worker import Event, Job, Setup, Worker
-from adaptive_eval.library import library
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle

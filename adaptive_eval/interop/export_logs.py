@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from adaptive_eval import __version__
+from adaptive_eval.errors import library
 from adaptive_eval.interop.found import Found, content_of
 from adaptive_eval.interop.run_tables import Cell, RunDescription, cells_of_run, tasks_of_run
-from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import score_of
 

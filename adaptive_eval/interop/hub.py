@@ -9,9 +9,8 @@ from typing import Any
 
 from adaptive_eval.config.document import write_document
 from adaptive_eval.core.results import ModelResult
-from adaptive_eval.errors import UsageError, first_line
+from adaptive_eval.errors import UsageError, first_line, library
 from adaptive_eval.interop.run_tables import RunDescription, trial_rows, write_parquet
-from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_markdown

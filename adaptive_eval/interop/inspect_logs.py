@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.errors import OutcomesError, first_line
+from adaptive_eval.errors import OutcomesError, first_line, library
 from adaptive_eval.interop.found import (
     Choices,
     Flaw,
@@ -21,7 +21,6 @@ from adaptive_eval.interop.found import (
     reading,
 )
 from adaptive_eval.interop.inspect_task import score_value
-from adaptive_eval.library import library
 
 _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
 """Limits that end a sample before its answer is complete; it is scored as it is."""

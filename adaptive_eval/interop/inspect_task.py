@@ -15,9 +15,8 @@ from typing import Any
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.errors import DatasetError, UsageError
+from adaptive_eval.errors import DatasetError, UsageError, library
 from adaptive_eval.interop.found import in_range
-from adaptive_eval.library import library
 from adaptive_eval.options.scorers import GradedScorerConfig, InspectScorerConfig
 from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, graded
 from adaptive_eval.tasks.sources import modules_of

@@ -11,9 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import DatasetError, first_line
+from adaptive_eval.errors import DatasetError, first_line, library
 from adaptive_eval.interop.inspect_task import taken
-from adaptive_eval.library import library
 from adaptive_eval.options.scorers import LmEvalScorerConfig
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score

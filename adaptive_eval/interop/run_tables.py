@@ -14,9 +14,8 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from adaptive_eval.config import parse_config
-from adaptive_eval.errors import OutcomesError, UsageError
+from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
-from adaptive_eval.library import library
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord

@@ -21,7 +21,7 @@ from adaptive_eval.build.rubrics import (
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError
 from adaptive_eval.options.decisions import GoalSpec
-from adaptive_eval.options.rubric_options import RubricConfig
+from adaptive_eval.options.task_options import RubricConfig
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord

@@ -40,9 +40,9 @@ from adaptive_eval.errors import (
 )
 from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.options.mistakes import dotted
-from adaptive_eval.options.rubric_options import RubricConfig
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import Section, short_for
+from adaptive_eval.options.task_options import RubricConfig
 from adaptive_eval.scoring.registry import IN_WORKERS, Answers, build_scorer, score_here, score_spread
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import Scorer, TogetherScorer

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.engine.events import Attempted, Event, Finished
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import TrialKey
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.events import Event, Progress, Stopped
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 from adaptive_eval.views.sentences import describe
 
 EVERY = 10.0

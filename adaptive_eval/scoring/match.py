@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import (
     ContainsScorerConfig,
     ExactScorerConfig,

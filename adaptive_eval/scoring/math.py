@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import MathScorerConfig
 from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer

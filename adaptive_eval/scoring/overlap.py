@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from functools import lru_cache
 
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import F1ScorerConfig, GradedScorerConfig, RougeScorerConfig
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, normalised

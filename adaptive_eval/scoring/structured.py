@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adaptive_eval.library import library
+from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import JsonScorerConfig, ToolCallsScorerConfig
 from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import CUT_OFF, Answer, AnswerScorer

@@ -20,8 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread, get_ident
 from typing import Any, NamedTuple, TypeVar
 
-from adaptive_eval.errors import ScorerUnavailable, UsageError
-from adaptive_eval.library import library
+from adaptive_eval.errors import ScorerUnavailable, UsageError, library
 from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, last_line
 
 LIMIT = 5.0

@@ -9,7 +9,7 @@ import importlib
 import socket
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -21,16 +21,18 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from adaptive_eval.errors import DatasetError, first_line
-from adaptive_eval.library import library
+from adaptive_eval.errors import DatasetError, first_line, library
 from adaptive_eval.options.section import HUB, INSPECT, LM_EVAL, PYTHON
 from adaptive_eval.tasks.rows import Found, Row, RowFile, no_such_file, read_rows
 
 EXECUTABLE = (PYTHON, INSPECT, LM_EVAL)
 """Prefixes of datasets whose rows code gives."""
 
-LOADERS: dict[str, Callable[[str, Path], Iterable[Any]]] = {}
-"""Rows by name and folder, for the prefixes of other tools' datasets; :mod:`adaptive_eval.build` fills it."""
+_LOADERS = {
+    INSPECT: "adaptive_eval.interop.inspect_task:inspect_rows",
+    LM_EVAL: "adaptive_eval.interop.lm_eval_task:lm_eval_rows",
+}
+"""Functions that give rows by name and folder, for other tools' datasets; imported when one is named."""
 
 REACH_SECONDS = 5.0
 """Timeout of a connection to the Hugging Face hub, in seconds."""
@@ -67,8 +69,10 @@ def read_source(
         return _numbered(_from_hub(dataset.removeprefix(HUB), base, split, subset, revision), media)
     if dataset.startswith(PYTHON):
         return _numbered(_from_function(dataset.removeprefix(PYTHON), base), media)
-    for prefix, rows in LOADERS.items():
+    for prefix, place in _LOADERS.items():
         if dataset.startswith(prefix):
+            module, function = place.split(":")
+            rows = getattr(import_module(module), function)
             return _numbered(rows(dataset.removeprefix(prefix), base))
     path = base / Path(dataset).expanduser()
     if path.suffix.lower() == ".parquet":

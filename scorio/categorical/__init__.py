@@ -6,6 +6,6 @@ paper's twelve (:func:`get_schema`) or a user's own; weights say what a category
 a schema cuts at, so that a run that adds attempts judges all of them alike.
 """
 
-from scorio._lazy import lazy
+from scorio._names import lazy
 
 __all__, __getattr__, __dir__ = lazy(__name__, __file__)

@@ -35,6 +35,6 @@ Examples
 0.95
 """
 
-from scorio._lazy import lazy
+from scorio._names import lazy
 
 __all__, __getattr__, __dir__ = lazy(__name__, __file__)

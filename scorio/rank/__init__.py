@@ -11,6 +11,6 @@ z-score and ranking confidence of every pair, :func:`kendall_tau_b` the agreemen
 :func:`transfer` ranks early, with the help of earlier results of the same models.
 """
 
-from scorio._lazy import lazy
+from scorio._names import lazy
 
 __all__, __getattr__, __dir__ = lazy(__name__, __file__)

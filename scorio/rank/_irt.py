@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from scorio._arguments import positive, whole
 from scorio._arrays import Floats
-from scorio._labels import Outcomes
+from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit

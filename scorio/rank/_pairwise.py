@@ -11,7 +11,7 @@ import numpy as np
 
 from scorio._arguments import finite, positive
 from scorio._arrays import Floats
-from scorio._labels import Outcomes
+from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Floats
-from scorio._labels import read_labels
-from scorio._named import Named
+from scorio._named import Named, read_labels
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from scorio._arguments import one_of, positive
 from scorio._arrays import Bools, Floats, Ints
-from scorio._labels import Outcomes
+from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._ranked import Ranking, keeps_names, ranked
 from scorio.rank._ties import TieMethod, rank_scores

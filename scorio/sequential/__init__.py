@@ -23,6 +23,6 @@ new is better than old (after 107 trials of each model; largest e-value 1.672e+1
 new - old: +0.2325 [+0.1338, +0.3312] at 95 %, valid at every look
 """
 
-from scorio._lazy import lazy
+from scorio._names import lazy
 
 __all__, __getattr__, __dir__ = lazy(__name__, __file__)

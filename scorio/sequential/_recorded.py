@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import positive
 from scorio._arrays import Floats, Integers, Ints
-from scorio._labels import Outcomes
+from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, as_array, missing_mask, read_trials, refuse_masked
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIN_QUESTIONS

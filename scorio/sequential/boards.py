@@ -19,10 +19,9 @@ from scorio._arrays import Bools, Floats, Ints, floats
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, Target
-from scorio.sequential.courses import Courses
+from scorio.sequential.courses import EXACT, Courses, Intervals
 from scorio.sequential.families import family as family_of
 from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, Event, Fold, Levels, Piece, moments
-from scorio.sequential.intervals import EXACT, Intervals
 from scorio.sequential.rules import Rule
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 

@@ -22,6 +22,7 @@ from scorio.sequential.moments import (
     MISSING,
     MOMENT_LEVELS,
     POOLED,
+    PathBlock,
     Prior,
     avg_variance,
     cell_sums,
@@ -29,7 +30,6 @@ from scorio.sequential.moments import (
     shares,
     unit_scores,
 )
-from scorio.sequential.path_block import PathBlock
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, finite
 from scorio._arrays import Floats, Ints
-from scorio._labels import Outcomes, name_of, read_labels
-from scorio._named import Named, plotting
+from scorio._named import Named, Outcomes, name_of, plotting, read_labels
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import (
     Order,
@@ -26,9 +25,9 @@ from scorio.sequential._recorded import (
 )
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
+from scorio.sequential.courses import interval
 from scorio.sequential.evidence import log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
-from scorio.sequential.intervals import interval
 from scorio.sequential.rules import Anytime
 
 Verdict = Literal["first", "second", "tie", "open"]

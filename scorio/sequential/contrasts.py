@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.clusters import Spread
 from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
-from scorio.sequential.path_block import PathBlock
+from scorio.sequential.moments import PathBlock
 
 Target = Literal["benchmark", "population"]
 Noise = tuple[Floats, Floats, Floats, Floats]

@@ -18,7 +18,7 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance
 from scorio.sequential.evidence import GUARD
-from scorio.sequential.path_block import PathBlock
+from scorio.sequential.moments import PathBlock
 
 
 class DifferenceReader(ABC):

@@ -4,6 +4,6 @@ A :class:`Board` reads :class:`Answers` along a :class:`RunSequence`, by a :clas
 :class:`Contrasts` at :class:`Levels`. The formulas are public, so that views and plans show what decides.
 """
 
-from scorio._lazy import lazy
+from scorio._names import lazy
 
 __all__, __getattr__, __dir__ = lazy(__name__, __file__)

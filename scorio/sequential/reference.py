@@ -23,9 +23,8 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock, Target
 from scorio.sequential.evidence import FLOOR, GUARD
-from scorio.sequential.moments import DROPPED, MISSING
+from scorio.sequential.moments import DROPPED, MISSING, PathBlock
 from scorio.sequential.pairs import DifferenceReader, running
-from scorio.sequential.path_block import PathBlock
 
 ENOUGH_QUESTIONS = 30
 """Common questions from which on the regression is trusted."""

@@ -9,7 +9,7 @@ from scorio._arrays import Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
-from scorio.sequential.path_block import PathBlock
+from scorio.sequential.moments import PathBlock
 
 
 class ScoreReader:

@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility
 from scorio._arrays import Floats
-from scorio._labels import Outcomes, read_labels
-from scorio._named import Named, plotting
+from scorio._named import Named, Outcomes, plotting, read_labels
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_scores, read_weights
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import Target
+from scorio.sequential.courses import interval
 from scorio.sequential.families import rank_intervals
 from scorio.sequential.fold import OPEN, TIE, WORSE
-from scorio.sequential.intervals import interval
 from scorio.sequential.rules import Anytime
 
 

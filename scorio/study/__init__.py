@@ -6,6 +6,6 @@ depend on the source and the seed alone: not on the metrics, not on how many rep
 not on the executor that spreads the work.
 """
 
-from scorio._lazy import lazy
+from scorio._names import lazy
 
 __all__, __getattr__, __dir__ = lazy(__name__, __file__)

@@ -13,7 +13,7 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scorio._arguments import positive, whole
-from scorio._arrays import Floats, Integers
-from scorio._named import needed
+from scorio._arrays import Floats, Integers, floats
+from scorio._named import close_plot, needed, plotting
 from scorio.eval import bayes
 from scorio.rank import rank_with_confidence
-from scorio.study.charts import Chart
 from scorio.study.credible import credible_patterns, pair_separation
 from scorio.study.curves import paper_originals, prior_study, tau_curves
 from scorio.study.metrics import Metric, competition_ranks, paper_metrics
@@ -56,6 +56,39 @@ RESAMPLINGS: tuple[tuple[Resampling, str, str], ...] = (
 """Ways to draw the trials of Figures 5 and 9, in words and in names of files."""
 DRAWS = 10
 """Draws of the coins that curves are averaged over: one draw may be far from their mean."""
+
+
+_SAME_FILE: Mapping[str, Any] = {"svg.hashsalt": "scorio", "svg.fonttype": "none"}
+"""Settings with which the same chart gives the same file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """Named lines (x, y); NaN is left out, `levels` are dashed, `falling` puts the lowest value on top."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Mapping[str, tuple[ArrayLike, ArrayLike]]
+    levels: Sequence[float] = ()
+    falling: bool = False
+
+    def save(self, *paths: Path) -> None:
+        """Write the chart to files, in the format that the ending of each says; needs matplotlib."""
+        axes = plotting(None)
+        for number, (name, (x, y)) in enumerate(self.lines.items()):
+            axes.plot(x, floats(y), label=name, linestyle="-" if number < 10 else "--")
+        for level in self.levels:
+            axes.axhline(level, color="#555555", linestyle=":")
+        if self.falling:
+            axes.invert_yaxis()
+        axes.set(title=self.title, xlabel=self.x_label, ylabel=self.y_label)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        with needed("matplotlib", "save").rc_context(_SAME_FILE):
+            for path in paths:
+                date = {"Date": None} if path.suffix == ".svg" else {}
+                axes.figure.savefig(path, dpi=150, bbox_inches="tight", metadata=date)
+        close_plot(axes)
 
 
 @dataclass(frozen=True, slots=True)

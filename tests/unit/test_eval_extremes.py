@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scorio import eval as metrics
-from scorio.eval._kernels import _quadrature
+from scorio.eval._kernels import _beta
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
@@ -55,7 +55,7 @@ def test_a_large_k_sums_over_the_counts_that_can_occur(name: str, monkeypatch: p
     tau = (0.6,) if "tau" in name else ()
     counts = [[4000, 4100], [8099, 1], [2000, 6100]]
     near = getattr(metrics, name)(None, 6000, *tau, counts=counts)
-    monkeypatch.setattr(_quadrature, "_ALL_COUNTS", 1 << 20)
+    monkeypatch.setattr(_beta, "_ALL_COUNTS", 1 << 20)
     assert getattr(metrics, name)(None, 6000, *tau, counts=counts) == pytest.approx(near, rel=1e-12)
 
 

@@ -12,9 +12,9 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, make_goal
 from adaptive_eval.core.spec import TaskSpec
 from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.courses import Intervals
 from scorio.sequential.evidence import confidence_radius
 from scorio.sequential.fold import Course
-from scorio.sequential.intervals import Intervals
 
 ALPHA, MARGIN = 0.05, 0.1
 

@@ -18,7 +18,7 @@ import adaptive_eval
 import scorio
 from scorio import categorical, rank, sinf, utils
 from scorio import eval as metrics
-from scorio._published import NAMES, foreign_files
+from scorio._names import NAMES, foreign_files
 
 RECORD = {
     "model": "m",

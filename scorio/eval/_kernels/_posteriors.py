@@ -15,8 +15,17 @@ from scorio._arrays import Floats, Ints, floats
 
 from . import _bank
 from ._aggregate import Counted, per_pair, standard_deviation
-from ._beta import power_covariance_factor, power_log_moments, power_moments, power_variance
-from ._quadrature import Nodes, auc_at, nodes, posterior_weights, spectrum_at
+from ._beta import (
+    Nodes,
+    auc_at,
+    nodes,
+    posterior_weights,
+    power_covariance_factor,
+    power_log_moments,
+    power_moments,
+    power_variance,
+    spectrum_at,
+)
 
 Moments = tuple[Floats, Floats]
 Prior = tuple[float, float]

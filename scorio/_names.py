@@ -1,9 +1,13 @@
-"""The published package of the same name: the names that this one has not, and files left behind by it."""
+"""Names of this package, imported when asked for; names and files of the published one of its name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+import sys
+from collections.abc import Callable, Collection
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 VERSION = "0.2.3"
 _FOREIGN = ("sinf/__init__.py", "aggregate", "rank/pairwise.py", "eval/pass_at_k.py")
@@ -41,3 +45,25 @@ def foreign_files(folder: Path, names: Collection[str] = _FOREIGN) -> str | None
         f"{folder} mixes two packages called scorio, which gives wrong results or tracebacks; "
         "pip uninstall scorio, then pip install --force-reinstall adaptive-eval"
     )
+
+
+def lazy(module: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a module, for the names in the stub beside it.
+
+    A name is imported when it is asked for, from the module that the stub names.
+    """
+    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: home for home, name in re.findall(r"^from ([\w.]+) import (\w+) as", stub, re.MULTILINE)}
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise missing_name(module, name)
+        home = import_module(homes[name])
+        value = import_module(f"{module}.{name}") if home.__name__ == module else getattr(home, name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[module]), *homes})
+
+    return sorted(homes), load, names
