@@ -1,7 +1,10 @@
-"""Models whose answers hold no answer: counted by cause, told, and not ranked as if they were wrong."""
+"""Answers that hold no answer, are lost, or report impossible usage."""
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,9 @@ from typing import Any
 import pytest
 from answering_server import answering, reply, said, two_models
 from command_line import Finished, in_process, report, trials, write_config
+
+# Models whose answers hold no answer: counted by cause, told, and not ranked as if they were wrong.
+
 
 REASONING = {**said(None), "reasoning_content": "I think it is 7."}
 TOOLS = {**said(None), "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]}
@@ -94,3 +100,93 @@ def test_what_was_counted_counts_on_after_a_resume(tmp_path: Path) -> None:
         again = in_process("run", "run", "-o", more, "--display", "none", cwd=tmp_path)
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "endpoints", again.said
     assert 20 <= of_bad(tmp_path)["no_answer"]["empty"] < 60
+
+
+# A server that loses answers for being wrong: the run calls no verdict that they could turn.
+
+
+def run_losing(folder: Path, loses: float, bad: float) -> Finished:
+    """Run good, right in 70 %, against bad, of whose wrong answers the server loses a share."""
+    asked: Counter[tuple[str, str]] = Counter()
+
+    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+        asked[model, prompt] += 1
+        rng = random.Random(f"{model} {prompt} {asked[model, prompt]}")  # whatever the order of arrival
+        right = rng.random() < {"good": 0.7, "bad": bad}[model]
+        if model == "bad" and not right and rng.random() < loses:
+            return {"status": 500}
+        return {"message": reply(prompt, number, right=right)}
+
+    with answering(answer) as url:
+        data = two_models(folder, url, questions=60, budget={"trials": 1500})
+        data["retry"] = {"attempts": 1, "requeue": 0}
+        config = write_config(folder, data)
+        return in_process("run", config, "--out", "run", "--display", "none", cwd=folder)
+
+
+def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path: Path) -> None:
+    done = run_losing(tmp_path, loses=0.95, bad=0.55)  # of the answers that arrive, 96 % are right
+    assert done.code == 6, done.said
+    data = report(tmp_path / "run")
+    (pair,) = data["pairs"]
+    assert pair["verdict"] == "open"
+    stop = data["run"]["stop"]
+    assert (stop["reason"], stop["evidence"]["lost"].keys()) == ("lost", {"bad"})
+    advice = re.search(r"on: \{(\w+): (\w+)\}", stop["text"])
+    assert advice, stop["text"]
+    setting = f"on.{advice[1]}={advice[2]}"
+    assert in_process("run", "run", "-o", setting, "-o", "budget.trials=60", cwd=tmp_path).code != 2
+    lossy = next(model for model in data["models"] if model["model"] == "bad")
+    assert lossy["missing"] == sum(lossy["missing_reasons"].values()) > 10
+    assert lossy["score_if_missing_wrong"] < 0.7 < lossy["score"]
+
+
+def test_few_losses_turn_no_verdict(tmp_path: Path) -> None:
+    assert run_losing(tmp_path, loses=0.05, bad=0.2).code == 0
+    (pair,) = report(tmp_path / "run")["pairs"]
+    assert (pair["first"], pair["verdict"]) == ("good", "better")
+
+
+# Answers with impossible token counts: the run continues with a warning, and can be resumed.
+
+
+ABSURD: list[Any] = [
+    {"prompt_tokens": 10**30, "completion_tokens": 2},
+    {"prompt_tokens": 3, "completion_tokens": 2**63},
+    {"prompt_tokens": -(10**30), "completion_tokens": -1},
+    {"prompt_tokens": "12", "completion_tokens": [1]},
+    {"prompt_tokens": {"a": 1}, "completion_tokens": 1e300, "total_tokens": 10**30},
+    {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 10**30}},
+    10**30,
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [{"trials": 60}, {"trials": 60, "tokens": "1M", "usd": 1000}])
+def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path: Path, budget: dict[str, Any]) -> None:
+    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+        usage = (
+            ABSURD[number % 10] if number % 10 < len(ABSURD) else {"prompt_tokens": 9, "completion_tokens": 2}
+        )
+        right = model == "good" or number % 2 == 0
+        return {"message": reply(prompt, number, right=right), "usage": usage}
+
+    with answering(answer) as url:
+        data = two_models(tmp_path, url, budget=budget)
+        for model in data["models"]:
+            model["price"] = {"input": 1.0, "output": 2.0, "cached_input": 0.5}
+        config = write_config(tmp_path, data)
+        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
+        assert done.code in (0, 3), done.said
+        assert "Traceback" not in done.said
+        assert "reported more tokens than can be" in done.said
+        usages = [record.usage for record in trials(tmp_path / "run")]
+        assert max(usage.total_tokens for usage in usages) <= 11
+        assert any(usage.total_tokens == 0 for usage in usages)
+        assert all(0 <= usage.cached_tokens <= usage.prompt_tokens for usage in usages)
+        spent = {line["name"]: line["spent"] for line in report(tmp_path / "run")["budgets"]}
+        assert 0 < spent["tokens"] <= 1e6
+        assert 0 < spent["usd"] < 1
+        again = in_process("run", "run", "--display", "none", cwd=tmp_path)
+        assert again.code in (0, 3), again.said
+        assert "Traceback" not in again.said

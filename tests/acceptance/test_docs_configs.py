@@ -72,7 +72,7 @@ COMMANDS = [
 ]
 ELSEWHERE = {
     " init ": "tests/acceptance/test_first_config.py",
-    " --model http": "tests/acceptance/test_one_line.py",
+    " --model http": "tests/acceptance/test_first_config.py",
     " --web": "tests/integration/test_web_monitor.py",
 }
 """Commands that are not run here, and what runs them."""

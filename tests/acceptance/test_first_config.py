@@ -1,4 +1,4 @@
-"""From nothing to a finished comparison: ``init``, ``plan``, ``run``, ``report``."""
+"""From nothing to a finished comparison, by init or by one line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,24 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, PATIENCE, ROOT, environment, in_process, report
+from command_line import (
+    ARITHMETIC,
+    COMMAND,
+    PATIENCE,
+    ROOT,
+    Finished,
+    environment,
+    in_process,
+    mimic_spec,
+    report,
+)
 
 from adaptive_eval.config import load_config
 from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
+
+# From nothing to a finished comparison: ``init``, ``plan``, ``run``, ``report``.
+
 
 SUMS = [(f"Ann has {a} pens and buys {a % 7 + 2}. How many now?", a + a % 7 + 2) for a in range(10, 50)]
 
@@ -174,3 +187,39 @@ def test_mistakes_write_nothing(
     assert words.format(**places) in refused.err
     assert refused.code == code, refused.said
     assert sorted(folder.iterdir()) == before
+
+
+# A run without a config: one line writes the config that it runs.
+
+
+def refused(done: Finished, words: str) -> None:
+    assert (done.code, words in done.err) == (2, True), done
+
+
+@pytest.mark.slow
+def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path: Path) -> None:
+    (tmp_path / "sums.jsonl").write_text(ARITHMETIC.read_text("utf-8"), "utf-8")
+    quick = ("-o", "budget.trials=40", "--display", "none")
+    with MimicProcess(mimic_spec()) as mimic:
+        models = [f"{mimic.base_url}#{name}" for name in ("sage", "guesser")]
+        line = ("run", "--model", models[0], "--model", models[1], "--task", "sums.jsonl", "--margin", "0.1")
+        done = in_process(*line, *quick, cwd=tmp_path)
+        assert done.code in (0, 3), done
+        assert "sums.yaml" in done.err
+        written = report(tmp_path / "runs" / "sums")
+        assert {one["model"] for one in written["models"]} == {"sage", "guesser"}
+        assert in_process("run", "sums.yaml", *quick, cwd=tmp_path).code in (0, 3)
+        assert in_process(*line, *quick, cwd=tmp_path).code in (0, 3), "the same line again"
+        other = in_process(*line[:-1], "0.05", *quick, cwd=tmp_path)
+        refused(other, "sums.yaml")
+        (tmp_path / "sums.yaml").unlink()
+        one = in_process("run", *line[1:3], *line[5:], *quick, "--out", "one", cwd=tmp_path)
+        assert one.code in (0, 3), one
+        assert "width=0.2" in (tmp_path / "sums.yaml").read_text("utf-8")
+
+
+def test_what_a_line_lacks_is_said(tmp_path: Path) -> None:
+    refused(in_process("run", cwd=tmp_path), "--model")
+    refused(in_process("run", "--model", "sage", "--task", "gsm8k", cwd=tmp_path), "URL#NAME")
+    refused(in_process("run", "a.yaml", "--task", "gsm8k", cwd=tmp_path), "a.yaml")
+    assert not list(tmp_path.iterdir())

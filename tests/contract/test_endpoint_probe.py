@@ -1,12 +1,30 @@
-"""What an endpoint finds out about a server before it is asked anything, over real HTTP on loopback."""
+"""What is found out about a server before and while it is asked."""
 
 import asyncio
+import json
 
 import pytest
-from scripted_http import refusing, reply, serving
+from scripted_http import completion, hang, refusing, reply, reset, serving
+from whole_mimic import WholeMimic
 
-from adaptive_eval.endpoints.apis import OpenAIChat
+from adaptive_eval.endpoints import server_info
+from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.parameter_probe import (
+    REQUESTS,
+    TOKENS,
+    judge_limit,
+    judge_logprobs,
+    judge_n,
+    judge_seed,
+    judge_stop,
+    probe_parameters,
+)
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.trial import Completion, Usage
+
+# What an endpoint finds out about a server before it is asked anything, over real HTTP on loopback.
+
 
 MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}
 
@@ -96,3 +114,244 @@ def test_probe_of_a_server_that_is_down():
         with pytest.raises(TransientEndpointError) as raised:
             asyncio.run(main(url))
     assert str(raised.value) == f"{url}: connection refused; is the server running?"
+
+
+# Is a server there? Asked over real HTTP: servers with and without a ``/health``, sick, silent and gone.
+
+
+def alive(handler, prefix=""):
+    """Ask a server with `handler`; return the answer and the paths it was asked for."""
+
+    async def main():
+        async with serving(handler) as server:
+            url = f"http://127.0.0.1:{server.port}{prefix}/v1"
+            async with OpenAIChat(url, "tiny") as chat:
+                return await chat.alive(), [request.target for request in server.requests]
+
+    return asyncio.run(main())
+
+
+def by_path(**handlers):
+    """Return a handler that answers ``/health`` and ``/models`` differently."""
+
+    async def handler(request, writer):
+        await handlers[request.target.rpartition("/")[2]](request, writer)
+
+    return handler
+
+
+def test_health_is_asked_beside_the_api():
+    assert alive(reply(200, b"")) == (True, ["/health"])
+    assert alive(reply(200, b""), "/team/proxy") == (True, ["/team/proxy/health"])
+
+
+@pytest.mark.parametrize("status", [401, 404, 405])
+def test_without_a_health_its_models_are_asked(status):
+    handler = by_path(health=reply(status, {}), models=reply(200, {"data": []}))
+    assert alive(handler) == (True, ["/health", "/v1/models"])
+
+
+@pytest.mark.parametrize("status", [401, 404, 429])
+def test_being_refused_is_an_answer(status):
+    assert alive(by_path(health=reply(404, {}), models=reply(status, {})))[0]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_an_error_of_the_server_is_none(status):
+    assert not alive(reply(status, {}))[0]
+    assert not alive(by_path(health=reply(404, {}), models=reply(status, {})))[0]
+
+
+def test_a_connection_that_breaks_is_none():
+    assert not alive(reset)[0]
+
+
+def test_silence_is_none_and_is_not_waited_out(monkeypatch):
+    """As long as a request may take, which is an hour: a tenth of that would be a failure of the test."""
+    monkeypatch.setattr(server_info, "PATIENCE", 0.2)
+    assert not alive(hang)[0]
+
+
+def test_nothing_listens():
+    async def main(port):
+        async with OpenAIChat(f"http://127.0.0.1:{port}/v1", "tiny") as chat:
+            return await chat.alive()
+
+    with refusing() as port:
+        assert not asyncio.run(main(port))
+
+
+# What `validate --probe` finds out about servers that take parameters without a word and ignore them.
+
+
+PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")
+SETTLED = ("max_tokens", "stop", "logprobs", "n")
+"""Those whose finding about a mimic follows from its seed. Without one, 32 tokens may be alike by chance."""
+
+
+def model(name, **quirks):
+    # Long enough to meet the limit, and of so many different lengths that no two answers are alike by chance.
+    return ModelSpec(
+        name=name, mean=0.5, tokens=TokenSpec(completion_median=5_000, completion_sigma=2.0), **quirks
+    )
+
+
+SPEC = MimicSpec(
+    models=(
+        model("honest"),
+        *(model(f"no-{name}", ignores=(name,)) for name in SETTLED),
+        model("cached", cached=True),
+    ),
+    seed=11,
+)
+
+
+@pytest.fixture(scope="module")
+def url():
+    with WholeMimic(SPEC) as mimic:
+        yield mimic.base_url
+
+
+def probed(url, name, api=OpenAIChat, **options):
+    async def main():
+        async with api(url, name, **options) as endpoint:
+            return await probe_parameters(endpoint)
+
+    return asyncio.run(main())
+
+
+def verdicts(found):
+    return {finding.parameter: finding.verdict for finding in found.findings}
+
+
+@pytest.mark.parametrize("api", [OpenAIChat, OpenAICompletions], ids=["chat", "completions"])
+def test_an_honest_server_honours_all(url, api):
+    found = probed(url, "honest", api, sampling={"temperature": 0.8, "max_tokens": 30_000, "stop": ["Q:"]})
+    assert verdicts(found) == dict.fromkeys(PARAMETERS, "honoured")
+    assert found.requests == REQUESTS
+    assert found.usage.completion_tokens <= (REQUESTS + 1) * TOKENS
+    assert not any(finding.words for finding in found.findings)
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_a_parameter_that_is_silently_ignored_is_found_and_no_other(url, name):
+    found = verdicts(probed(url, f"no-{name}"))
+    assert found.pop(name) == "ignored"
+    assert set(found.values()) <= {"honoured", "unknown"}
+
+
+def test_a_seed_that_is_silently_ignored_is_found():
+    async def forgetful(request, writer):
+        await reply(200, completion(f"river {len(server.requests)}"))(request, writer)
+
+    async def main():
+        nonlocal server
+        async with serving(forgetful) as server, OpenAIChat(server.url, "tiny") as endpoint:
+            return await probe_parameters(endpoint)
+
+    server = None
+    (seed,) = (finding for finding in asyncio.run(main()).findings if finding.parameter == "seed")
+    assert seed.verdict == "ignored"
+    assert "the same seed gave two different texts" in seed.words
+
+
+def test_a_cache_is_found(url):
+    found = probed(url, "cached")
+    (seed,) = (finding for finding in found.findings if finding.parameter == "seed")
+    assert seed.verdict == "ignored"
+    assert "three seeds gave the same text" in seed.words
+
+
+def test_greedy_answers_say_nothing_of_seed_and_n(url):
+    found = probed(url, "honest", sampling={"temperature": 0})
+    assert verdicts(found).keys() == {"max_tokens", "stop", "logprobs"}
+    assert found.requests == 3
+
+
+def test_a_refused_parameter_is_told_in_the_servers_words():
+    async def picky(request, writer):
+        body = json.loads(request.body)
+        refused = [name for name in ("n", "logprobs") if name in body]
+        if refused:
+            error = {"error": {"message": f"{refused[0]} is not supported"}}
+            await reply(400, error)(request, writer)
+        else:
+            await reply(200, completion("river stone"))(request, writer)
+
+    async def main():
+        async with serving(picky) as server, OpenAIChat(server.url, "tiny") as endpoint:
+            return await probe_parameters(endpoint)
+
+    findings = {finding.parameter: finding for finding in asyncio.run(main()).findings}
+    for name in ("n", "logprobs"):
+        assert findings[name].verdict == "refused"
+        assert findings[name].words == f"HTTP 400 Bad Request: {name} is not supported"
+
+
+def test_without_a_first_answer_there_is_nothing_to_find_out():
+    async def main():
+        async with serving(reply(401, {"error": "Unauthorized"})) as server:
+            async with OpenAIChat(server.url, "tiny") as endpoint:
+                with pytest.raises(PermanentEndpointError, match="401"):
+                    await probe_parameters(endpoint)
+            return len(server.requests)
+
+    assert asyncio.run(main()) == 1
+
+
+def test_what_would_spoil_the_examination_is_not_sent():
+    extra = {"structured_outputs": {"choice": ["A"]}, "top_k": 5}
+    sampling = {"max_completion_tokens": 9_000, "stop": ["x"], "top_logprobs": 5, "logprobs": True}
+
+    async def main():
+        async with serving(reply(200, completion("a b"))) as server:
+            async with OpenAIChat(server.url, "tiny", sampling=sampling, extra_body=extra) as endpoint:
+                await probe_parameters(endpoint)
+            return [request.json for request in server.requests]
+
+    bodies = asyncio.run(main())
+    assert len(bodies) <= REQUESTS
+    for body in bodies:
+        assert (body["max_completion_tokens"], body["top_k"]) == (TOKENS, 5)
+        assert not {"max_tokens", "structured_outputs", "top_logprobs"} & body.keys()
+        assert body.get("stop") != ["x"]
+
+
+def said(text, *, tokens=TOKENS, finish="length", logprobs=None):
+    return (Completion(text, finish, Usage(9, tokens), logprobs=logprobs),)
+
+
+BUSY = TransientEndpointError("busy", kind="server")
+
+
+@pytest.mark.parametrize(
+    ("finding", "verdict"),
+    [
+        (judge_limit(said("a b")[0]), "honoured"),
+        (judge_limit(said("a b", tokens=TOKENS + 1)[0]), "ignored"),
+        (judge_limit(said("x" * 2_000, tokens=0)[0]), "ignored"),
+        (judge_limit(said("a b", tokens=3, finish="stop")[0]), "unknown"),
+        (judge_stop("a river", said("")), "honoured"),
+        (judge_stop("a river", said("a river")), "ignored"),
+        (judge_stop("", said("")), "unknown"),
+        (judge_stop("a river", BUSY), "unknown"),
+        (judge_logprobs(said("a", logprobs={"content": [{}]})), "honoured"),
+        (judge_logprobs(said("a")), "ignored"),
+        (judge_seed("a", said("a"), [said("b"), said("c")]), "honoured"),
+        (judge_seed("a", said("a"), [said("a"), said("c")]), "honoured"),
+        (judge_seed("a", said("b"), [said("b"), said("c")]), "ignored"),
+        (judge_seed("a", said("a"), [said("a"), said("a")]), "ignored"),
+        (judge_seed("", said(""), [said(""), said("")]), "unknown"),
+        (judge_seed("a", said("a"), [BUSY, said("c")]), "unknown"),
+        (judge_n(said("a") + said("b"), varied=True), "honoured"),
+        (judge_n(said("a") + said("a"), varied=True), "ignored"),
+        (judge_n(said("a") + said("a"), varied=False), "honoured"),
+        (judge_n(said("a"), varied=True), "ignored"),
+        (judge_n(said("a", tokens=16) + said("b", tokens=16), varied=True), "ignored"),
+        (judge_n(said("a", tokens=0) + said("b", tokens=0), varied=True), "honoured"),
+        (judge_n(PermanentEndpointError("no", kind="bad_request"), varied=True), "refused"),
+    ],
+)
+def test_what_answers_prove(finding, verdict):
+    assert finding.verdict == verdict
+    assert bool(finding.words) == (verdict != "honoured")

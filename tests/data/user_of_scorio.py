@@ -1,4 +1,4 @@
-"""Plain code of a user: tests/unit/test_types_of_scorio.py has mypy --strict read it."""
+"""Plain code of a user: tests/unit/test_reference_pages.py has mypy --strict read it."""
 
 import numpy as np
 

@@ -1,18 +1,170 @@
-"""What models answer: tokens, prose, recognition of questions, coins."""
+"""What a mimic answers: its spec, its key, its coins, its faults."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import runpy
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import stats
 
-from adaptive_eval.mimic.answer_key import Answerable, Recogniser
-from adaptive_eval.mimic.examinee import Examinee, Reply, Stream, count_tokens, tokenize
-from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicSpec, ModelSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key
+from adaptive_eval.mimic.delivery import FaultPlan
+from adaptive_eval.mimic.examinee import Examinee, Reply, Stream, count_tokens, question_accuracies, tokenize
+from adaptive_eval.mimic.mimic_spec import (
+    DatasetSpec,
+    FaultSpec,
+    KnownQuestion,
+    LatencySpec,
+    MimicSpec,
+    ModelSpec,
+    TokenSpec,
+    spec_from_data,
+    spec_from_json,
+    spec_to_json,
+)
 from adaptive_eval.mimic.requests import Sample, token_logprobs
+
+# A mimic's spec: checks of every field, and JSON there and back.
+
+
+FULL = MimicSpec(
+    models=(
+        ModelSpec(
+            name="a",
+            mean=0.7,
+            spread=4.0,
+            latency=LatencySpec(median=0.1, sigma=0.2, correct_factor=1.5),
+            tokens=TokenSpec(prompt_overhead=5, completion_median=40, completion_sigma=0.1),
+            faults=(
+                FaultSpec(kind="drop", requests=(2, 4), after=0.25),
+                FaultSpec(kind="hang", every=9, seconds=1.0),
+            ),
+            context_length=4096,
+            ignores=("seed", "stop"),
+            cached=True,
+        ),
+        ModelSpec(name="b", accuracies=(0.1, 1), like="a"),
+    ),
+    seed=-3,
+    datasets=(DatasetSpec(path="key.jsonl", question="problem", kind="numeric"),),
+    questions=(KnownQuestion(id="q", question="Which?", target="B", choices=("one", "two")),),
+    correlation=0.5,
+    faults=(FaultSpec(kind="status", status=429, retry_after=2.0, probability=0.1),),
+    slow_start=1.5,
+    api_key="k",
+    answer="Therefore {answer}",
+)
+
+
+def test_a_spec_survives_json() -> None:
+    text = spec_to_json(FULL)
+    assert "\n" not in text
+    assert spec_from_json(text) == FULL
+
+
+def test_a_spec_does_not_show_its_key() -> None:
+    assert "'k'" not in repr(FULL)
+
+
+def models(**fields: Any) -> dict[str, Any]:
+    return {"models": [{"name": "a", "mean": 0.5, **fields}]}
+
+
+def test_a_wrong_key_is_not_repeated() -> None:
+    with pytest.raises(UsageError) as caught:
+        spec_from_data({**models(), "api_key": ["sk-secret"]})
+    assert "sk-secret" not in str(caught.value)
+
+
+# Answer keys from files: what is right, and what is plausibly wrong.
+
+
+MODELS = (ModelSpec(name="a", mean=0.5),)
+
+
+def outright(*questions: KnownQuestion) -> list[Answerable]:
+    return load_answer_key(MimicSpec(models=MODELS, questions=questions))[0]
+
+
+@given(st.decimals(-(10**9), 10**9, places=3) | st.integers(-(10**12), 10**12).map(Decimal))
+def test_wrong_numbers_are_never_right_and_keep_their_sign(number: Decimal) -> None:
+    (question,) = outright(KnownQuestion(id="q", question="How many?", target=str(number), kind="numeric"))
+    wrong = [Decimal(text) for text in question.wrong]
+    assert wrong
+    assert number not in wrong
+    assert len(set(wrong)) == len(wrong)
+    assert number < 0 or min(wrong) >= 0
+
+
+# Per-question probabilities: their mean, their distribution, and how models share difficulties.
+
+
+def names(count: int, prefix: str = "question") -> list[str]:
+    return [f"{prefix} {index}" for index in range(count)]
+
+
+@example(mean=5e-324, spread=0.5, sizes=[1], seed=0)
+@given(
+    mean=st.floats(0, 1),
+    spread=st.floats(0.01, 500),
+    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=3),
+    seed=st.integers(-5, 5),
+)
+def test_each_dataset_has_exactly_the_stated_mean(
+    mean: float, spread: float, sizes: list[int], seed: int
+) -> None:
+    spec = MimicSpec(models=(ModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
+    datasets = [names(size, f"set {number}") for number, size in enumerate(sizes)]
+    chances = list(question_accuracies(spec, datasets)["a"])
+    assert len(chances) == sum(sizes)
+    assert all(0 <= chance <= 1 for chance in chances)
+    for size in sizes:
+        part, chances = chances[:size], chances[size:]
+        if part:
+            assert math.fsum(part) / size == pytest.approx(mean, abs=1e-11)
+
+
+def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
+    models = (
+        ModelSpec(name="a", mean=0.5),
+        ModelSpec(name="b", mean=0.7),
+        ModelSpec(name="c", mean=0.3, like="a"),
+    )
+    found = {}
+    for correlation in (0.0, 0.5, 1.0):
+        spec = MimicSpec(models=models, correlation=correlation, seed=2)
+        p = question_accuracies(spec, [names(3000)])
+        found[correlation] = stats.spearmanr(p["a"], p["b"]).statistic
+        assert stats.spearmanr(p["a"], p["c"]).statistic > 0.999
+    # Spearman's correlation under a Gaussian copula: 6/π·asin(ρ/2) (Kruskal 1958).
+    assert found[0.0] == pytest.approx(0.0, abs=0.06)
+    assert found[0.5] == pytest.approx(6 / math.pi * math.asin(0.25), abs=0.06)
+    assert found[1.0] > 0.999
+
+
+def test_the_sample_is_pinned() -> None:
+    """The quickstart's run is shown in the README: these numbers must not move between versions."""
+    spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
+    chances = question_accuracies(spec, [names(4)])["a"]
+    np.testing.assert_allclose(chances, PINNED, rtol=0, atol=1e-12)
+
+
+PINNED = [0.3879293171350619, 0.5200265646454123, 0.482672872238096, 0.6093712459814296]
+
+
+# What models answer: tokens, prose, recognition of questions, coins.
+
 
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
 
@@ -115,3 +267,78 @@ def test_log_probabilities_are_proper(text: str, top: int, noise: int, right: bo
         assert sum(math.exp(value) for _, value in likely) <= 1 + 1e-9
         assert likely == sorted(likely, key=lambda one: -one[1])
         assert top == 0 or (entry["token"], entry["logprob"]) in likely
+
+
+# Which request meets which fault.
+
+
+def struck(fault: FaultSpec, requests: str) -> str:
+    """Return x for every struck request of `requests`, a dot for the others."""
+    plan = FaultPlan([fault], seed=1)
+    return "".join("x" if plan.strike(request) else "." for request in requests)
+
+
+@pytest.mark.parametrize(
+    ("fault", "requests", "pattern"),
+    [
+        (FaultSpec(kind="drop"), "abc", "xxx"),
+        (FaultSpec(kind="drop", first=2), "abcd", "xx.."),
+        (FaultSpec(kind="drop", requests=(2, 3)), "abcde", ".xx.."),
+        (FaultSpec(kind="drop", every=3), "abcdefg", "..x..x."),
+        (FaultSpec(kind="drop", attempts=1), "abacab", "xx.x.."),
+        (FaultSpec(kind="drop", attempts=2), "aaabbb", "xx.xx."),
+        (FaultSpec(kind="drop", probability=0.0), "abc", "..."),
+        (FaultSpec(kind="drop", probability=1.0), "abc", "xxx"),
+    ],
+)
+def test_each_trigger_strikes_where_it_says(fault: FaultSpec, requests: str, pattern: str) -> None:
+    assert struck(fault, requests) == pattern
+
+
+def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order() -> None:
+    fault = FaultSpec(kind="drop", probability=0.5)
+    names = [f"request {index}" for index in range(50)]
+
+    def fates(order: list[str]) -> dict[tuple[str, int], bool]:
+        plan, seen, result = FaultPlan([fault], seed=3), dict.fromkeys(order, 0), {}
+        for name in order:
+            seen[name] += 1
+            result[name, seen[name]] = plan.strike(name) is not None
+        return result
+
+    forward, backward = fates(names * 2), fates([name for name in reversed(names) for _ in range(2)])
+    assert forward == backward
+    assert any(forward[name, 1] != forward[name, 2] for name in names)
+
+
+# The questions that the project ships: as their scripts make them, and fit for their configs.
+
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "configs" / "data"
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+
+
+def made_by(script: str, function: str) -> list[dict[str, Any]]:
+    make: Callable[[], list[dict[str, Any]]] = runpy.run_path(str(ROOT / "scripts" / script))[function]
+    return make()
+
+
+def test_arithmetic_is_what_its_script_makes() -> None:
+    assert rows("arithmetic.jsonl") == made_by("make_arithmetic.py", "make_problems")
+
+
+def test_choice_is_what_its_script_makes() -> None:
+    assert rows("choice.jsonl") == made_by("make_choice.py", "make_questions")
+
+
+@pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])
+def test_a_mimic_recognises_every_question(name: str) -> None:
+    spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),))
+    (key,) = load_answer_key(spec)
+    recogniser = Recogniser(key)
+    for index, question in enumerate(key):
+        assert recogniser.find(f"Answer this.\n\n{question.question}\n\nThink first.") == index

@@ -1,4 +1,4 @@
-"""Watching a run from outside: what is seen, when it ends, and what is left alone."""
+"""Watching a run from outside: what is seen, when it ends, and what its exit code says."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import run_examples as runs
 import standings_examples as examples
 from click.testing import CliRunner
+from standings_examples import HEADER, view_of
 
+from adaptive_eval.cli import main
 from adaptive_eval.cli.monitor import command as monitor
 from adaptive_eval.cli.report import command as report
+from adaptive_eval.core.results import BudgetLine, StopVerdict, to_json
 from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.reading import Attachment, is_running
 from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.summary import (
+    budget_use,
+    evidence_progress,
+    summary_at,
+    waiting_summary,
+)
+
+# Watching a run from outside: what is seen, when it ends, and what is left alone.
 
 
 def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, age: False):
@@ -135,3 +147,129 @@ def test_the_commands_refuse_what_is_no_run(tmp_path):
     for command in (monitor, report):
         with pytest.raises(RunNotFound):
             CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
+
+
+# ``monitor --until``: a shell script waits on a run and learns from the exit code how it ended.
+
+
+def exit_code(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["monitor", *map(str, arguments)])
+    return ended.value.code
+
+
+@pytest.fixture
+def run_that(tmp_path):
+    """Return a function that makes a run that ended in a given way."""
+
+    def made(reason):
+        with RunWriter.create(tmp_path / "run", meta={}) as writer:
+            stop = StopVerdict(reason, "because") if reason else None
+            results = replace(examples.midrun(), stop=stop)
+            writer.snapshot(replace(examples.snapshot_of(results), at=1.0))
+        return tmp_path / "run"
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"), [("resolved", 0), ("budget", 3), ("max_passes", 3), ("partial", 3), ("endpoints", 4)]
+)
+@pytest.mark.parametrize("until", ["resolved", "stopped"])
+def test_the_exit_code_is_that_of_the_run(run_that, until, reason, code):
+    assert exit_code(run_that(reason), "--until", until, "--display", "none") == code
+
+
+@pytest.mark.parametrize("reason", ["interrupted", None])
+def test_an_interrupted_or_killed_run_counts_as_stopped(run_that, capsys, reason):
+    assert exit_code(run_that(reason), "--until", "stopped", "--json") == 130
+    assert json.loads(capsys.readouterr().out)["state"] == "interrupted"
+
+
+def test_without_until_watching_is_always_a_success(run_that):
+    assert exit_code(run_that("budget"), "--display", "none") == 0
+
+
+def test_an_interruption_is_waited_out_where_the_goal_is_wanted(tmp_path):
+    moments = iter(
+        [
+            replace(examples.midrun(), stop=StopVerdict("interrupted", "ctrl-c")),
+            examples.midrun(),
+            examples.finished(),
+        ]
+    )
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+
+        def go_on(seconds):
+            """Interrupt the run, resume it, let it reach its goal."""
+            writer.snapshot(examples.snapshot_of(next(moments), 10.0 * writer_time()))
+            writer.commit()
+
+        writer_time = iter(range(1, 10)).__next__
+        with RunReader(tmp_path / "run") as reader:
+            attachment = Attachment(reader, lambda: examples.STARTED, lambda directory, age: True)
+            states = [view.state for view in attachment.follow(go_on, wait_out=True)]
+    assert states == ["waiting", "interrupted", "running", "stopped"]
+
+
+# From a stored snapshot to the view of a run.
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+def test_every_moment_has_a_view_after_a_trip_through_json(moment):
+    results = examples.MOMENTS[moment]()
+    stored = json.loads(json.dumps(to_json(results)))
+    view = summary_at(
+        HEADER, SnapshotRecord(1.0, 2.0, results.trials, stored), examples.decisions_of(results)
+    )
+    assert sorted(view.results.models, key=repr) == sorted(results.models, key=repr)
+    assert len(view.results.pairs) == len(results.pairs)
+    assert len(view.open_pairs) + len(view.decided_pairs) == len(results.pairs)
+
+
+def test_open_pairs_come_nearest_to_a_verdict_first():
+    view = view_of(examples.midrun())
+    assert [(row.pair.first, row.pair.second) for row in view.open_pairs] == [
+        ("oak", "ash"),
+        ("oak", "elm"),
+        ("elm", "ash"),
+    ]
+    nearness = [row.nearness for row in view.open_pairs]
+    assert nearness == sorted(nearness, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "threshold", "progress"),
+    [
+        (0.0, 5.0, 0.0), (-3.0, 5.0, 0.0), (2.5, 5.0, 0.5), (5.0, 5.0, 1.0), (1.0, float("inf"), 0.0),
+        (0.5, 0.0, 1.0), (float("nan"), 5.0, 0.0),
+    ],
+)  # fmt: skip
+def test_progress_of_the_evidence_is_clipped(evidence, threshold, progress):
+    assert evidence_progress(evidence, threshold) == progress
+
+
+def test_rates_are_taken_between_two_snapshots():
+    then, now = examples.example(examples.QUICKSTART, 10), examples.example(examples.QUICKSTART, 40)
+    earlier = examples.snapshot_of(then, 100.0)
+    view = view_of(now, 130.0, previous=earlier)
+    assert view.rates.trials == pytest.approx((200 - 50) / 30)
+    assert view.rates.tokens == pytest.approx(470 * 150 / 30)
+    trials = view.rates.budgets[0]
+    assert trials.rate == pytest.approx(5.0)
+    assert trials.seconds_left == pytest.approx((20_000 - 200) / 5.0)
+
+
+def test_a_budget_without_a_limit_or_a_rate_has_no_end():
+    assert budget_use(BudgetLine("trials", 10, 0, None), 0.0, 5.0).seconds_left is None
+    assert budget_use(BudgetLine("trials", 0, 0, 100), 0.0, 5.0).seconds_left is None
+    assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), 0.0, 6.0).seconds_left == 0.0
+
+
+def test_states():
+    assert view_of(examples.midrun()).state == "running"
+    assert view_of(examples.midrun(), alive=False).state == "interrupted"
+    assert view_of(examples.finished()).state == "stopped"
+    assert view_of(examples.finished(), alive=False).state == "stopped"
+    assert view_of(examples.hostile()).state == "interrupted"
+    assert waiting_summary(HEADER).state == "waiting"

@@ -1,17 +1,35 @@
-"""The reference pages hold what the program has, and each example fits its key."""
+"""Pages of the documentation and public names: what they name exists, and what is public is on them."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
+import json
 import re
+import runpy
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import jsonschema
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import adaptive_eval
+import scorio.eval
+import scorio.rank
+from adaptive_eval.cli.paper import command
 from adaptive_eval.config.load_config import json_schema
+from scorio import eval as metrics
+from scorio import rank, sequential
+from scorio.study import paper
+
+# The reference pages hold what the program has, and each example fits its key.
+
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,3 +97,258 @@ def test_every_message_of_the_troubleshooting_page_is_one_of_ours():
     )
     assert len(quoted) > 15
     assert [text for text in quoted if text not in ours] == []
+
+
+# The files and names of docs/architecture.md exist.
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+FILES_NAMED = sorted(
+    set(re.findall(r"`([\w./*]+(?:/|\.(?:py|md|sql|jinja|jsonl|yaml|ipynb))(?:: [\w.]+)?)`", ARCHITECTURE))
+)
+
+
+@pytest.mark.parametrize("named", FILES_NAMED)
+def test_a_file_and_its_name_exist(named: str) -> None:
+    path, _, name = named.partition(": ")
+    below = ("adaptive_eval", "scorio", ".")
+    found = [file for folder in below for file in (ROOT / folder).glob(path.rstrip("/"))]
+    assert found, path
+    for part in filter(None, name.split(".")):
+        text = found[0].read_text("utf-8")
+        assert re.search(rf"^\s*(?:(?:async )?def |class )?{part}\b", text, re.MULTILINE), named
+
+
+def test_there_are_files_to_check() -> None:
+    assert len(FILES_NAMED) > 40
+
+
+# docs/metrics.md: its code runs, and what it names exists.
+
+
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_the_code_runs(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", METRICS, flags=re.DOTALL)
+    exec(code, {})
+    assert "new is better than old" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(set(metrics.__all__) - {"TailPassProfile"}))
+def test_every_metric_is_explained(name):
+    assert f"`{name.removesuffix('_ci')}`" in METRICS
+
+
+def test_every_function_named_with_its_module_exists():
+    for module, name in re.findall(r"`(eval|rank|sequential)\.(\w+)", METRICS):
+        assert hasattr({"eval": metrics, "rank": rank, "sequential": sequential}[module], name)
+
+
+def test_rankings_said_to_order_as_avg_do():
+    R = (np.random.default_rng(0).random((6, 12, 5)) < np.linspace(0.2, 0.8, 6)[:, None, None]).astype(int)
+    expected = rank.avg(R).tolist()
+    for method in (rank.rasch_map, rank.bradley_terry_davidson_map, rank.pagerank, rank.rank_centrality):
+        assert method(R).tolist() == expected
+
+
+# The paper's figures and tables in one command, at a scale that takes seconds.
+
+
+@pytest.mark.slow
+def test_the_command_writes_a_page_with_all_its_figures(tmp_path):
+    done = CliRunner().invoke(command, ["--out", str(tmp_path), "--scale", "0.001", "--jobs", "1"])
+    assert done.output.strip() == str(tmp_path / "paper.md")
+    text = (tmp_path / "paper.md").read_text()
+    assert "{" not in text
+    figures = sorted(path.name for path in tmp_path.glob("*.svg"))
+    assert len(figures) == 11
+    for name in figures:
+        assert f"]({name})" in text
+        ET.parse(tmp_path / name)
+    for section in ("Figure 1", "Figure 2", "Figure 3", "Table 1", "Figures 5 and 9", "Figure 6", "Table 2"):
+        assert section in text
+
+
+@pytest.mark.slow
+def test_a_page_of_recorded_outcomes(tmp_path, monkeypatch):
+    outcomes = np.random.default_rng(1).random((6, 10, 12)) < np.linspace(0.2, 0.8, 6)[:, None, None]
+    np.savez(tmp_path / "R.npz", mine=outcomes, pair=outcomes[:2].astype(int))
+    paper.write_page(tmp_path / "page", 0.0001, jobs=1, data=tmp_path / "R.npz")
+    text = (tmp_path / "page" / "paper.md").read_text()
+    assert "mine: 6 models, 10 questions, 12 trials" in text
+    assert "Table 1" not in text
+    for figure in ("4-mine", "5-mine", "5-permuted-mine", "6-mine", "9-permuted-pair"):
+        assert (tmp_path / "page" / f"figure-{figure}.svg").exists()
+    assert not (tmp_path / "page" / "figure-6-pair.svg").exists()
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="the page needs matplotlib"):
+        paper.write_page(tmp_path / "other")
+    for wrong in ({"a": outcomes[0]}, {"a": outcomes * 2}, {"a": outcomes[:1]}, {"a": outcomes[:, :, :1]}):
+        np.savez(tmp_path / "wrong.npz", **wrong)
+        with pytest.raises(ValueError, match="data must have outcomes 0 and 1"):
+            paper.read_outcomes(tmp_path / "wrong.npz")
+    (tmp_path / "wrong.npz").write_text("no archive")
+    with pytest.raises(ValueError, match=r"data must be an npz file of arrays; cannot read .*wrong\.npz"):
+        paper.read_outcomes(tmp_path / "wrong.npz")
+
+
+# Faults of docs/reliability.md and promises of tests/statistical name their tests, and these exist.
+
+
+RELIABILITY = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+PROMISES = (ROOT / "tests" / "statistical" / "README.md").read_text("utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::[\w:]+)`", RELIABILITY + PROMISES)))
+ROWS = [line for line in RELIABILITY.partition("\n## Faults")[2].splitlines() if line.startswith("| ")][2:]
+
+
+@pytest.mark.parametrize("node", NAMED)
+def test_a_named_test_exists(node: str) -> None:
+    path, *names = node.split("::")
+    body = ast.parse((ROOT / path).read_text("utf-8")).body
+    for name in names:
+        found = [item for item in body if getattr(item, "name", None) == name]
+        assert found, f"{node}: there is no {name}"
+        body = getattr(found[0], "body", [])
+    assert names[-1].startswith("test_")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:40])
+def test_every_fault_has_a_test(row: str) -> None:
+    _, _fault, _what, tests, _ = re.split(r"(?<!`)\|", row)
+    assert any(node in tests for node in NAMED)
+
+
+def test_every_error_rate_that_is_simulated_has_a_row_with_its_seed():
+    rows = [re.split(r"(?<!`)\|", line)[1:-1] for line in PROMISES.splitlines() if line.startswith("| ")][2:]
+    assert all(len(row) == 5 and re.search(r"\d", row[3]) and re.search(r"\d", row[4]) for row in rows)
+    tests = [
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in sorted((ROOT / "tests" / "statistical").glob("test_*.py"))
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+        if "at_most" in name or "level" in name
+    ]
+    assert len(tests) > 8
+    assert [name for name in tests if f"`{name}`" not in PROMISES] == []
+
+
+def test_there_are_faults_to_check() -> None:
+    assert len(ROWS) > 30
+
+
+def test_the_table_of_storms_shows_no_harm() -> None:
+    """`./scripts/chaos --write` makes it, and what it shows is what the page promises."""
+    table = RELIABILITY.partition("<!-- chaos: begin -->")[2].partition("<!-- chaos: end -->")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line
+    ]
+    faults = {row[0]: row[1:] for row in rows if len(row) == 3}
+    assert faults["**all**"][0] == faults["**all**"][1] != "0"
+    assert [row[1] for row in rows if len(row) == 2] == ["number", "--:", "0", "0", "0", "0"]
+
+
+# What is public: exported, documented, known to type checkers, and cheap to import.
+
+
+@pytest.mark.parametrize("name", adaptive_eval.__all__)
+def test_every_public_name_exists(name: str) -> None:
+    assert getattr(adaptive_eval, name) is not None
+
+
+def test_the_page_lists_what_is_public() -> None:
+    text = (ROOT / "docs" / "python.md").read_text("utf-8")
+    table = text.partition("## What is public")[2].partition("\n## ")[0]
+    named = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert named == set(adaptive_eval.__all__)
+
+
+def test_type_checkers_know_what_is_public() -> None:
+    stub = (ROOT / "adaptive_eval" / "__init__.pyi").read_text("utf-8")
+    assert set(re.findall(r"import \w+ as (\w+)", stub)) | {"__version__"} == set(adaptive_eval.__all__)
+
+
+# Code that a reader can find: whole docstrings, described packages, one name for each file.
+
+
+PACKAGES = ("scorio", "adaptive_eval")
+DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def test_every_docstring_is_whole_and_every_package_is_described():
+    joined, silent = [], []
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            tree = ast.parse(path.read_text())
+            for node in ast.walk(tree):
+                text = ast.get_docstring(node) if isinstance(node, DEFINITIONS) else None
+                if text and re.search(r" -{4,} ", text):
+                    joined.append(f"{path}: {text[:60]}")
+            if path.name == "__init__.py" and len((ast.get_docstring(tree) or "").split()) < 4:
+                silent.append(str(path))
+    assert joined == [], "a section's underline is joined into a line"
+    assert silent == [], "a package does not say what it is"
+
+
+def test_no_two_files_of_a_package_share_a_name():
+    for package in PACKAGES:
+        names = Counter(path.name for path in (ROOT / package).rglob("*.py"))
+        assert {name for name, times in names.items() if times > 1} <= {"__init__.py", "__main__.py"}
+
+
+def test_a_parameter_that_is_as_in_another_function_is_described_there():
+    """Above "As in :func:`bayes`." stand names that the parameters of `bayes` have."""
+    reference = re.compile(r"^([\w, ]+)\n    As in (?::func:)?`(\w+)`", re.MULTILINE)
+    wrong, seen = [], 0
+    for package in (scorio.eval, scorio.rank):
+        for name in package.__all__:
+            function = getattr(package, name)
+            for names, other in reference.findall(inspect.getdoc(function) or ""):
+                there = inspect.signature(getattr(package, other)).parameters
+                wrong += [f"{name}: {one}" for one in names.split(", ") if one not in ("ranks", *there)]
+                seen += 1
+    assert seen > 20
+    assert wrong == []
+
+
+# The notebooks in docs/ run, and show what they have stored.
+
+
+SPEC = importlib.util.spec_from_file_location("notebooks", ROOT / "scripts" / "notebooks.py")
+notebooks = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(notebooks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_what_it_has_stored(path, tmp_path, monkeypatch):
+    """In a running event loop, as in Jupyter. Figures of a run depend on what was in flight at its end."""
+    monkeypatch.chdir(tmp_path)
+    notebook = notebooks.read(path)
+    stored = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert sum(map(len, stored)) >= 5
+    shown = notebooks.executed(notebook)
+    if path.stem == "evaluate":
+        stored, shown = (re.sub(r"[\d.,]+", "#", json.dumps(outputs)) for outputs in (stored, shown))
+    assert shown == stored
+
+
+# A user's type checker reads results of scorio as what they are.
+
+
+SOURCE = Path(__file__).parents[1] / "data" / "user_of_scorio.py"
+
+
+@pytest.mark.slow
+def test_plain_code_of_a_user_passes_strict_mypy(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    said, _, status = api.run(["--strict", "--config-file=", f"--cache-dir={tmp_path}", str(SOURCE)])
+    assert status == 0, said
+
+
+def test_that_code_runs(capsys):
+    runpy.run_path(str(SOURCE))
+    assert "rank" in capsys.readouterr().out

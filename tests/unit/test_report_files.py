@@ -1,21 +1,31 @@
-"""The files of a report: a stable JSON schema, written whole or not at all."""
+"""The files of reports and leaderboards, and results of earlier runs in them."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import run_examples as runs
 import standings_examples as examples
+from click.testing import CliRunner
+from run_examples import summary_of
 
-from adaptive_eval.errors import RunFileError
+from adaptive_eval.cli.main import cli
+from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.files import write_reports
+from adaptive_eval.views.files import runs_in, write_leaderboard, write_reports
+from adaptive_eval.views.inert import excerpt
+from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.report_json import JsonLines, to_json
+from adaptive_eval.views.report_json import JsonLines, report_data, to_json
+from adaptive_eval.views.trials import ApartExample, Example, Examples
+
+# The files of a report: a stable JSON schema, written whole or not at all.
+
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 
@@ -155,3 +165,150 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(run, tmp_path):
     with pytest.raises(RunFileError, match=r"cannot write the report to .*reports: .*--output"):
         write_reports(run, place)
     assert [path.name for path in place.iterdir() if path.name.startswith(".")] == []
+
+
+# Several runs on one page, and the answers that a report quotes.
+
+
+META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": '{"trees": "exact"}'}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder of three runs, one of them on other questions."""
+    place = tmp_path_factory.mktemp("runs")
+    runs.make_run(place / "one", meta=META)
+    shutil.copytree(place / "one", place / "two")
+    runs.make_run(place / "three", meta={**META, "scoring": '{"trees": "regex"}'})
+    return place
+
+
+def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tmp_path):
+    index = write_leaderboard(runs_in([folder]), tmp_path / "site")
+    boards = json.loads((tmp_path / "site" / "index.json").read_text(encoding="utf-8"))["boards"]
+    assert {frozenset(line["run"] for line in board["models"]) for board in boards} == {
+        frozenset({"one", "two"}),
+        frozenset({"three"}),
+    }
+    assert len({board["tasks"] for board in boards}) == 2, "tables of the same tasks have names of their own"
+    for board in boards:
+        scores = [line["score"] for line in board["models"]]
+        assert scores == sorted(scores, reverse=True)
+    text = index.read_text(encoding="utf-8")
+    for name in ("one", "two", "three"):
+        assert f'href="{name}/report.html"' in text
+        assert (tmp_path / "site" / name / "report.html").exists()
+    assert "Earlier reports" not in text
+    assert "scoring.trees was &#39;exact&#39; and is now &#39;regex&#39;" in text
+
+
+def test_a_report_of_another_run_of_one_name_is_kept_with_its_date(folder, tmp_path):
+    write_leaderboard([folder / "one"], tmp_path)
+    before = (tmp_path / "one" / "report.json").read_bytes()
+    write_leaderboard([folder / "one"], tmp_path)
+    assert not list(tmp_path.glob("one@*")), "the same run is written in place"
+    runs.make_run(tmp_path / "new" / "one", meta={**META, "started_at": "1763000000.0"})
+    for _ in range(2):
+        text = write_leaderboard([tmp_path / "new" / "one"], tmp_path).read_text(encoding="utf-8")
+    (kept,) = tmp_path.glob("one@*")
+    assert (kept / "report.json").read_bytes() == before
+    assert f'href="{kept.name.replace("@", "%40")}/report.html"' in text.partition("Earlier reports")[2]
+    with pytest.raises(UsageError, match="holds another run"):
+        write_leaderboard([folder / "one"], tmp_path / "new")
+
+
+def test_what_is_no_run_and_two_of_one_name_are_refused(folder, tmp_path):
+    with pytest.raises(UsageError, match="neither a run nor a folder of runs"):
+        runs_in([tmp_path])
+    with pytest.raises(UsageError, match="two runs have directories named one"):
+        runs_in([folder, folder / "one"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [(["one"], "report.html"), (["one", "two"], "comparison.html"), (["one", "two", "three"], "index.html"),
+     (["."], "index.html"), (["one", "--leaderboard"], "index.html")],
+)  # fmt: skip
+def test_the_number_of_runs_says_what_is_written(folder, tmp_path, monkeypatch, arguments, written):
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(cli, ["report", *arguments, "--output", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert str(tmp_path / "out" / written) in result.output
+    assert Path(tmp_path / "out" / written).exists()
+
+
+def test_each_model_has_a_right_and_a_wrong_answer_and_hard_questions_have_one_of_all(folder):
+    with RunReader(folder / "one") as reader:
+        found = summarise(reader, examples_with=lambda trial: f"expected of {trial.request.question}")
+    assert found.details.examples is not None
+    assert [model for model, _ in found.details.examples.models] == [
+        line.model for line in found.results.models
+    ]
+    for model, shown in found.details.examples.models:
+        assert len({one.kind for one in shown}) == len(shown) >= 1
+        assert all(one.model == model for one in shown)
+        assert all(one.expected == f"expected of {one.question}" for one in shown)
+    assert found.details.examples.apart
+    for question in found.details.examples.apart:
+        assert {one.question for one in question.answers} == {question.question}
+
+
+def test_hostile_answers_are_text_of_bounded_length(folder):
+    hostile = "</pre><script>alert(1)</script>\x1b[2J" + "x" * 1_000_000
+    short = excerpt(hostile)
+    one = Example("oak", "wrong", hostile, short, short, short, hostile, short)
+    summary = runs.read_summary(folder / "one")
+    shown = Examples((("oak", (one,)),), (ApartExample(hostile, hostile, excerpt(hostile), (one,)),))
+    plain, text = to_html(summary), to_html(runs.with_details(summary, examples=shown))
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert text.count("</pre>") > plain.count("</pre>")
+    assert len(text) < len(plain) + 30_000
+
+
+# What the reports say of earlier results: which are in, from where, and that no verdict rests on them.
+
+
+SOURCE = "2 earlier trials a question of oak, from runs/<b>first</b>"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return summary_of(tmp_path_factory.mktemp("run") / "forest", meta={"previous": '{"settings": {}}'})
+
+
+@pytest.fixture(scope="module")
+def primed(plain):
+    lines = [
+        replace(line, early_rank=place, transfer_mu=1.0 - 0.1 * place, transfer_sigma=0.02)
+        for place, line in enumerate(plain.results.models, start=1)
+    ]
+    return replace(plain, results=replace(plain.results, prior=SOURCE, models=tuple(lines)))
+
+
+def test_the_table_of_earlier_trials_stays_in_the_run_file(plain):
+    assert "previous" not in plain.details.meta
+    assert "forest" in to_markdown(plain)
+
+
+def test_every_report_says_what_is_in(primed):
+    order = ", ".join(f"{line.model} {line.transfer_mu:.3f}" for line in primed.results.models)
+    for text in (to_markdown(primed), to_html(primed)):
+        assert "starts from previous runs; no verdict does: 2 earlier trials a question of oak" in text
+        assert f"which decides nothing: {order}." in text
+        assert "<b>first</b>" not in text
+    data = report_data(primed)
+    assert data["prior"] == SOURCE
+    assert [line["early_rank"] for line in data["models"]] == [1, 2, 3, 4]
+
+
+def test_and_nothing_where_there_is_none(plain):
+    for text in (to_markdown(plain), to_html(plain)):
+        assert "earlier trials" not in text
+    assert report_data(plain)["prior"] is None
+
+
+def test_without_a_transfer_there_is_no_early_ranking(plain):
+    summary = replace(plain, results=replace(plain.results, prior=SOURCE))
+    assert "starts from previous runs" in to_markdown(summary)
+    assert "Early ranking" not in to_markdown(summary)

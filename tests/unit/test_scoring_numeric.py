@@ -1,4 +1,4 @@
-"""The scorer `numeric`: what is read as a number, where it is found, and what counts as the same."""
+"""How answers are read: numbers, texts, calls, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from task_files import load_task
 
+from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.numeric import find_numbers, read_number
+from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.scorer import score_or_failure
+from adaptive_eval.scoring.text import TAIL, answer_part, last_boxed, last_stated, unwrapped
+from adaptive_eval.scoring.verifier import VerifierScorer
+from adaptive_eval.trial import Completion, Question
+
+# The scorer `numeric`: what is read as a number, where it is found, and what counts as the same.
+
 
 TEXTS = json.loads((Path(__file__).parents[1] / "data" / "read_texts.json").read_text())
 READABLE, UNREADABLE, FOUND = (TEXTS[name] for name in ("numbers", "no_numbers", "numbers_in_prose"))
@@ -74,3 +86,127 @@ def test_percent_is_read_and_remembered(text):
 @pytest.mark.parametrize(("text", "numbers"), FOUND)
 def test_numbers_are_found_in_prose(text, numbers):
     assert [found.text for found in find_numbers(text)] == numbers
+
+
+# The extractors and text forms that all scorers share; answers are in ``test_scoring_numeric``.
+
+
+@pytest.mark.parametrize(("text", "content"), TEXTS["boxed"])
+def test_the_last_complete_box_wins(text, content):
+    found = last_boxed(text)
+    assert (found.text if found else None) == content
+
+
+@pytest.mark.parametrize(("text", "line"), TEXTS["stated"])
+def test_the_last_statement_wins(text, line):
+    found = last_stated(text)
+    assert (found.text if found else None) == line
+    if found:
+        assert text[found.end - len(found.text) : found.end] == found.text
+
+
+@pytest.mark.parametrize(("text", "part"), TEXTS["after_reasoning"])  # fmt: skip
+def test_reasoning_is_left_out(text, part):
+    assert answer_part(text) == part
+
+
+def test_of_a_long_text_the_end_is_read():
+    assert answer_part("x" * (TAIL + 5) + "y") == "x" * (TAIL - 1) + "y"
+
+
+@pytest.mark.parametrize(("text", "plain"), TEXTS["plain"])
+def test_spaces_and_powers_are_no_layout(text, plain):
+    assert unwrapped(text) == plain
+
+
+# What judge and verifier are shown of a question.
+
+
+SERVER = {"endpoint": "http://nowhere.invalid/v1", "model": "any"}
+SCORERS = [JudgeScorer(**SERVER), JudgeScorer(**SERVER, compare="pairwise"), VerifierScorer(**SERVER)]
+
+
+def shown(scorer, tmp_path, row, **options):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row), encoding="utf-8")
+    task = load_task("t", file, **options)
+    question = task.asked(task.questions[0], seed=0)
+    return scorer.messages("It is 4.", question)[-1].content
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_conversation_is_the_question_that_is_judged(tmp_path, scorer):
+    talk = [{"role": "system", "content": "Add."}, {"role": "user", "content": "2 + 2?"}]
+    content = shown(scorer, tmp_path, {"talk": talk, "target": "4"}, fields={"messages": "talk"})
+    assert "Question:\nsystem: Add.\nuser: 2 + 2?\n" in content
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_the_options_are_shown_as_the_model_was_asked(tmp_path, scorer):
+    row = {"id": "sky", "input": "The sky?", "choices": ["red", "blue", "green"], "target": "B"}
+    content = shown(scorer, tmp_path, row)
+    assert "Question:\nThe sky?\nA. red\nB. blue\nC. green\n" in content
+    content = shown(scorer, tmp_path, row, shuffle_options=True)
+    letter = next(line[0] for line in content.splitlines() if line.endswith(". blue"))
+    assert letter != "B"
+    assert f"\n{letter}\n" in content
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_question_without_options_is_shown_as_it_is(tmp_path, scorer):
+    assert "Question:\n2 + 2?\n\n" in shown(scorer, tmp_path, {"input": "2 + 2?", "target": "4"})
+
+
+@pytest.mark.parametrize("kind", [JudgeScorer, VerifierScorer])
+def test_reasoning_kept_apart_is_shown_on_request_only(kind):
+    answer = Completion("It is 4.", "stop", reasoning="2 and 2")
+    assert kind(**SERVER).shown(answer) == "It is 4."
+    assert kind(**SERVER, with_reasoning=True).shown(answer) == "<think>\n2 and 2\n</think>\n\nIt is 4."
+
+
+# The scorer ``tool_calls`` on any call; ``test_scoring_numeric`` has which calls fit a target.
+
+
+@given(st.text(), st.text(), st.sampled_from(["equal", "subset", "ignore"]))
+def test_every_call_gets_a_score_that_can_be_stored(name, arguments, compared):
+    target = Question("t", "q", '[{"name": "a", "arguments": {"n": [1]}}]')
+    scorer = build_scorer("tool_calls", {"arguments": compared})
+    call = {"id": "1", "name": name, "arguments": arguments}
+    score = scorer.score(Completion("", "stop", tool_calls=(call,)), target)
+    assert score.category in (0, 1)
+    (score.extracted or "").encode()
+
+
+# Answers of every style, each with what a scorer makes of it: ``tests/data/scored_answers.jsonl``.
+
+
+FILE = Path(__file__).parents[1] / "data" / "scored_answers.jsonl"
+CASES = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+PACKAGES = {"math": "math_verify", "regex": "regex", "json": "jsonschema", "rouge": "rouge_score"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['scorer']}-{case['answer'][:40]}")
+def test_an_answer_is_judged_as_written(case):
+    pytest.importorskip(PACKAGES.get(case["scorer"], "json"))
+    scorer, finish = build_scorer(case["scorer"], case.get("options")), case.get("finish", "stop")
+
+    calls = tuple({"id": "1", "name": name, "arguments": given} for name, given in case.get("tool_calls", ()))
+
+    def scored(target):
+        question = Question("t", "q", target, choices=tuple(case.get("choices", ())))
+        assert scorer.check_target(question) is None
+        return score_or_failure(scorer, Completion(case["answer"], finish, tool_calls=calls), question)
+
+    found = scored(case["target"])
+    assert found.category == case["category"]
+    assert found.reason == case.get("reason", found.reason)
+    assert found.extracted == case.get("extracted", found.extracted)
+    if "score" in case:
+        assert found.signals["score"] == pytest.approx(case["score"], abs=1e-6)
+    if case["scorer"] in ("choice", "exact", "numeric"):
+        assert found.signals["is_correct"] is bool(found.category)
+        assert found.signals["truncated"] is (finish != "stop")
+        assert found.signals["has_box"] is found.reason.endswith("(boxed)")
+        assert found.extracted is None or found.reason not in ("truncated", "no answer found")
+    if "not" in case:
+        assert scored(case["not"]).category == 0

@@ -1,16 +1,32 @@
-"""The decision statistic against worked examples: c, D, V, log E and the verdict at several steps."""
+"""Decisions about pairs against the vectors, an independent implementation and the definitions."""
+
+from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import exp, log
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
+from scorio.sequential.evidence import (
+    TIE_FACTOR,
+    confidence_radius,
+    log_evidence,
+    log_tie_evidence,
+    margin_variance,
+    tie_boundary,
+    tie_variance,
+)
+from scorio.sequential.exact import ExactReader, log_exact_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
+
+# The decision statistic against worked examples: c, D, V, log E and the verdict at several steps.
+
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "decision_vectors.json").read_text())
 
@@ -86,3 +102,195 @@ def test_no_evidence_before_ten_questions_nor_more_than_a_likelihood_ratio_can_g
 def test_walks_the_schedule_of_the_vectors(vector):
     head = vector["schedule_head"]
     assert RunSequence([vector["M"]], seed=None).sequences[0].question(0, len(head)).tolist() == head
+
+
+# Pairs with missing answers, clusters and graded scores, against an independent implementation.
+
+
+GOLDEN = Path(__file__).parents[1] / "data" / "decision_reference.json"
+CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: f"M{case['M']}-{len(case['weights'])}-{case['target']}"
+)
+@pytest.mark.parametrize("block", [1, 13, 10**6])
+def test_every_number_is_that_of_the_definition(case, block):
+    path = read_pair(case, block)
+    statistic = Anytime(0.05, case["epsilon"]).statistic(
+        path, np.zeros(path.difference.shape[1], dtype=bool)
+    )[0]
+    assert any(-1 in case[name] for name in "AB")
+    for row in case["rows"]:
+        at = row["t"] - 1
+        assert path.questions[0, at] == row["c"]
+        assert path.difference[0, at] == pytest.approx(row["D"], abs=1e-9)
+        assert path.slack[0, at] == pytest.approx(row["slack"], abs=1e-9)
+        assert path.variance[0, at] == pytest.approx(row["V"], rel=1e-9)
+        expected = -np.inf if row["log_E"] is None else pytest.approx(row["log_E"], abs=1e-8)
+        assert statistic[at] == expected
+    assert any(row["log_E"] is not None for row in case["rows"])
+
+
+# The radius of a confidence sequence is where the evidence reaches its threshold, at any variance.
+
+
+VARIANCES = np.logspace(-13, 2, 200)
+
+
+@pytest.mark.parametrize("equivalence", [None, 0.001, 0.02, 0.3])
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001, 1e-6])
+def test_the_evidence_is_at_its_threshold_there_and_below_before(alpha, equivalence):
+    with np.errstate(all="raise", under="ignore"):
+        radius = confidence_radius(VARIANCES, alpha, equivalence)
+        assert log_evidence(radius, VARIANCES, equivalence) == pytest.approx(-np.log(alpha), abs=1e-10)
+        assert (log_evidence(radius * (1 - 1e-6), VARIANCES, equivalence) < -np.log(alpha)).all()
+
+
+def test_it_rises_with_the_variance_and_does_not_depend_on_its_neighbours():
+    radius = confidence_radius(VARIANCES, 0.05)
+    assert (np.diff(radius) > 0).all()
+    alone = [float(confidence_radius(one, 0.05)) for one in VARIANCES]
+    assert radius.tolist() == alone
+
+
+# The boundary of practical ties, and the variance that a difference has at the margin.
+
+
+TIE_VARIANCES = np.geomspace(1e-6, 1e-2, 9)
+
+
+@pytest.mark.parametrize("equivalence", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("alpha", [0.05, 1e-4])
+def test_evidence_reaches_its_level_at_the_boundary(equivalence, alpha):
+    bound = tie_boundary(TIE_VARIANCES, equivalence, alpha)
+    possible = np.isfinite(bound)
+    assert np.array_equal(possible, equivalence**2 / (2 * TIE_VARIANCES) >= np.log(1 / alpha))
+    evidence = log_tie_evidence(bound[possible], TIE_VARIANCES[possible], equivalence)
+    assert evidence == pytest.approx(np.log(1 / alpha), rel=1e-6)
+    wider = log_tie_evidence(bound[possible] * 1.01 + 1e-9, TIE_VARIANCES[possible], equivalence)
+    assert (wider < np.log(1 / alpha)).all()
+
+
+def test_calls_ties_no_later_than_the_first_boundary_at_one_variance():
+    """ln cosh x ≤ x: what the first boundary allowed is allowed."""
+    for equivalence in (0.02, 0.1):
+        first = 0.5 * equivalence - TIE_VARIANCES * np.log(20.0) / equivalence
+        bound = tie_boundary(TIE_VARIANCES, equivalence, 0.05)
+        assert (bound[first >= 0.0] >= first[first >= 0.0]).all()
+
+
+@pytest.mark.parametrize(("better", "worse", "trials"), [(12, 9, 100), (0, 0, 50), (3, 3, 400), (40, 5, 60)])
+def test_margin_variance_is_that_of_the_most_likely_multinomial_with_that_mean(better, worse, trials):
+    """Found by search over all multinomials of differences −1, 0, 1 whose mean is the margin."""
+    margin, q = 0.08, (better + worse) / trials
+    share = np.linspace(margin, 1.0, 200_001)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [
+            np.where(count > 0, count * np.log(chance), 0.0)
+            for count, chance in (
+                (better, (share + margin) / 2),
+                (worse, (share - margin) / 2),
+                (trials - better - worse, 1 - share),
+            )
+        ]
+    most_likely = share[np.argmax(sum(terms))]
+    found = margin_variance((better - worse) / trials, q / trials, trials, margin)
+    assert float(found) * trials == pytest.approx(most_likely, abs=1e-4)
+
+
+@pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.5, 1.0)])
+@pytest.mark.parametrize("target", ["benchmark", "population"])
+def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores, target):
+    rng, size, steps = np.random.default_rng(2), 100, 250
+    sequence = TrialSequence(rng.permutation(size))
+    cells = Cells(sequence, np.array(scores), 2)
+    cells.absorb(np.arange(2), rng.integers(len(scores), size=(2, steps)))
+    block = PairReader(cells, [0], [1], target, equivalence=0.2).read(np.arange(1), steps)
+    n = np.arange(1, steps + 1) if target == "benchmark" else block.questions[0]
+    first = np.flatnonzero(sequence.repeats(0, steps) == 0)
+    asked = sequence.question(0, steps)[first]
+    said = cells.scores[cells.categories[:, :steps]]
+    assert len(set(asked.tolist())) == size
+    single = np.zeros(steps)
+    single[first] = said[0, first] - said[1, first]
+    fourth, second = (np.log(20) + (single**power).cumsum() for power in (4, 2))
+    step = fourth / second
+    most = np.full(steps, np.inf)
+    if target == "benchmark":
+        path = cells.path(np.arange(2), 0, steps)
+        most = (block.difference[0] ** 2 + (path.mean * (1 - path.mean)).sum(axis=0)) / n
+    expected = margin_variance(block.difference[0], np.minimum(block.variance[0], most), n, 0.2, step)
+    expected = TIE_FACTOR * np.maximum(expected, block.guarded[0])
+    assert block.margin[0, 9:] == pytest.approx(expected[9:])
+
+
+def test_a_tie_without_any_difference_counts_the_chance_that_none_is_seen():
+    cells = Cells(TrialSequence(np.arange(400)), np.array([0.0, 1.0]), 2)
+    cells.absorb(np.arange(2), np.ones((2, 60), dtype=np.int64))
+    block = PairReader(cells, [0], [1], "population", equivalence=0.02).read(np.arange(1), 60)
+    evidence = 0.02**2 / (2 * block.margin[0] / TIE_FACTOR)
+    c = block.questions[0]
+    chance = np.minimum(-c * np.log(1 - 0.02), 0.02**2 / (2 * block.guarded[0]))
+    assert evidence == pytest.approx(chance)
+
+
+def test_equal_answers_weigh_as_differences_that_were_not_seen():
+    # Where no difference was seen, V at the margin is that of a share of questions that would go unseen.
+    unseen = 0.05**2 / (-2.0 * 100 * np.log1p(-0.05))
+    assert tie_variance([0.0], [0.0], [0.0], 100, 0.05) == pytest.approx(TIE_FACTOR * unseen)
+
+
+# The rule ``exact`` against its definition, summed pass by pass with plain Python numbers.
+
+
+RATES = [0.6 * 1.5**-j for j in range(14)]
+
+
+def evidence(total, spread):
+    """Return the log e-value as it is written in the module."""
+    terms = [
+        exp(sign * rate * total - (-log(1 - rate) - rate) * spread) for rate in RATES for sign in (1, -1)
+    ]
+    return log(sum(terms) / len(terms))
+
+
+@pytest.mark.parametrize("total", [0.0, 3.0, -5.0, 5.0, 20.0, -60.0])
+@pytest.mark.parametrize("spread", [0.0, 5.0, 30.0])
+def test_the_evidence_is_the_mean_over_rates_and_signs(total, spread):
+    assert float(log_exact_evidence(total, spread)) == pytest.approx(evidence(total, spread), abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [[0, 1], [0, 0.25, 1]])
+@pytest.mark.parametrize("missing", [(), ((0, 12), (1, 33)), ((1, 0), (1, 30))])
+@pytest.mark.parametrize("mark", [MISSING, KNOWN, DROPPED])
+def test_passes_are_summed_as_defined(weights, missing, mark):
+    rng, questions, passes = np.random.default_rng(7), 10, 6
+    sequence = TrialSequence(np.arange(questions))
+    steps = int(np.flatnonzero(sequence.complete(0, 200))[passes - 1]) + 1
+    said = rng.integers(0, len(weights), (2, steps))
+    for model, step in missing:
+        said[model, step] = mark
+    cells = Cells(sequence, unit_scores(weights), 2)
+    cells.absorb(np.array([0, 1]), said)
+    reader = ExactReader(cells, [0], [1])
+    found = np.concatenate(
+        [reader.read(np.array([0]), at, min(at + 17, steps))[0][0] for at in range(0, steps, 17)]
+    )
+
+    asked, repeat = sequence.question(0, steps).tolist(), sequence.repeats(0, steps).tolist()
+    total = spread = 0.0
+    past: dict[int, list[float]] = {question: [] for question in range(questions)}
+    for number in range(passes):
+        at = [step for step in range(steps) if repeat[step] == number]
+        whole = all(said[model, step] >= 0 for step in at for model in (0, 1))
+        for step in at:
+            before = past[asked[step]]
+            expected = sum(before) / len(before) if before else 0.0
+            half = 0.5 * (weights[max(said[0, step], 0)] - weights[max(said[1, step], 0)])
+            if whole:
+                total, spread = total + half, spread + (half - expected) ** 2
+            before.append(half if whole else expected)
+        end = max(at)
+        assert found[end] == pytest.approx(evidence(total, spread), abs=1e-12)
+    assert np.isfinite(found).sum() == passes

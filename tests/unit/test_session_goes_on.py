@@ -1,18 +1,29 @@
-"""Every combination of goal, policy and question order goes on until it can say why it stops."""
+"""Sessions that go on: models that stop and return, and histories of any kind."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import warnings
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from session_scripts import coin, drive, make_spec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from session_scripts import calls, coin, drive, make_spec
 
+from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import BudgetSpec, TaskSpec
+from adaptive_eval.core.spec import BudgetSpec, PriorSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.trial import TrialOutcome
 from adaptive_eval.views.sentences import describe
+from scorio.eval import bayes
+
+# Every combination of goal, policy and question order goes on until it can say why it stops.
+
 
 MEANS = (0.9, 0.7, 0.5, 0.1)
 POLICIES = ("round-robin", "uniform")
@@ -80,3 +91,218 @@ def test_scores_of_several_tasks_can_be_reviewed_at_every_step_that_is_not_forgo
         board.forget(before)
         for cells, local in zip(board.cells, board.run_sequence.local(before + 1), strict=True):
             assert local == 0 or cells.path(np.arange(2), local - 1, local).seen.shape == (2, 1)
+
+
+# A model that was not needed for a while and is needed again (best k of close models).
+
+
+CLOSE = [0.8, 0.68, 0.53, 0.5]
+
+
+@pytest.mark.parametrize(("seed", "most"), [(0, 1), (2, 3), (3, 3)])
+def test_it_catches_up_and_the_run_ends_resolved(seed, most):
+    spec = make_spec(4, 30, goal="top-k", k=2, max_passes=60, seed=seed)
+    answer = coin(CLOSE, seed=seed)
+    wide = drive(Session(spec), answer, slots=16)
+    narrow = drive_in_all(Session(spec), answer, most)
+    assert wide.stopped.reason == narrow.stopped.reason == "resolved"
+    said, other = ({call[0]: call[1] for call in calls(one)} for one in (narrow, wide))
+    assert said.keys() & other.keys()
+    assert all(said[pair] == other[pair] for pair in said.keys() & other.keys())
+
+
+def test_nothing_is_asked_of_the_others_while_it_catches_up():
+    spec = make_spec(4, 30, goal="top-k", k=2, max_passes=60, seed=3)
+    session = drive_in_all(Session(spec), coin(CLOSE, seed=3), 3)
+    retired = [decision.models[0] for decision in session.decisions if decision.kind == "retired"]
+    assert retired.count("m0") == 2
+    last = max(decision.step for decision in session.decisions if decision.kind == "pair")
+    assert max(session.states.issued) <= last + 1
+
+
+@pytest.mark.slow
+def test_in_whatever_order_models_come_back_no_winner_turns():
+    """In most of these runs a model of the best three is dropped, and needed again after other calls."""
+    means, returned = [0.9, 0.8, 0.6, 0.55, 0.5], 0
+    for seed in range(4):
+        spec = make_spec(5, 20, goal="top-k", k=3, max_passes=20, seed=seed)
+        narrow = drive_in_all(Session(spec), coin(means, seed=seed), 3)
+        wide = drive(Session(spec), coin(means, seed=seed), slots=16)
+        said, other = winners(narrow), winners(wide)
+        assert said.keys() & other.keys()
+        assert all(said[pair] == other[pair] for pair in said.keys() & other.keys())
+        retired = Counter(decision.models[0] for decision in narrow.decisions if decision.kind == "retired")
+        returned += max(retired.values(), default=0) > 1
+    assert returned >= 2
+
+
+def test_without_free_slots_the_run_waits_instead_of_ending():
+    session = Session(make_spec(2, 30, max_passes=60))
+    assert session.ask({"m0": 0, "m1": 0}) == []
+    assert session.stopped is None
+
+
+def winners(session):
+    """Return the verdicts of the pairs that have a winner."""
+    return {call[0]: call[1] for call in calls(session) if call[1] in ("better", "worse")}
+
+
+def drive_in_all(session, answer, most):
+    """Run a session with at most so many trials in flight over all models."""
+    while session.stopped is None:
+        requests = session.ask(most)
+        session.tell([TrialOutcome(request.key, answer(request)) for request in requests])
+    return session
+
+
+# Degenerate outcomes, weights, targets and logs: never a warning, a NaN, or a silent stop.
+
+
+MILLION = 1_000_000
+
+
+def assert_finite(session):
+    """Check that no figure that is shown is NaN or infinite."""
+    results = session.results()
+    for line in (*results.models, *results.pairs):
+        values = (getattr(line, name) for name in line.__slots__)
+        assert all(math.isfinite(value) for value in values if isinstance(value, float)), line
+
+
+class TestNoSpreadAtAll:
+    """Every answer of a model is the same: the estimated standard deviation of its trials is 0."""
+
+    @pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
+    @pytest.mark.parametrize("category", [0, 1])
+    def test_equal_models_get_no_winner_under_any_rule(self, rule, category):
+        session = drive(Session(make_spec(2, 30, rule=rule, max_passes=3)), lambda request: category)
+        assert session.stopped.reason == "max_passes"
+        assert calls(session) == []
+        assert_finite(session)
+
+    @pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
+    def test_all_right_beats_all_wrong_under_every_rule(self, rule):
+        session = drive(
+            Session(make_spec(2, 30, rule=rule, max_passes=3)), lambda request: int(request.key.model == "m0")
+        )
+        assert [call[1] for call in calls(session)] == ["better"]
+        assert_finite(session)
+
+    @pytest.mark.parametrize(("value", "verdict"), [(0.0, "better"), (1.0, "open")])
+    def test_a_number_at_the_end_of_the_scale(self, value, verdict):
+        spec = make_spec(2, 30, goal="threshold", value=value, max_passes=3)
+        session = drive(Session(spec), lambda request: 1)
+        assert {pair.verdict for pair in session.results().pairs} == {verdict}
+        assert_finite(session)
+
+
+class TestManyTrials:
+    def test_a_reference_with_a_million_trials_of_one_question(self):
+        counts = np.zeros((30, 2), dtype=np.int64)
+        counts[0] = MILLION // 4, 3 * MILLION // 4
+        counts[1:, 1] = 2
+        spec = make_spec(2, 30, equivalence=0.1, max_passes=30)
+        session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))
+        drive(session, coin((0.9, 0.4)))
+        line = session.results().models[2]
+        assert line.trials == MILLION + 58
+        assert line.score == pytest.approx((0.75 + 29) / 30)
+        assert_finite(session)
+
+
+# Earlier trials in a session: in Bayes@N and the early ranking, and in no decision.
+
+
+SOURCE = "2 earlier trials a question from runs/previous"
+
+
+def table(chance, questions=30, trials=2, seed=0):
+    right = np.random.default_rng(seed).binomial(trials, chance, questions)
+    return np.stack([trials - right, right], axis=1)
+
+
+def prior(*chances, transfer=False, **parts):
+    """Prior of models m0, m1, …; None for one without earlier trials."""
+    tables = {
+        f"m{model}": {"t": table(chance, seed=model, **parts)}
+        for model, chance in enumerate(chances)
+        if chance is not None
+    }
+    return PriorSpec(tables, SOURCE, tables if transfer else None)
+
+
+def line_of(session, model):
+    return {line.model: line for line in session.results().models}[model]
+
+
+class TestDecisions:
+    @settings(max_examples=15)
+    @given(
+        chances=st.tuples(*[st.one_of(st.none(), st.floats(0.0, 1.0)) for _ in range(3)]),
+        trials=st.integers(1, 50),
+        policy=st.sampled_from(["round-robin", "uniform"]),
+        rule=st.sampled_from(["anytime", "zscore"]),
+    )
+    def test_a_prior_enters_none(self, chances, trials, policy, rule):
+        spec = make_spec(3, 30, max_passes=3, policy=policy, rule=rule)
+        answer = coin([0.9, 0.6, 0.2])
+        without = drive(Session(spec), answer)
+        with_prior = replace(spec, prior=prior(*chances, trials=trials, transfer=True))
+        session = drive(Session(with_prior), answer)
+        assert session.decisions == without.decisions
+        assert session.states.issued == without.states.issued
+
+    def test_nor_any_figure_but_bayes_and_the_early_ranking(self):
+        spec = make_spec(2, 30, max_passes=2)
+        without = drive(Session(spec), coin([0.6, 0.5])).results()
+        session = drive(Session(replace(spec, prior=prior(0.9, 0.1, transfer=True))), coin([0.6, 0.5]))
+        found = session.results()
+        assert found.pairs == without.pairs
+        for line, other in zip(found.models, without.models, strict=True):
+            assert line.mu != other.mu
+            plain = replace(line, mu=other.mu, sigma=other.sigma)
+            assert replace(plain, transfer_mu=None, transfer_sigma=None, early_rank=None) == other
+
+
+class TestBayes:
+    def test_starts_from_the_earlier_trials(self):
+        spec = replace(make_spec(2, 30, max_passes=2), prior=prior(0.8, None))
+        session = drive(Session(spec), coin([0.6, 0.5]))
+        counts = session.board.cells[0].counts
+        mu, sigma = bayes(None, counts=counts[0], prior_counts=spec.prior.counts["m0"]["t"])
+        assert line_of(session, "m0").mu == pytest.approx(mu)
+        assert line_of(session, "m0").sigma == pytest.approx(sigma)
+        assert line_of(session, "m1").mu == pytest.approx(bayes(None, counts=counts[1])[0])
+
+    def test_says_what_is_in_it_also_after_a_trip_through_the_run_file(self):
+        results = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).results()
+        assert results.prior == SOURCE
+        assert from_json(json.loads(json.dumps(to_json(results)))) == results
+        assert Session(make_spec(2, 30)).results().prior is None
+
+
+class TestEarlyRanking:
+    def test_before_the_first_trial_it_is_that_of_the_earlier_results(self):
+        session = Session(replace(make_spec(3, 30), prior=prior(0.1, 0.9, 0.5, transfer=True, trials=20)))
+        lines = session.results().models
+        assert [line.early_rank for line in lines] == [3, 1, 2]
+        assert lines[1].transfer_mu == pytest.approx(
+            session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20, abs=1e-4
+        )
+        assert lines[1].score is None
+
+    def test_references_take_their_place_with_their_own_score(self):
+        spec = replace(
+            make_spec(1, 30),
+            prior=prior(0.5, transfer=True),
+            references=(ReferenceSpec("old", {"t": table(0.9, trials=20)}),),
+        )
+        session = Session(spec)
+        assert line_of(session, "old").early_rank == 1
+        assert line_of(session, "old").transfer_mu == line_of(session, "old").score
+
+    def test_there_is_none_unless_asked_for(self):
+        lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
+        assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in lines} == {
+            (None, None, None)
+        }

@@ -1,15 +1,25 @@
-"""Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights."""
+"""Tasks, bounds, ties and composed goals in a session."""
+
+from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import log
 
 import numpy as np
 import pytest
-from session_scripts import calls, drive, make_spec
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from session_scripts import calls, coin, drive, make_spec
 
+from adaptive_eval.core.goals import TIE
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
+from adaptive_eval.trial import Missing, TrialOutcome
+from adaptive_eval.views.headline import headline
+
+# Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights.
 
 
 def two_tasks(overall="macro", **parts):
@@ -74,3 +84,175 @@ def test_no_call_before_ten_questions_in_every_task():
         sequence.seen(steps) >= 10
         for sequence, steps in zip(session.board.run_sequence.sequences, local, strict=True)
     )
+
+
+# Best and worst case of a score with missing trials: what the missing answers could have made of it.
+
+
+def played(spec: SessionSpec, answers: dict[tuple[str, int], int | None], steps: int) -> Session:
+    """Return a session in which every model has walked `steps` steps; None is a missing answer."""
+    session = Session(spec)
+    while any(issued < steps for issued in session.states.issued):
+        for request in session.ask(1):
+            category = answers[request.key.model, request.key.index]
+            session.tell(
+                [Missing(request.key, "gone") if category is None else TrialOutcome(request.key, category)]
+            )
+    return session
+
+
+@pytest.mark.slow
+@settings(max_examples=15)
+@given(
+    st.lists(st.none() | st.integers(0, 2), min_size=24, max_size=24),
+    st.sampled_from(["macro", "pooled"]),
+    st.sampled_from([(0.0, 1.0, 3.0), (2.0, -1.0, 0.5), (0.0, 0.5, 1.0)]),
+)
+@example([1] * 24, "macro", (0.0, 1.0, 3.0))
+def test_they_are_the_scores_of_the_run_with_the_holes_filled(categories, overall, weights):
+    tasks = (
+        TaskSpec("s", tuple(f"s{n}" for n in range(5)), weights),
+        TaskSpec("t", tuple(f"t{n}" for n in range(3)), weights),
+    )
+    spec = SessionSpec((ModelSpec("m"), ModelSpec("n")), tasks, goal=GoalSpec("budget"), overall=overall)
+    answers = {("m", step): category for step, category in enumerate(categories)}
+    answers |= {("n", step): 0 for step in range(len(categories))}
+    line = played(spec, answers, 24).results().models[0]
+    if None not in categories:
+        assert (line.worst, line.best) == (None, None)
+        return
+    for bound, filler in ((line.worst, np.argmin(weights)), (line.best, np.argmax(weights))):
+        filled = {key: int(filler) if category is None else category for key, category in answers.items()}
+        assert bound == pytest.approx(played(spec, filled, 24).results().models[0].score)
+    if line.score is not None:
+        assert line.worst - 1e-9 <= line.score <= line.best + 1e-9
+
+
+def test_a_model_without_any_answer_may_be_anything():
+    session = Session(make_spec(2, 4))
+    session.tell([Missing(request.key, "gone") for request in session.ask(8)])
+    line = session.results().models[0]
+    assert (line.score, line.worst, line.best) == (None, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_score_of_own_rounds_lies_between_them(seed):
+    """One lost answer moves the mean by less than rounds move the score from it."""
+    spec = make_spec(2, 30, goal="budget", max_passes=6, rounds="rounds", seed=seed)
+    lost = {("m0", 3 * 30 + 7), ("m1", 20)}
+
+    def missing(request):
+        return (request.key.model, request.key.index) in lost
+
+    session = drive(Session(spec), coin([0.15, 0.8]), missing=missing)
+    for line in session.results().models:
+        assert line.missing == 1
+        assert line.worst < line.score < line.best
+
+
+# Ties: over what their error rate holds.
+
+
+EQUAL = coin((0.5,) * 4)
+
+
+def run_of_equals(spec, answer=EQUAL, **options):
+    """Return a session that was driven to its end, and what it was told."""
+    log = []
+    return drive(Session(spec), answer, slots=4, log=log, **options), log
+
+
+def steps(session, *verdicts):
+    """Return at which step each pair was called, by any or by these verdicts."""
+    return {call[0]: call[2] for call in calls(session) if not verdicts or call[1] in verdicts}
+
+
+def test_ties_of_a_family_take_more_evidence():
+    found = {}
+    for ties in ("pair", "family"):
+        session, _ = run_of_equals(make_spec(4, equivalence=0.15, ties=ties))
+        assert session.results().ties == ties
+        found[ties] = steps(session, "tie")
+    assert found["pair"].keys() == found["family"].keys() != set()
+    assert all(found["family"][models] >= step for models, step in found["pair"].items())
+    assert min(found["family"].values()) > min(found["pair"].values())
+
+
+def test_a_top_set_has_the_level_of_the_pairs_across_its_cut():
+    """With 6 models and a set of 2: 8 pairs of 15, however many are called."""
+    spec = make_spec(6, goal="top-k", k=2, max_passes=40)
+    session, _ = run_of_equals(spec, coin([0.1 + 0.15 * model for model in range(6)]))
+    won = [one for one in session.decisions if one.kind == "pair"]
+    assert len(won) >= 4
+    assert [one.evidence["threshold"] for one in won] == pytest.approx([np.log(8 / 0.05)] * len(won))
+    assert session.stopped.reason == "resolved"
+
+
+# Goals composed with all and any: when they are reached, what they share, what they say.
+
+
+MEANS = (0.85, 0.6, 0.55, 0.2)
+RANKING = GoalSpec("ranking")
+BEST = GoalSpec("top-k")
+NARROW = GoalSpec("width", width=0.12)
+WIDE = GoalSpec("width", width=0.5)
+ABOVE = GoalSpec("threshold", value=0.4)
+BELOW = GoalSpec("threshold", value=0.7)
+
+
+def composed(kind, *goals, **parts):
+    settings = {"equivalence": 0.15, "max_passes": 100} | parts
+    return make_spec(4, 30, goal=kind, goals=goals, **settings)
+
+
+def run(kind, *goals, slots=4, rng=None, **parts):
+    return drive(Session(composed(kind, *goals, **parts)), coin(MEANS), slots=slots, rng=rng)
+
+
+def alone(goal, **parts):
+    return run("all", goal, **parts)
+
+
+def verdicts(session, kind):
+    return {pair.verdict for pair in session.results().pairs if pair.kind == kind}
+
+
+class TestAll:
+    def test_goes_on_until_every_part_is_reached(self):
+        session = run("all", RANKING, NARROW)
+        assert session.stopped.reason == "resolved"
+        assert "open" not in verdicts(session, "pair")
+        assert verdicts(session, "width") == {"tie"}
+        assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.results().models)
+        longest = max(alone(RANKING).budget.completed, alone(NARROW).budget.completed)
+        assert session.budget.completed >= longest
+
+    def test_a_part_that_cannot_be_reached_any_more_makes_it_partial(self):
+        session = Session(composed("all", RANKING, WIDE))
+        session.stop_model("m3", "gone")
+        drive(session, coin(MEANS), slots=4)
+        assert session.stopped.reason == "partial"
+        assert session.stopped.evidence["silent"] == ["m3"]
+
+
+class TestErrorControl:
+    @pytest.mark.parametrize(
+        ("goals", "hypotheses"), [((RANKING, ABOVE, NARROW), 6 + 4), ((BEST, ABOVE, BELOW), 6 + 4 + 4)]
+    )
+    def test_what_can_get_a_winner_is_one_family(self, goals, hypotheses):
+        session = Session(composed("all", *goals))
+        assert session.comparison.fold.threshold == pytest.approx(log(hypotheses / 0.05))
+
+    def test_what_is_measured_is_no_tie_of_the_family(self):
+        fold = run("all", RANKING, WIDE, ties="family").comparison.fold
+        tied = np.count_nonzero((fold.verdict == TIE)[:6])
+        assert fold.tie_threshold == pytest.approx(log((6 - tied) / 0.05))
+
+
+class TestWords:
+    def test_the_headline_speaks_of_every_kind(self):
+        text = headline(run("all", RANKING, ABOVE, NARROW).results())
+        assert "m0 is ahead of all others" in text
+        assert "m3 is below 0.4" in text
+        assert "every score is measured to a width of 0.12" in text
+        assert "6 of 6 pairs and 4 of 4 models resolved, 4 of 4 scores measured" in text

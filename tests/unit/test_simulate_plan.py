@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_scripts import make_spec
 from simulation_scripts import bounded_spec, recorded_coins
-from test_simulate_result import make_result
+from test_simulate_runs import make_result
 
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, StoppingSpec
 from adaptive_eval.simulate import (

@@ -1,16 +1,77 @@
-"""Looking at a run again and again: counts of what is new, pages of trials, a few of many snapshots."""
+"""Run files as they are read: stored bodies, tallies, moments."""
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 import run_examples as runs
+import zstandard
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from adaptive_eval.store import pending
+from adaptive_eval.store.codec import dump_json, pack, unpack
+from adaptive_eval.store.pending import KEEP_ALL, expired_by
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.views.reading import summarise
+
+#
+
+
+any_text = st.text(st.characters(exclude_categories=()))
+
+
+def through_sqlite(value: str | bytes) -> str | bytes:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute("CREATE TABLE t (value TEXT)")
+        db.execute("INSERT INTO t VALUES (?)", (value,))
+        return db.execute("SELECT value FROM t").fetchone()[0]
+    finally:
+        db.close()
+
+
+@given(any_text, st.sampled_from([1, 700]))
+@example("", 1)
+@example("\0", 1)
+@example("\ud83d\ude00", 1)  # two lone surrogates, not one emoji
+@example("\udcff", 700)
+def test_any_text_survives(text, times):
+    text = text * times
+    assert unpack(through_sqlite(pack(text))) == text
+
+
+def test_long_text_is_compressed_and_text_that_cannot_be_is_not():
+    assert len(pack("so the answer is 42 " * 100)) < 200
+    rng = np.random.default_rng(1)
+    noise = "".join(chr(code) for code in rng.integers(0x4E00, 0x9FFF, 2000))
+    assert len(pack(noise)) <= len(noise.encode())
+
+
+def test_damaged_bytes_are_noticed():
+    packed = bytearray(pack("so the answer is 42 " * 100))
+    packed[-1] ^= 1
+    with pytest.raises(zstandard.ZstdError):
+        unpack(bytes(packed))
+
+
+@pytest.mark.parametrize("data", [{1, 2}, b"bytes", object(), np.arange(3)])
+def test_json_names_what_it_cannot_store(data):
+    with pytest.raises(TypeError, match=r"cannot store .* give JSON-able data"):
+        dump_json({"key": data})
+
+
+# Looking at a run again and again: counts of what is new, pages of trials, a few of many snapshots.
 
 
 @pytest.fixture(scope="module", params=[7, 100, 10**9], ids=lambda every: f"counted every {every}")
@@ -118,3 +179,128 @@ def test_a_few_snapshots_stand_for_many(tmp_path):
     assert [record.at for record in few] == sorted(record.at for record in few)
     assert (late[0].at, late[-1].at) == (1090.0, 1099.0)
     assert len(late) == 3
+
+
+# The counts in the run file: true after every commit, and what reports are drawn from.
+
+
+def trial(step: int, category: int = 1, model: str = "a", task: str = "t") -> TrialRecord:
+    request = TrialRequest(TrialKey(model, step), task, f"q{step % 30}", 99, 7)
+    return TrialRecord(request, 1000.0, Completion("42", "stop"), Score(category, "42"))
+
+
+def upto(tallied_run: Path) -> int:
+    with closing(sqlite3.connect(tallied_run / "run.db")) as db:
+        return db.execute("SELECT upto FROM tallied").fetchone()[0]
+
+
+def stored(tallied_run: Path) -> int:
+    with RunReader(tallied_run) as reader:
+        cells = reader.cells()
+    assert cells.end == cells.stored.sum() == sum(cells.categories.values())
+    return cells.end
+
+
+@pytest.fixture
+def tallied_run(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(pending, "TALLY_EVERY", 3)
+    return tmp_path / "run"
+
+
+def test_the_tallies_follow_the_log_a_stretch_behind(tallied_run):
+    with RunWriter.create(tallied_run, meta={}) as writer:
+        for step in range(20):
+            writer.outcome(trial(step))
+            writer.commit()
+            assert stored(tallied_run) == step + 1
+            assert upto(tallied_run) == (step + 1) // 3 * 3
+
+
+@pytest.mark.parametrize(("end", "seen"), [("COMMIT", 5), ("ROLLBACK", 0)])
+def test_a_commit_whose_end_was_not_seen_is_counted_once(tallied_run, end, seen):
+    with RunWriter.create(tallied_run, meta={}) as writer:
+        for step in range(5):
+            writer.outcome(trial(step))
+        writer._db.execute("BEGIN")
+        writer._pending.write()
+        writer._db.execute(end)
+        assert stored(tallied_run) == seen
+        writer.commit()
+    assert (stored(tallied_run), upto(tallied_run)) == (5, 5)
+
+
+# What reports make of them
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 12}, {"trials": 400}])
+def test_the_report_is_the_same_however_far_the_tallies_reach(tmp_path, options, monkeypatch):
+    found = []
+    for every in (1, 50, 10**9):
+        monkeypatch.setattr(pending, "TALLY_EVERY", every)
+        tallied_run = tmp_path / f"every {every}" / "run"
+        runs.make_run(tallied_run, missing=0.1, truncated=0.2, **options)
+        with RunReader(tallied_run) as reader:
+            found.append(summarise(reader))
+    assert found[0] == found[1] == found[2]
+
+
+def counted_by_hand(reader: RunReader, model: str, trials: int) -> dict[str, tuple[int, int]]:
+    """Return trials and right answers by question, of the walk up to the trial that the score ends with."""
+    categories = {one.request.key.index: one for one in reader.trials(model=model)}
+    counts: dict[str, tuple[int, int]] = {}
+    scored = 0
+    for step in range(len(categories)):
+        if step not in categories:
+            break
+        found = categories[step]
+        if found.score is None:
+            continue
+        scored += 1
+        if scored > trials:
+            break
+        n, right = counts.get(found.request.question, (0, 0))
+        counts[found.request.question] = n + 1, right + found.score.category
+    return counts
+
+
+@pytest.mark.parametrize("gap", [1, 3])
+def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap):
+    """As a kill leaves them: after the last snapshot, and behind an answer that never came."""
+    finished = tmp_path / "finished"
+    runs.make_run(finished, missing=0.1, trials=400)
+    tallied_run = shutil.copytree(finished, tmp_path / "run")
+    with RunReader(finished) as reader:
+        lines = summarise(reader).results.models
+        task = next(reader.trials(limit=1)).request.task
+        ends = {line.model: max(reader.in_sequence(line.model, 10**9)[:, 0].tolist()) for line in lines}
+    with RunWriter.open(tallied_run) as writer:
+        for number, line in enumerate(lines):
+            for step in range(5):
+                late = ends[line.model] + gap + step + number
+                writer.outcome(trial(late, category=step % 2, model=line.model, task=task))
+    with RunReader(tallied_run) as reader, RunReader(finished) as before:
+        summary, old = summarise(reader), summarise(before)
+        by_hand = [counted_by_hand(reader, line.model, line.trials) for line in summary.results.models]
+    assert summary.details.stored == old.details.stored + 5 * len(lines)
+    assert summary.details.questions is not None
+    for one in summary.details.questions:
+        assert one.by_model == tuple(counts.get(one.question, (0, 0)) for counts in by_hand)
+    assert summary.details.questions == old.details.questions
+
+
+#
+
+
+def kept_after(total: int, keep: int = KEEP_ALL) -> list[int]:
+    kept: set[int] = set()
+    for newest in range(total):
+        kept.add(newest)
+        for number in expired_by(newest, keep):
+            kept.remove(number)  # KeyError where a number expires twice
+    return sorted(kept)
+
+
+def test_history_grows_with_the_logarithm():
+    sizes = [len(kept_after(total)) for total in (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)]
+    assert all(newer - older <= KEEP_ALL // 2 + 1 for older, newer in pairwise(sizes))
+    assert sizes[-1] < 700

@@ -1,21 +1,38 @@
-"""Opening a run file: one version, its own tables only, and no query without an end."""
+"""Run files: opened, locked, and refused where they are damaged."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 
 import pytest
 import run_examples as runs
+import zstandard
 from config_texts import plain
 
 from adaptive_eval.build.describe import describe_run
-from adaptive_eval.errors import RunDamaged, RunFileError, RunOfOtherVersion
+from adaptive_eval.errors import (
+    RunDamaged,
+    RunDiskFull,
+    RunFileError,
+    RunLocked,
+    RunNotWritable,
+    RunOfOtherVersion,
+)
 from adaptive_eval.store import run_files
+from adaptive_eval.store.file_errors import translated
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import FILE_VERSION
-from adaptive_eval.store.writer import RunWriter, salvage
+from adaptive_eval.store.writer import RunWriter, WriterLock, salvage
+
+# Opening a run file: one version, its own tables only, and no query without an end.
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -118,3 +135,169 @@ def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
         about = describe_run(reader)
         assert {about.target(record) for record in reader.trials()} == {None}
     assert not (tmp_path / "mark").exists()
+
+
+#
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from adaptive_eval.store.writer import WriterLock
+lock = WriterLock.acquire(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+HOLD_AND_FORK = """
+import os, sys
+from pathlib import Path
+from adaptive_eval.store.writer import WriterLock
+lock = WriterLock.acquire(Path(sys.argv[1]))
+if os.fork() == 0:
+    print("forked", os.getpid(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.lock"
+
+
+@pytest.fixture
+def start(path):
+    processes = []
+
+    def start(code):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        processes.append(process)
+        return process, process.stdout.readline().split()
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_refused_with_what_to_do(path, monkeypatch, code):
+    def flock(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(RunFileError, match=r"has no locks.* Put the run on a local disk"):
+        WriterLock.acquire(path)
+
+
+def test_the_second_taker_is_told_who_holds_it(path, start):
+    holder, _ = start(HOLD)
+    with pytest.raises(RunLocked) as caught:
+        WriterLock.acquire(path)
+    assert f"is being written by process {holder.pid} on {os.uname().nodename}" in str(caught.value)
+    assert str(path.parent) in str(caught.value)
+    assert "Stop that process, wait for it, or choose another run name" in str(caught.value)
+
+
+def test_a_forked_child_does_not_keep_it_after_the_holder_was_killed(path, start):
+    holder, (said, child) = start(HOLD_AND_FORK)
+    assert said == "forked"
+    with pytest.raises(RunLocked):
+        WriterLock.acquire(path)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    os.kill(int(child), 0)  # the child is alive
+    WriterLock.acquire(path).release()
+
+
+def test_it_holds_within_one_process_too_and_can_be_taken_again(path):
+    lock = WriterLock.acquire(path)
+    assert json.loads(path.read_text())["pid"] == os.getpid()
+    with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
+        WriterLock.acquire(path)
+    lock.release()
+    lock.release()
+    assert path.read_text() == ""
+    WriterLock.acquire(path).release()
+
+
+def test_a_holder_that_has_not_yet_said_who_it_is(path):
+    lock = WriterLock.acquire(path)
+    path.write_text("")
+    with pytest.raises(RunLocked, match="is being written by another process"):
+        WriterLock.acquire(path)
+    lock.release()
+
+
+#
+
+
+PATH = Path("runs/a/run.db")
+
+
+KINDS = {kind.code: kind for kind in (RunDamaged, RunDiskFull, RunLocked, RunNotWritable)}
+
+
+def sqlite_error(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("in SQLite's words")
+    error.sqlite_errorcode = code
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (sqlite_error(sqlite3.SQLITE_FULL), "run/disk-full"),
+        (sqlite_error(sqlite3.SQLITE_BUSY), "run/locked"),
+        (sqlite_error(sqlite3.SQLITE_BUSY_SNAPSHOT), "run/locked"),
+        (sqlite_error(sqlite3.SQLITE_READONLY), "run/not-writable"),
+        (sqlite_error(sqlite3.SQLITE_READONLY_DIRECTORY), "run/not-writable"),
+        (sqlite_error(sqlite3.SQLITE_CANTOPEN), "run/not-writable"),
+        (sqlite_error(sqlite3.SQLITE_NOTADB), "run/damaged"),
+        (sqlite_error(sqlite3.SQLITE_CORRUPT), "run/damaged"),
+        (sqlite_error(sqlite3.SQLITE_IOERR_FSYNC), "run/disk-error"),
+        (sqlite_error(sqlite3.SQLITE_ERROR), "run/file"),
+        (sqlite3.OperationalError("Could not decode to UTF-8 column 'key'"), "run/damaged"),
+        (zlib.error("incorrect data check"), "run/damaged"),
+        (zstandard.ZstdError("decompression error: Dictionary mismatch"), "run/damaged"),
+        (OSError(errno.ENOSPC, "No space left on device"), "run/disk-full"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "run/disk-full"),
+        (OSError(errno.EACCES, "Permission denied"), "run/not-writable"),
+        (OSError(errno.EROFS, "Read-only file system"), "run/not-writable"),
+        (OSError(errno.ENOTDIR, "Not a directory"), "run/file"),
+        (OSError(errno.EIO, "Input/output error"), "run/disk-error"),
+        (OSError(errno.ENOLCK, "No locks available"), "run/no-locks"),
+    ],
+    ids=repr,
+)
+def test_each_cause_has_its_error_with_path_cause_and_advice(error, code):
+    with pytest.raises(RunFileError) as caught, translated(PATH, "committing to"):
+        raise error
+    assert caught.value.code == code
+    assert type(caught.value) is KINDS.get(code, RunFileError)
+    assert caught.value.__cause__ is error
+    message = str(caught.value)
+    assert message.startswith(f"error committing to {PATH}: ")
+    assert message.endswith(f"({error.strerror if isinstance(error, OSError) else error})")
+
+
+def test_a_wrong_use_of_the_connection_is_not_blamed_on_the_file():
+    db = sqlite3.connect(":memory:")
+    db.close()
+    with pytest.raises(sqlite3.ProgrammingError), translated(PATH, "reading"):
+        db.execute("SELECT 1")
+
+
+def test_real_errors_carry_the_codes_that_are_mapped(tmp_path):
+    text = tmp_path / "text.db"
+    text.write_bytes(b"not a database, but long enough to be read as one. " * 20)
+    db = sqlite3.connect(text)
+    with pytest.raises(RunDamaged, match="is not a run file"), translated(text, "reading"):
+        db.execute("SELECT * FROM sqlite_master")
+    db.close()
+    with pytest.raises(RunFileError, match="a part of the path is a file"), translated(text, "creating"):
+        os.mkdir(text / "runs")  # noqa: PTH102

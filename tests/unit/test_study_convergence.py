@@ -1,4 +1,4 @@
-"""convergence@n is what its definition says, replicate by replicate."""
+"""Studies: convergence, curves, sources."""
 
 from __future__ import annotations
 
@@ -6,19 +6,34 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from study_reference import convergence_at, ranking
+from scipy.stats import kendalltau
+from study_reference import convergence_at, ranking, score
 
+from scorio.eval._kernels import _categories
+from scorio.rank._confidence import rank_with_confidence
 from scorio.study import (
     NEVER,
+    PAPER_MEANS,
+    PAPER_ORIGINAL_MEANS,
+    BetaUpdate,
     Bootstrap,
+    Coins,
     Convergence,
     Metric,
     biased_coins,
     convergence,
     convergence_growth,
+    credible_ranks,
+    paper_originals,
     rank_trajectory,
     replicate_trials,
+    tau_curves,
 )
+from scorio.study.credible import posterior
+from scorio.study.sources import Resampling
+
+# convergence@n is what its definition says, replicate by replicate.
+
 
 AVG = Metric("avg")
 
@@ -113,3 +128,145 @@ def test_growth_is_convergence_of_each_subset(metric: Metric) -> None:
         for index, at in enumerate(result.at):
             drawn = np.asarray(replicate_trials(source, index, seed=5))[list(subset)]
             assert (None if at == NEVER else at) == convergence_at(drawn, gold, metric.name, metric.k, 1)
+
+
+# Tau curves, separation of a pair, rankings with intervals and the prior study, on cases known otherwise.
+
+
+PASS3 = Metric("pass_at_k", k=3)
+
+
+@pytest.mark.parametrize("resampling", ["columns", "rows"])
+def test_tau_curves_are_the_mean_of_scipys_tau(resampling: str) -> None:
+    means = [0.3, 0.5, 0.5, 0.8]
+    source = Bootstrap(biased_coins(means, 3, seed=1).sample(7, seed=2), resampling)
+    gold = [4, 2, 2, 1]
+    curves = tau_curves(source, [AVG, PASS3], replicates=40, seed=3, gold=gold)
+    drawn = [np.asarray(replicate_trials(source, index, seed=3)) for index in range(40)]
+    for row, metric in enumerate(curves.metrics):
+        for n in range(metric.first, 8):
+            taus = []
+            for outcomes in drawn:
+                scores = [score(model[:, :n], metric.name, metric.k) for model in outcomes]
+                places = np.unique(np.array(scores, dtype=object), return_inverse=True)[1]
+                taus.append(kendalltau(places, means).statistic if len(set(places)) > 1 else 0.0)
+            assert curves.tau[row, n - 1] == pytest.approx(np.mean(taus))
+            assert curves.standard_error[row, n - 1] == pytest.approx(np.std(taus, ddof=1) / np.sqrt(40))
+    assert np.isnan(curves.tau[1, :2]).all()
+    assert curves.trials.tolist() == list(range(1, 8))
+
+
+def test_posterior_is_bayes_of_the_counts() -> None:
+    correct = np.random.default_rng(1).integers(0, 13, (4, 5, 7))
+    mu, sigma = _categories.bayes(np.stack([12 - correct, correct], axis=-1), np.array([0.0, 1.0]))
+    for ours, theirs in zip(posterior(correct, 12), (mu, sigma), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.645, 3.0])
+def test_credible_ranks_are_those_of_the_ranking_package(threshold: float) -> None:
+    rng = np.random.default_rng(2)
+    mu, sigma = rng.random((50, 8)).round(1), 0.1 * rng.random((50, 8))
+    expected = [rank_with_confidence(m, s, z=threshold) for m, s in zip(mu, sigma, strict=True)]
+    assert np.array_equal(credible_ranks(mu, sigma, threshold), expected)
+
+
+def test_originals_have_the_papers_means() -> None:
+    originals = paper_originals(seed=3)
+    assert tuple(originals.means) == PAPER_ORIGINAL_MEANS
+    np.testing.assert_allclose(originals.p.mean(axis=1), PAPER_ORIGINAL_MEANS, atol=1e-14)
+
+
+def test_updates_draw_from_the_perturbed_beta() -> None:
+    update = BetaUpdate([20.0], [20.0], shift=10.0)
+    p = update.draw(np.random.default_rng(1), 4000, 200)
+    # Means of Beta(30, 30), Beta(10, 10), Beta(30, 10), Beta(10, 30), each a quarter of the models.
+    means = p.mean(axis=(1, 2))
+    quarters = [np.mean(np.abs(means - centre) < 0.05) for centre in (0.25, 0.5, 0.75)]
+    np.testing.assert_allclose(quarters, [0.25, 0.5, 0.25], atol=0.04)
+
+
+# Coins have the stated means, bootstraps resample what they say, and a seed means the same replicates.
+
+
+@pytest.mark.parametrize("concentration", [0.3, 2.0, 8.0, 500.0])
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
+def test_coins_have_exactly_the_stated_means(concentration: float, correlation: float) -> None:
+    means = (0.0, 0.003, *PAPER_MEANS, 0.999, 1.0)
+    coins = biased_coins(means, 30, seed=4, concentration=concentration, correlation=correlation)
+    np.testing.assert_allclose(coins.p.mean(axis=1), means, rtol=0, atol=1e-14)
+    assert coins.p.min() >= 0
+    assert coins.p.max() <= 1
+    assert tuple(coins.means) == means
+
+
+def test_sampling_follows_the_probabilities() -> None:
+    coins = Coins([[0.0, 1.0, 0.3]])
+    outcomes = coins.sample(20_000, seed=1)
+    assert outcomes.shape == (1, 3, 20_000)
+    assert outcomes[0, 0].sum() == 0
+    assert outcomes[0, 1].sum() == 20_000
+    assert abs(outcomes[0, 2].mean() - 0.3) < 6 * np.sqrt(0.21 / 20_000)
+
+
+def labelled_outcomes() -> np.ndarray:
+    """Every (model, question, trial) has a code of its own, so that a draw can be traced."""
+    return np.arange(2 * 3 * 5).reshape(2, 3, 5)
+
+
+def traced(resampling: Resampling, trials: int = 40) -> np.ndarray:
+    outcomes = labelled_outcomes()
+    source = Bootstrap(outcomes, resampling, trials=trials, weights=np.arange(30.0))
+    return np.asarray(replicate_trials(source, 0, seed=1))
+
+
+def test_column_bootstrap_draws_whole_trials_with_replacement() -> None:
+    drawn = traced("columns")
+    trial = drawn % 5
+    assert drawn.shape == (2, 3, 40)
+    assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
+    assert np.all(trial == trial[0, 0])
+    assert set(trial[0, 0]) == set(range(5))
+
+
+def test_columns_per_model_draws_whole_trials_of_each_model() -> None:
+    trial = traced("columns-per-model") % 5
+    assert np.all(trial == trial[:, :1])
+    assert not np.array_equal(trial[0], trial[1])
+
+
+def test_row_bootstrap_draws_every_question_by_itself() -> None:
+    drawn = traced("rows")
+    assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
+    rows = (drawn % 5).reshape(6, 40)
+    assert len({tuple(row) for row in rows}) == 6
+    assert all(set(row) == set(range(5)) for row in rows)
+
+
+def test_more_than_255_recorded_trials_and_drawn_ones() -> None:
+    outcomes = np.zeros((1, 1, 300), dtype=int)
+    outcomes[0, 0, :299] = 1
+    for resampling in ("columns", "rows"):
+        source = Bootstrap(outcomes, resampling, trials=400)
+        drawn = np.asarray(replicate_trials(source, 0, seed=1))
+        assert drawn.sum() > 380
+        total = sum(int(step.sum()) for step in source.totals(np.random.default_rng(1), 1))
+        assert total > 380
+
+
+def test_weights_mean_the_decimal_numbers_they_are_written_as() -> None:
+    # 0.1 + 0.2 and 0.3 + 0 are equal scores, though not as floats.
+    outcomes = np.array([[[1, 2]], [[3, 0]]])
+    assert Bootstrap(outcomes, weights=[0.0, 0.1, 0.2, 0.3]).gold().tolist() == [1, 1]
+
+
+def test_permuted_columns_hold_every_recorded_trial_once() -> None:
+    outcomes = (np.random.default_rng(2).random((3, 4, 6)) < 0.5).astype(int)
+    source = Bootstrap(outcomes, "permuted-columns")
+    found = replicate_trials(source, 3, seed=1)
+    columns = sorted(map(bytes, np.ascontiguousarray(found.transpose(2, 0, 1), dtype=np.uint8)))
+    assert columns == sorted(map(bytes, np.ascontiguousarray(outcomes.transpose(2, 0, 1), dtype=np.uint8)))
+    assert not np.array_equal(found, outcomes)
+    assert Bootstrap(outcomes, "permuted-columns", trials=2).trials == 2
+    with pytest.raises(ValueError, match="trials must be at most the 6 recorded ones"):
+        Bootstrap(outcomes, "permuted-columns", trials=7)

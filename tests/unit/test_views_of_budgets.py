@@ -1,4 +1,6 @@
-"""Every view names every budget: of the run, of a model, of a task; and what of it is presumed."""
+"""What views say of budgets, references, servers and standings."""
+
+from __future__ import annotations
 
 import io
 import json
@@ -8,16 +10,25 @@ from pathlib import Path
 import pytest
 import run_examples as runs
 import standings_examples as examples
+from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
+from session_scripts import coin, drive, make_spec
+from standings_examples import QUICKSTART, example, view_of
 
-from adaptive_eval.core.results import BudgetLine
+from adaptive_eval.core.results import BudgetLine, StopVerdict
+from adaptive_eval.core.session import Session
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.summary import budget_use
+from adaptive_eval.views.sentences import promises, said, say
+from adaptive_eval.views.summary import RunHeader, budget_use, summary_at
 from adaptive_eval.views.terminal import render_summary, run_display
+from adaptive_eval.views.verdicts import rank_column, saving
+
+# Every view names every budget: of the run, of a model, of a task; and what of it is presumed.
+
 
 BUDGETS = (
     BudgetLine("trials", 500.0, 24.0, 20_000.0),
@@ -105,3 +116,143 @@ def test_the_reports(tmp_path):
     trials = BudgetLine("trials", 5.0, 0.0, None)
     free = with_budgets(summary, (trials,))
     assert all("Budgets" not in text for text in (to_markdown(free), to_html(free)))
+
+
+# References in the views: on the board, in no account of what was asked, and no cause for a warning.
+
+
+STOPPED = StopVerdict("resolved", "goal reached")
+
+
+def with_reference(results, name):
+    """Turn one model of the results into a reference."""
+    lines = [
+        replace(line, state="reference", issued=0, trials=9_000, note="from runs/previous")
+        if line.model == name
+        else line
+        for line in results.models
+    ]
+    return replace(results, models=tuple(lines))
+
+
+@pytest.mark.parametrize("stop", [None, STOPPED])
+def test_the_leaderboard_calls_them_references(stop):
+    results = with_reference(replace(examples.midrun(), stop=stop), "oak")
+    rows = examples.board_lines(view_of(results), 100, 20)
+    assert [row.split()[-1] == "reference" for row in rows if "oak" in row] == [True]
+
+
+def test_they_are_left_out_of_what_was_saved():
+    plain = examples.finished()
+    asked = [line for line in plain.models if line.model != "oak"]
+    longest = max(line.trials + line.missing for line in asked)
+    results = with_reference(plain, "oak")
+    assert saving(results) == (sum(line.issued for line in asked), len(asked) * longest)
+    assert f"({longest:,} per model)" in say("run.saved", results)
+
+
+# A server that is out, comes or goes is seen in every view.
+
+
+def snapshot():
+    """Return a snapshot of a model with five servers: there, out, refusing the model, coming, gone."""
+    record = examples.snapshot_of(examples.midrun())
+    first, *rest = record.endpoints
+    out = replace(first, endpoint="http://gpu2/v1", state="out", errors={"connection": 4}, in_flight=0)
+    refusing = replace(first, endpoint="http://gpu3/v1", state="refused", errors={"not_found": 1})
+    coming = replace(first, endpoint="http://gpu4/v1", state="joining", errors={}, in_flight=0)
+    gone = replace(first, endpoint="http://gpu5/v1", state="left", errors={}, in_flight=2)
+    return replace(record, endpoints=(first, out, refusing, coming, gone, *rest))
+
+
+def view_of_servers():
+    return summary_at(RunHeader("demo"), snapshot())
+
+
+def test_in_the_terminal():
+    console = Console(file=io.StringIO(), width=149, height=80)
+    console.print(run_display(view_of_servers()))
+    said = console.file.getvalue().splitlines()
+    lines = said[next(place for place, line in enumerate(said) if line.startswith("endpoint of")) :]
+    (out,) = [text for text in lines if "http://gpu2/v1" in text]
+    assert out.rstrip().endswith("does not answer, connection 4")
+    (refusing,) = [text for text in lines if "http://gpu3/v1" in text]
+    assert refusing.rstrip().endswith("refuses the model, not_found 1")
+    (coming,) = [text for text in lines if "http://gpu4/v1" in text]
+    assert coming.rstrip().endswith("has not answered yet")
+    (gone,) = [text for text in lines if "http://gpu5/v1" in text]
+    assert gone.rstrip().endswith("removed")
+    # What needs attention stands above the rest.
+    assert {lines.index(text) for text in (out, refusing, coming, gone)} == {1, 2, 3, 4}
+    (errors,) = [line for line in said if line.startswith("Endpoint errors: ")]
+    assert "does not answer, connection 4; " in errors
+    assert "removed" not in errors
+
+
+def test_on_the_page():
+    words = said("run.problems", "running", view_of_servers().results.models, view_of_servers().endpoints, 0)
+    model = snapshot().endpoints[0].model
+    assert f"The server http://gpu2/v1 of {model} does not answer; requests are repeated." in words
+    assert f"The server http://gpu3/v1 of {model} refuses it." in words
+    assert f"The server http://gpu4/v1 of {model} does not answer; requests are repeated." in words
+    assert not [line for line in words if "http://gpu5/v1" in line]
+
+
+def test_in_the_metrics(tmp_path):
+    record, page = snapshot(), tmp_path / "metrics.prom"
+    with RunMetrics("demo", None, page) as metrics:
+        metrics.update(record.at, record.elapsed, examples.midrun(), record.endpoints)
+    usable = {
+        sample.labels["endpoint"]: sample.value
+        for family in text_string_to_metric_families(page.read_text())
+        for sample in family.samples
+        if sample.name == "adaptive_eval_endpoint_usable"
+    }
+    assert usable["http://127.0.0.1:8000/v1"] == 1
+    assert [usable[f"http://gpu{number}/v1"] for number in (2, 3, 4, 5)] == [0, 0, 0, 0]
+
+
+# The column of ranks: rank intervals, or verdicts where the goal does not rank.
+
+
+MEANS = (0.95, 0.5, 0.5, 0.05)
+
+
+def results(**parts):
+    spec = make_spec(4, 30, equivalence=0.2, max_passes=40, **parts)
+    return drive(Session(spec), coin(MEANS)).results()
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdicts"),
+    [
+        ({"goal": "baseline", "model": "m1"}, ["better", "baseline", "tied", "worse"]),
+        ({"goal": "baseline", "model": "m3"}, ["better", "better", "better", "baseline"]),
+        ({"goal": "threshold", "value": 0.7}, ["above", "below", "below", "below"]),
+        ({"goal": "width", "width": 0.3}, ["measured"] * 4),
+    ],
+    ids=str,
+)
+def test_a_goal_that_does_not_rank_shows_its_verdicts(parts, verdicts):
+    run = results(**parts)
+    found = rank_column(run)
+    assert [found.of[f"m{number}"] for number in range(4)] == verdicts
+    assert (found.head, found.ranked) == ("verdict", False)
+    assert str(run.pairs[0].second if parts["goal"] != "baseline" else parts["model"]) in found.note
+    assert not any("rank intervals" in words for words in promises(run).holds)
+
+
+def test_what_is_not_decided_is_open():
+    run = results(goal="baseline", model="m1")
+    first, *rest = run.pairs
+    open_one = replace(run, pairs=(replace(first, verdict="open"), *rest))
+    assert "open" in rank_column(open_one).of.values()
+
+
+@pytest.mark.parametrize(
+    "run", [example(QUICKSTART, 900), example({"a": 0.9, "b": 0.1}, 900)], ids=("5", "2")
+)
+def test_models_that_are_compared_have_ranks(run):
+    found = rank_column(run)
+    assert (found.head, found.ranked) == ("rank", True)
+    assert [*found.of] == [line.model for line in run.models]

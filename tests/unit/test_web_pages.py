@@ -1,20 +1,29 @@
-"""The live page is the report; it and the pages of trials are escaped and bounded, and links lead on."""
+"""The web monitor: its pages and how they are served."""
 
 from __future__ import annotations
 
+import itertools
 import re
+import shutil
 from urllib.parse import urljoin, urlsplit
 
 import hostile_run
 import pytest
 import run_examples as runs
+import standings_examples as examples
+from run_examples import Clock
 from starlette.testclient import TestClient
 from test_report_html import Page
 
+from adaptive_eval.errors import RunNotFound
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.web_app import create_app
-from adaptive_eval.views.web_runs import Folder
+from adaptive_eval.views.web_runs import LIST_EVERY, LOOK_EVERY, SHARE, Folder, Watch, open_folder
+
+# The live page is the report; it and the pages of trials are escaped and bounded, and links lead on.
+
 
 HOSTILE = "/secret/runs/host'ile%20%3Cb%3E/"
 
@@ -121,3 +130,167 @@ def test_what_is_not_there_is_not_found(client, path):
     answer = client.get(f"/secret/{path}")
     assert answer.status_code == 404, path
     assert "Traceback" not in answer.text
+
+
+# Who gets in, what a browser is told, and how often a run is looked at.
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return the directory of a finished run."""
+    runs.make_run(tmp_path / "forest")
+    return tmp_path / "forest"
+
+
+@pytest.fixture
+def client_of_one(run):
+    folder = open_folder(run)
+    with TestClient(create_app(folder, "secret"), base_url="http://127.0.0.1") as client_of_one:
+        yield client_of_one
+    folder.close()
+
+
+# Who gets in
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/runs/forest/", "/Secret/", "/secre/", "/secrets/", "//secret/", "/static/live.js"]
+)
+def test_without_the_token_there_is_nothing(client_of_one, path):
+    answer = client_of_one.get(path)
+    assert answer.status_code == 404
+    assert "forest" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/secret/runs/forest/", "/secret/static/live.js", "/secret/nothing", "/elsewhere"]
+)
+def test_every_answer_forbids_what_is_not_ours(client_of_one, path):
+    headers = client_of_one.get(path).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert "unsafe-inline" not in headers["content-security-policy"]
+    assert policy["connect-src"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_nothing_can_be_changed(client_of_one):
+    for method in ("post", "put", "delete", "patch"):
+        assert getattr(client_of_one, method)("/secret/runs/forest/").status_code == 405
+
+
+def test_a_page_that_has_not_changed_is_not_sent_again(client_of_one):
+    first = client_of_one.get("/secret/runs/forest/")
+    tag = first.headers["etag"]
+    again = client_of_one.get("/secret/runs/forest/", headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client_of_one.get("/secret/runs/forest/", headers={"If-None-Match": '"old"'}).status_code == 200
+
+
+# How often a run is looked at
+
+
+def test_a_change_is_seen_at_the_next_look(tmp_path):
+    clock = Clock()
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        watch = Watch(tmp_path / "run", ticks=clock, running=lambda directory, age: True)
+        tags = [watch.page().tag]
+        for elapsed in (1.0, 2.0):
+            writer.snapshot(examples.snapshot_of(examples.midrun(), elapsed))
+            writer.commit()
+            assert watch.page().tag == tags[-1], "not before it is time"
+            clock.now += 60.0
+            tags.append(watch.page().tag)
+        clock.now += 60.0
+        assert watch.page().tag == tags[-1], "nothing has changed"
+        watch.close()
+    assert len(set(tags)) == 3
+
+
+def test_a_run_put_in_its_place_is_noticed_and_a_missing_one_named(run, tmp_path):
+    clock = Clock()
+    watch = Watch(run, ticks=clock)
+    before = watch.page()
+    shutil.move(run, tmp_path / "forest-1")
+    clock.now += LOOK_EVERY
+    with pytest.raises(RunNotFound, match="moved or deleted"):
+        watch.page()
+    runs.make_run(run, rounds=3)
+    after = watch.page()
+    assert after.tag != before.tag
+    assert b"interrupted" in after.html
+    watch.close()
+
+
+def test_what_costs_more_comes_less_often(tmp_path):
+    clock, effort = Clock(), Clock()
+
+    def costly():
+        """Twenty milliseconds pass at every reading of the clock of effort."""
+        effort.now += 0.020
+        return effort.now
+
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        watch, changed = Watch(tmp_path / "run", ticks=clock, effort=costly), []
+        for tick in range(200):
+            clock.now = 0.1 * tick
+            writer.snapshot(examples.snapshot_of(examples.midrun(), clock.now))
+            writer.commit()
+            tag = watch.page().tag
+            if not changed or tag != changed[-1][1]:
+                changed.append((clock.now, tag))
+        watch.close()
+    pauses = [later - sooner for (sooner, _), (later, _) in itertools.pairwise(changed[1:])]
+    assert pauses
+    assert min(pauses) >= 0.020 / SHARE - 1e-9
+    assert changed[1][0] - changed[0][0] == pytest.approx(LOOK_EVERY), "the first reading reads it all"
+
+
+# A folder of runs
+
+
+def test_a_folder_lists_its_runs_as_they_come(tmp_path):
+    folder, clock = Folder(tmp_path, single=False), Clock()
+    assert folder.rows(ticks=clock) == []
+    runs.make_run(tmp_path / "one")
+    runs.make_run(tmp_path / "two", rounds=2)
+    (tmp_path / "no run").mkdir()
+    assert folder.rows(ticks=clock) == [], "not before it is time"
+    clock.now += LIST_EVERY
+    rows = {row.key: row for row in folder.rows(ticks=clock)}
+    assert {key: row.summary.state for key, row in rows.items()} == {"one": "stopped", "two": "interrupted"}
+    clock.now += LIST_EVERY
+    assert all(rows[row.key] is row for row in folder.rows(ticks=clock)), "what has ended is read once"
+    folder.close()
+
+
+def test_a_run_that_goes_on_after_its_end_is_listed_anew(run, tmp_path):
+    folder, clock = Folder(tmp_path, single=False), Clock()
+    (row,) = folder.rows(ticks=clock)
+    clock.now += LIST_EVERY
+    assert folder.rows(ticks=clock)[0] is row, "a finished run is read once"
+    with RunReader(run) as reader:
+        latest = reader.latest_snapshot()
+    with RunWriter.open(run) as writer:
+        writer.snapshot(examples.snapshot_of(examples.midrun(), latest.elapsed + 60.0))
+    clock.now += LIST_EVERY
+    assert folder.rows(ticks=clock)[0].summary.state != "stopped"
+    folder.close()
+
+
+@pytest.mark.parametrize("name", ["..", ".", "/etc", "forest/../forest", "", "no run"])
+def test_only_names_in_the_folder_are_opened(run, tmp_path, name):
+    folder = Folder(tmp_path, single=False)
+    with pytest.raises(RunNotFound):
+        folder.watch(name)
+
+
+def test_watching_leaves_no_mark(run):
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    watch = Watch(run)
+    watch.page()
+    watch.close()
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
