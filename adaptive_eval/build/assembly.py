@@ -64,7 +64,7 @@ from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.plugins import package_of
-from adaptive_eval.core.results import Decision
+from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.function import Answerer
@@ -76,7 +76,7 @@ from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
 from adaptive_eval.engine.protocols import Endpoint, Executor, Prompts
-from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.engine.runner import Runner, RunnerOptions, watched_results
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.found import IMPORTED
@@ -310,6 +310,14 @@ class Built:
         watch.read(reader)
         return watch
 
+    def drift_watch(self, reader: RunReader) -> DriftWatch:
+        """Return the watch over models that change, with the outcomes that a run file holds."""
+        weights = {task.name: task.weights for task in self.spec.tasks}
+        drift = DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)})
+        drift.read(reader)
+        drift.take_news()
+        return drift
+
     def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:
         """Replay a run file into a fresh session; return what was decided."""
         answers = self.answer_watch(reader)
@@ -357,11 +365,7 @@ class Built:
             model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
         }
         with writer.reader() as reader:
-            weights = {task.name: task.weights for task in self.spec.tasks}
-            drift = DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)})
-            drift.read(reader)
-            drift.take_news()
-            answers = self.answer_watch(reader)
+            drift, answers = self.drift_watch(reader), self.answer_watch(reader)
         return Runner(
             session,
             writer,
@@ -379,8 +383,22 @@ class Built:
             observer=observer,
             answers=answers,
             drift=drift,
-            allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
+            allowance=self.allowance(),
         )
+
+    def watched(self, results: Results, reader: RunReader, elapsed: float) -> Results:
+        """Add to the results of a replayed session what the runner adds to those of a running one."""
+        return watched_results(
+            results,
+            self.answer_watch(reader),
+            self.drift_watch(reader),
+            deadlines=deadlines_of(self.config).lines(elapsed),
+            allowance=self.allowance(),
+        )
+
+    def allowance(self) -> ScorersAllowance | None:
+        """Return the accounts of judges and verifiers; None if there are none."""
+        return ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None
 
     @property
     def grading(self) -> Grading:

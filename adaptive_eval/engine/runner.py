@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from adaptive_eval.core.results import Decision, Results, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.clock import Deadlines, Pace, SystemClock
 from adaptive_eval.engine.drift import DriftWatch
@@ -395,17 +395,15 @@ class Runner:
 
     def _with_engine_state(self, results: Results, elapsed: float) -> Results:
         """Add the budgets of time and scoring, and the engine's warnings."""
-        time = self._options.deadlines.lines(elapsed)
-        scoring = () if self._allowance is None else tuple(self._allowance.lines())
-        answers = (*self._answers.remarks(), *self._drift.remarks)
-        warnings = (*self._in_flight.remarks(), *answers, *self._pace.warnings())
-        return replace(
+        watched = watched_results(
             results,
-            models=tuple(replace(line, no_answer=self._answers.none(line.model)) for line in results.models),
-            changes=tuple(self._drift.changes),
-            budgets=(*results.budgets, *time, *scoring),
-            warnings=(*results.warnings, *warnings),
+            self._answers,
+            self._drift,
+            deadlines=self._options.deadlines.lines(elapsed),
+            allowance=self._allowance,
         )
+        warnings = (*self._in_flight.remarks(), *self._pace.warnings())
+        return replace(watched, warnings=(*watched.warnings, *warnings))
 
     def _until_deadline(self) -> float:
         return self._options.deadlines.remaining(self._pace.elapsed(), self._in_flight.open_models)
@@ -420,6 +418,25 @@ class Runner:
     def _emit(self, event: Callable[[], Event]) -> None:
         if self._observer is not None:
             self._observer(event())
+
+
+def watched_results(
+    results: Results,
+    answers: AnswerWatch,
+    drift: DriftWatch,
+    *,
+    deadlines: Iterable[BudgetLine],
+    allowance: Allowance | None,
+) -> Results:
+    """Add to the results what the session does not see: times, costs of scoring, and doubtful answers."""
+    scoring = () if allowance is None else tuple(allowance.lines())
+    return replace(
+        results,
+        models=tuple(replace(line, no_answer=answers.none(line.model)) for line in results.models),
+        changes=tuple(drift.changes),
+        budgets=(*results.budgets, *deadlines, *scoring),
+        warnings=(*results.warnings, *answers.remarks(), *drift.remarks),
+    )
 
 
 def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:

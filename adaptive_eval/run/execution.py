@@ -236,10 +236,12 @@ class _Run:
         It is older where a process died between its last answer and its last snapshot, and where the
         stopping rule has changed since.
         """
-        results, latest = self.session.results(), self._past.latest
-        if latest is None or from_json(latest.results) != results:
+        built, latest, elapsed = self.built, self._past.latest, self._past.elapsed
+        resume_accounts(built.tasks, built.scorers, past_runs(built, self.directory))
+        with writer.reader() as reader:
+            results = built.watched(self.session.results(), reader, elapsed)
+        if latest is None or not _holds(from_json(latest.results), results):
             endpoints = latest.endpoints if latest is not None else ()
-            elapsed = self._past.elapsed
             writer.snapshot(SnapshotRecord(time.time(), elapsed, results.trials, to_json(results), endpoints))
             writer.commit()
 
@@ -291,6 +293,11 @@ class _Run:
             for model in self.built.config.models
         }
         return InspectDriver(self.built.config, self.directory / LOGS, addresses)
+
+
+def _holds(stored: Results, results: Results) -> bool:
+    """Tell whether stored results are these, at most with warnings of the servers that answered then."""
+    return replace(stored, warnings=results.warnings) == results and {*stored.warnings} >= {*results.warnings}
 
 
 def _fingerprint(decision: Decision) -> tuple[object, ...]:

@@ -64,7 +64,13 @@ def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path: Path) -> None:
     done = run(tmp_path, withheld, on={"mostly_empty": "rank"})
     assert done.code == 0, done.said
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "resolved"
-    assert any("(content_filter " in text for text in report(tmp_path / "run")["warnings"])
+    first = report(tmp_path / "run")
+    assert any("(content_filter " in text for text in first["warnings"])
+    again = in_process("run", "run", "-o", "budget.wall_clock=1h", "--display", "none", cwd=tmp_path)
+    assert again.code == 0, again.said
+    later = report(tmp_path / "run")
+    assert (later["warnings"], later["models"]) == (first["warnings"], first["models"])
+    assert [line["name"] for line in later["budgets"]][-1] == "wall_clock"
 
 
 @pytest.mark.parametrize("treated", ["wrong", "missing"])

@@ -423,6 +423,8 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     spent = [record.score.signals for record in stored(out)]
     assert len(spent) == 150
     assert lines["requests", "judge of arithmetic"]["spent"] == 150 + 2  # it may have asked twice
+    assert command("run", out, "-o", "goal=ranking", "--display", "none").exit_code == 0
+    assert budgets(out).keys() == lines.keys()
     assert lines["tokens", "judge of arithmetic"]["presumed"] > max(
         one["judge_prompt_tokens"] + one["judge_completion_tokens"] for one in spent
     )
