@@ -313,6 +313,7 @@ def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
 _MISSING = object()
 _OF_FILES = (".py", ": against")  # what a checksum is stored of
 _SINGULAR = {"models": "model", "tasks": "task"}
+_ABOUT_ROUNDS = " (goal, stopping and allocation decide which tasks are asked in rounds)"
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -358,7 +359,8 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
         what = "is new" if before is _MISSING else "is gone"
         value = now if before is _MISSING else before
         is_plain = not isinstance(value, Mapping) and not place.endswith(_OF_FILES)
-        yield f"{place.removeprefix('code.')} {what}" + (f": {_repr(value)}" if is_plain else "")
+        about = _ABOUT_ROUNDS if place == "rounds" else ""
+        yield f"{place.removeprefix('code.')} {what}" + (f": {_repr(value)}{about}" if is_plain else "")
     elif before != now:
         is_plain = not place.endswith(_OF_FILES)
         what = f"was {_repr(before)} and is now {_repr(now)}" if is_plain else "has changed"

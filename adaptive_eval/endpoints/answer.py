@@ -138,6 +138,9 @@ def read_completions(
             failure = failure or error
     if not found:
         raise failure or malformed("no choice has an index that was asked for", redact=redact)
+    if not usage.completion_tokens and any(answer.said or answer.reasoning for answer in found.values()):
+        usage = Usage()  # a report without the tokens of the answer is none
+        found = {index: replace(answer, usage=usage) for index, answer in found.items()}
     if most == 1:
         return (found[0],)
     shared = _shared(list(found.values()), usage, thought, limit)

@@ -186,7 +186,7 @@ def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
 
 
 def _times(line: BudgetLine, factor: float) -> str:
-    """Return a multiple of a limit as people write it in a config.
+    """Return a multiple of a limit, or of what is spent beyond it, as people write it in a config.
 
     Examples
     --------
@@ -197,7 +197,9 @@ def _times(line: BudgetLine, factor: float) -> str:
     '10k'
     """
     assert line.limit is not None
-    more = factor * line.limit if factor == 2.0 else float(f"{factor * line.limit:.2g}")
+    more = factor * max(line.limit, line.spent)  # more is spent where a limit was lowered
+    if factor != 2.0 or line.spent > line.limit:
+        more = float(f"{more:.2g}")
     if line.name == "usd":
         return f"{Decimal(repr(float(more))).normalize():f}"
     number = ceil(more)

@@ -39,6 +39,7 @@ def test_own_rounds_are_kept(begun):
     refused = command("run", begun, "-o", "stopping.rule=zscore", "--display", "none")
     assert refused.exit_code == 2
     assert "run/mismatch" in refused.stderr
+    assert "rounds is gone: ['arithmetic'] (goal, stopping and allocation decide" in refused.stderr
 
 
 @pytest.mark.slow

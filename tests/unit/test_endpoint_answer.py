@@ -95,6 +95,11 @@ def test_a_failure_inside_a_200_keeps_its_status():
 @pytest.mark.parametrize(("usage", "tokens"), SHOWN["usages"])
 def test_usage(usage, tokens):
     assert read_usage(usage) == (tokens and Usage(*tokens))
+    usages = [
+        read({**body({"content": text}), "usage": usage}).usage for text in ("7", "") if tokens is not None
+    ]
+    if usages and not tokens[1]:  # the tokens of a text are billed: a report that lacks them is none
+        assert usages == [Usage(), Usage(*tokens)]
 
 
 def test_more_tokens_than_the_context_holds_are_no_report():

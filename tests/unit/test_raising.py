@@ -63,6 +63,7 @@ def spent(scope, owner=""):
         ([BudgetLine("tokens", 10, 0, None), BudgetLine("usd", 0.2, 0, 0.25)], "budget.usd=0.5"),
         ([BudgetLine("tokens", 10, 0, 100), BudgetLine("wall_clock", 61, 0, 60)], "budget.wall_clock=2m"),
         ([BudgetLine("trials", 7, 0, 9), BudgetLine("trials", 5, 0, 5, "model", "oak")], "budget.trials=18"),
+        ([BudgetLine("trials", 230, 0, 9)], "budget.trials=460"),  # it has been lowered below what is spent
     ],
 )
 def test_it_is_the_limit_that_has_ended_the_run(view, config, lines, setting):
