@@ -51,7 +51,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import AGAINST, Missing, Score, Signal, TrialKey, TrialOutcome, Usage
+from adaptive_eval.trial import AGAINST, Missing, Score, ScoreRange, Signal, TrialKey, TrialOutcome, Usage
 
 _BATCH = 256
 
@@ -193,7 +193,7 @@ class _Answers:
                 new = _with(record, next(scores)) if _is_due(record, known) else None
                 answers.scores.append(new or record.score)
                 if new is not None and record.completion is not None:
-                    answers.watch.add_score(request.task, record.completion, new)
+                    answers.watch.add_score(request.task, record.completion, _stepped(new, scorer))
             if progress is not None:
                 progress(len(answers.keys), total)
         return answers
@@ -283,6 +283,14 @@ def _with(record: TrialRecord, score: Score) -> Score:
     kept = {name: value for name, value in record.score.signals.items() if name not in _OF_ONE_SCORER}
     signals = {**kept, **attempt_signals(record.completion), **score.signals}
     return replace(score, signals=signals)
+
+
+def _stepped(score: Score, scorer: Any) -> Score:
+    """Return a score as the watch reads it: a number has its step of the scorer's range as category."""
+    number, span = score.signals.get("score"), getattr(scorer, "range", None)
+    if span is None or score.category is None or not isinstance(number, int | float):
+        return score
+    return replace(score, category=ScoreRange(span).category(number))
 
 
 @contextmanager

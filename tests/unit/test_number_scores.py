@@ -174,6 +174,8 @@ def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
     binary, _ = config(directory.parent, "rights", ("good", "poor"), "exact")
     scores = rescored(binary, "--scorer", STARRED % "1, 10")
     assert (scores["good"], scores["poor"]) == pytest.approx((GOOD, POOR), abs=1e-3)
+    told = CliRunner().invoke(cli, ["rescore", str(binary), "--scorer", STARRED % "1, 10", "--dry-run"])
+    assert "the same category" not in told.output, "numbers that differ are not all alike"
 
 
 def test_numbers_say_not_what_is_right(finished):
