@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tenacity import AttemptManager, BaseRetrying, DoAttempt, DoSleep, RetryCallState, retry_if_exception
+from tenacity import BaseRetrying, RetryCallState, retry_if_exception
 
 from adaptive_eval.errors import TransientEndpointError
 
@@ -59,23 +59,20 @@ def is_transient(error: BaseException) -> bool:
 
 
 class _Retrying(BaseRetrying):
-    """tenacity's loop with decisions that are not awaited: half the cost of its ``AsyncRetrying``."""
+    """tenacity's loop for attempts that are awaited and decisions that are not."""
 
     async def __call__(self, fn: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:  # type: ignore[override]
-        self.begin()
         state = RetryCallState(self, fn, args, kwargs)
         while True:
-            do = self.iter(state)
-            if isinstance(do, DoAttempt):
-                with AttemptManager(state):
-                    result = await fn(*args, **kwargs)
-                if state.outcome is not None and not state.outcome.failed:
-                    state.set_result(result)
-            elif isinstance(do, DoSleep):
-                state.prepare_for_next_attempt()
-                await self.sleep(do)  # type: ignore[misc]
-            else:
-                return do  # type: ignore[no-any-return]
+            try:
+                return await fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - as tenacity's own loop: `retry` decides
+                state.set_exception((type(error), error, error.__traceback__))
+            if state.attempt_number == 1:
+                self.begin()
+            self.iter(state)  # raises the failure where no attempt follows
+            state.prepare_for_next_attempt()
+            await self.sleep(state.upcoming_sleep)  # type: ignore[misc]
 
 
 def with_retries(
