@@ -19,7 +19,7 @@ from adaptive_eval.endpoints.server_info import Probe, context_length, model_ids
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.trial import Completion, Message
+from adaptive_eval.trial import Completion, Conversation, Message
 
 _OURS = ("model", "messages", "prompt", "n", "seed", "echo", "stream", "stream_options")
 """Fields of the request that the run decides; a config that sets them would change what a trial is. With
@@ -87,6 +87,9 @@ class OpenAIEndpoint(ABC):
         self._context: int | None = None
         self._streams = idle_timeout is not None
         self._send_seed = send_seed
+        limits = (self._parameters.get(name) for name in ("max_completion_tokens", "max_tokens"))
+        # most tokens of an answer, where one is configured
+        self._limit = next((limit for limit in limits if isinstance(limit, int)), None)
 
     @property
     def url(self) -> str:
@@ -164,19 +167,13 @@ class OpenAIEndpoint(ABC):
             most=n,
             limit=self._limit if parameters is None else None,
             context=self._context,
-            tools="tools" in self.question(messages),
+            tools=isinstance(messages, Conversation) and "tools" in messages.fields,
         )
         if not limits:
             return answers
         tokens = sum(answer.paid.total_tokens for answer in answers if answer is not None)
         pause = pause_after(limits, tokens=tokens, now=time.time())
         return tuple(None if answer is None else replace(answer, pause=pause) for answer in answers)
-
-    @property
-    def _limit(self) -> int | None:
-        """Most tokens of an answer, where one is configured."""
-        limits = (self._parameters.get(name) for name in ("max_completion_tokens", "max_tokens"))
-        return next((limit for limit in limits if isinstance(limit, int)), None)
 
     async def probe(self) -> Probe:
         """Ask the server which models it serves, and check that ours is one of them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -114,18 +114,22 @@ class HTTPClient:
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """Return the body of `response`, decompressed."""
-        return b"".join([piece async for piece in self._pieces(response)])
+        decompress, body = self._decompressor(response), list[bytes]()
+        while raw := await response.content.readany():
+            body += decompress(raw)
+        return b"".join(body)
 
     async def lines(self, response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]:
         """Yield the lines of `response` as they arrive, without their ends."""
-        begun: list[bytes] = []
-        async for piece in self._pieces(response):
-            *whole, rest = piece.split(b"\n")
-            for line in whole:
-                begun.append(line)
-                yield b"".join(begun).decode("utf-8", "replace").removesuffix("\r")
-                begun.clear()
-            begun.append(rest)
+        decompress, begun = self._decompressor(response), list[bytes]()
+        while raw := await response.content.readany():
+            for piece in decompress(raw):
+                *whole, rest = piece.split(b"\n")
+                for line in whole:
+                    begun.append(line)
+                    yield b"".join(begun).decode("utf-8", "replace").removesuffix("\r")
+                    begun.clear()
+                begun.append(rest)
         if any(begun):
             yield b"".join(begun).decode("utf-8", "replace")
 
@@ -152,25 +156,11 @@ class HTTPClient:
             auto_decompress=False,
         )
 
-    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the body of `response`, decompressed piece by piece, with an error beyond the limit.
-
-        Left to the client, 16 kB on the wire could become gigabytes in memory before anybody counts.
-        """
+    def _decompressor(self, response: aiohttp.ClientResponse) -> _Decompressor:
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise Undecodable(f"it is compressed with {encoding[:40]!r}, which was not asked for")
-        decompress = _whole if encoding in ("", "identity") else _Gzip()
-        left = self._most_bytes
-        while raw := await response.content.readany():
-            try:
-                for piece in decompress(raw):
-                    left -= len(piece)
-                    if left < 0:
-                        raise BodyTooLarge(f"the response has more than {self._most_bytes:,} bytes")
-                    yield piece
-            except zlib.error as error:
-                raise Undecodable(str(error)) from None
+        return _Decompressor(self._most_bytes, compressed=encoding not in ("", "identity"))
 
 
 def _proxy(url: str) -> tuple[str | None, dict[str, str]]:
@@ -193,19 +183,34 @@ def _proxy(url: str) -> tuple[str | None, dict[str, str]]:
     return f"{named.scheme}://{address}", headers
 
 
-def _whole(raw: bytes) -> Iterator[bytes]:
-    yield raw
+class _Decompressor:
+    """Decompresses the bytes of a body piece by piece, with an error beyond a limit.
 
+    Left to the client, 16 kB on the wire could become gigabytes in memory before anybody counts.
+    """
 
-class _Gzip:
-    """Decompresses the bytes of a body into pieces of bounded size."""
-
-    def __init__(self) -> None:
-        self._state = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    def __init__(self, most: int, *, compressed: bool) -> None:
+        self._most = self._left = most
+        self._state = zlib.decompressobj(zlib.MAX_WBITS | 16) if compressed else None
 
     def __call__(self, raw: bytes) -> Iterator[bytes]:
-        while raw:
-            yield self._state.decompress(raw, _PIECE)
-            raw = self._state.unconsumed_tail
-            if self._state.eof and self._state.unused_data:  # a file of several members
-                raw, self._state = self._state.unused_data, zlib.decompressobj(zlib.MAX_WBITS | 16)
+        """Yield what these bytes hold."""
+        pieces = (raw,) if self._state is None else self._decompressed(raw)
+        for piece in pieces:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise BodyTooLarge(f"the response has more than {self._most:,} bytes")
+            yield piece
+
+    def _decompressed(self, raw: bytes) -> Iterator[bytes]:
+        state = self._state
+        assert state is not None
+        try:
+            while raw:
+                yield state.decompress(raw, _PIECE)
+                raw = state.unconsumed_tail
+                if state.eof and state.unused_data:  # a file of several members
+                    raw, state = state.unused_data, zlib.decompressobj(zlib.MAX_WBITS | 16)
+                    self._state = state
+        except zlib.error as error:
+            raise Undecodable(str(error)) from None
