@@ -150,6 +150,8 @@ def is_same_number(answer: Number, target: Number, tolerance: float = 0.0, relat
     >>> is_same_number(Number(Fraction(1, 3)), Number(Fraction("0.333")), tolerance=0.001)
     True
     """
+    if answer == target:
+        return True
     bound = max(Fraction(str(tolerance)), Fraction(str(relative)) * abs(target.value))
     answers, targets = [answer.value], [target.value]
     if answer.is_percent and not target.is_percent:

@@ -47,14 +47,13 @@ def attempt_signals(completion: Completion) -> dict[str, Signal]:
         signals["token_ratio"] = usage.completion_tokens / TOKEN_RATIO_UNIT
         signals["prompt_tokens"] = usage.prompt_tokens
         signals["completion_tokens"] = usage.completion_tokens
-    logprobs = completion.logprobs if isinstance(completion.logprobs, Mapping) else {}
-    for name, values in (
-        ("completion_bpt", _of_tokens(logprobs)),
-        ("prompt_bpt", _of_prompt(logprobs.get(PROMPT_LOGPROBS))),
-    ):
-        mean = _bits_per_token(values)
-        if mean is not None:
-            signals[name] = mean
+    logprobs = completion.logprobs
+    if logprobs and isinstance(logprobs, Mapping):
+        of_prompt = _of_prompt(logprobs.get(PROMPT_LOGPROBS))
+        for name, values in (("completion_bpt", _of_tokens(logprobs)), ("prompt_bpt", of_prompt)):
+            mean = _bits_per_token(values)
+            if mean is not None:
+                signals[name] = mean
     return signals
 
 
@@ -155,7 +154,7 @@ class Rubric:
         if not records:
             return []
         if self.schema is None or self.range is not None:
-            return [0 if self._is_zero(signals) else self._plain(signals) for signals in records]
+            return list(map(self._plain, records))
         try:
             found = self.schema.assign(self._signals(records), self.thresholds).tolist()
         except ValueError as error:
@@ -168,6 +167,8 @@ class Rubric:
 
     def _plain(self, signals: Mapping[str, Signal]) -> int:
         """Return the category of an answer that needs no schema."""
+        if self._is_zero(signals):
+            return 0
         if self.range is None:
             return _right(signals.get("is_correct"))
         score = signals.get("score")
@@ -238,4 +239,4 @@ class TaskScoring:
             reason = f"{reason}: {self.rubric.categories[category]}"
         elif score.category and not category:
             reason = f"{reason}, truncated"
-        return replace(score, category=category, signals=signals, reason=reason)
+        return Score(category, score.extracted, signals, reason)

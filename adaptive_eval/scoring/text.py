@@ -49,10 +49,10 @@ def answer_part(text: str, *, strip_reasoning: bool = True) -> str:
     ''
     """
     if strip_reasoning:
-        end = max(text.rfind(close) + len(close) if close in text else 0 for _, close in _REASONING)
-        text = text[end:]
-        starts = [start for start in (text.find(opening) for opening, _ in _REASONING) if start >= 0]
-        text = text[: min(starts, default=len(text))]
+        for _, closing in _REASONING:
+            text = text.rpartition(closing)[2]
+        for opening, _ in _REASONING:
+            text = text.partition(opening)[0]
     return text.strip()[-TAIL:]
 
 
@@ -109,7 +109,7 @@ def storable(text: str) -> str:
     'a�b�c\nd'
     """
     cut = text[:LONGEST_EXTRACT]
-    safe = "".join(char if _is_safe(char) else "\N{REPLACEMENT CHARACTER}" for char in cut)
+    safe = cut if cut.isprintable() else "".join(map(_safe, cut))
     return safe if len(text) <= LONGEST_EXTRACT else f"{safe}…"
 
 
@@ -118,8 +118,9 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _is_safe(char: str) -> bool:
-    return char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs")
+def _safe(char: str) -> str:
+    is_safe = char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs")
+    return char if is_safe else "\N{REPLACEMENT CHARACTER}"
 
 
 LONGEST_STATEMENT = 300
