@@ -6,7 +6,7 @@ stops the model that gives hardly any: a ranking by such answers would rank the 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -161,8 +161,8 @@ does its reasoning parser match the model? Its score would say nothing, so it is
     def __init__(self, may_be_cut: Collection[str] = (), *, ranked: bool = False) -> None:
         self._may_be_cut = frozenset(may_be_cut)
         self._ranked = ranked
-        self._tasks: dict[str, _Task] = {}
-        self._models: dict[str, _Model] = {}
+        self._tasks: defaultdict[str, _Task] = defaultdict(_Task)
+        self._models: defaultdict[str, _Model] = defaultdict(_Model)
         self._told: set[tuple[str, str]] = set()
 
     def read(self, reader: RunReader) -> None:
@@ -173,11 +173,11 @@ does its reasoning parser match the model? Its score would say nothing, so it is
             name, _ = cells.questions[cells.question[place]]
             scored, cut = int(cells.scored[place]), int(cells.truncated[place])
             if name not in self._may_be_cut:
-                model = self._model(cells.models[number])
+                model = self._models[cells.models[number]]
                 model.limited += scored
                 model.cut += cut
             if scored:
-                task, highest = self._task(name), int(cells.category_max[place])
+                task, highest = self._tasks[name], int(cells.category_max[place])
                 task.cut += cut
                 task.answers += scored
                 # only whether all categories are equal matters
@@ -187,19 +187,19 @@ does its reasoning parser match the model? Its score would say nothing, so it is
     def count_stored(self, counts: Mapping[tuple[str, str], tuple[int, Mapping[str, int]]]) -> None:
         """Take in how many answers each model has given to each task, and how many have each signal."""
         for (name, task), (answers, signals) in counts.items():
-            model = self._model(name)
+            model = self._models[name]
             model.answers += answers
             for signal, number in signals.items():
                 if signal.startswith(NO_ANSWER):
                     model.none[signal.removeprefix(NO_ANSWER)] += number
-            self._task(task).not_found += signals.get(NOTHING_FOUND, 0)
+            self._tasks[task].not_found += signals.get(NOTHING_FOUND, 0)
 
     def add(self, record: TrialRecord) -> None:
         """Take in a finished trial."""
         answer, score, asked = record.completion, record.score, record.request
         if answer is None or score is None:
             return
-        model = self._model(asked.key.model)
+        model = self._models[asked.key.model]
         model.answers += 1
         for name in score.signals:
             if name.startswith(NO_ANSWER):
@@ -213,7 +213,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
 
     def add_score(self, task_name: str, answer: Completion, score: Score) -> None:
         """Take in what a scorer found in an answer to a task."""
-        task = self._task(task_name)
+        task = self._tasks[task_name]
         task.answers += 1
         task.cut += answer.finish_reason in CUT_OFF
         task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
@@ -234,11 +234,11 @@ does its reasoning parser match the model? Its score would say nothing, so it is
 
     def none(self, model: str) -> int:
         """Return how many answers of `model` are none."""
-        return self._model(model).none.total()
+        return self._models[model].none.total()
 
     def refusal(self, name: str) -> str | None:
         """Say why a model is not ranked, where nearly all of its answers are none."""
-        model = self._model(name)
+        model = self._models[name]
         if self._ranked or model.answers < ENOUGH or model.none.total() < NEARLY_ALL * model.answers:
             return None
         return (
@@ -285,12 +285,6 @@ does its reasoning parser match the model? Its score would say nothing, so it is
             for code, shows, words in _OF_TASKS:
                 if shows(task):
                     yield (code, name), Coded(code, words.format(name=name, it=task))
-
-    def _task(self, name: str) -> _Task:
-        return self._tasks.setdefault(name, _Task())
-
-    def _model(self, name: str) -> _Model:
-        return self._models.setdefault(name, _Model())
 
 
 def _unusable(cause: str, owner: str, affected: int, answers: int, said: str) -> StopVerdict:
