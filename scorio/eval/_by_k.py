@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from inspect import Signature, signature
+from typing import Any, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -18,76 +19,42 @@ Prior: TypeAlias = tuple[float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Drawn(Protocol):
-    """A metric of `k` drawn trials."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        R: ArrayLike | None,
-        k: int,
-        *,
-        counts: ArrayLike | None = None,
-        missing: Missing = None,
-        question_weights: ArrayLike | None = None,
-    ) -> float:
-        """Return the metric's value."""
-
-
-class Summary(Protocol):
-    """A posterior summary of a metric on `k` new trials."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        R: ArrayLike | None,
-        k: int,
-        confidence: float = 0.95,
-        bounds: Sequence[float] | None = (0.0, 1.0),
-        alpha0: float = 1.0,
-        beta0: float = 1.0,
-        *,
-        counts: ArrayLike | None = None,
-        missing: Missing = None,
-        question_weights: ArrayLike | None = None,
-    ) -> Interval:
-        """Return mean, deviation and interval."""
-
-
-def by_draws(value: Callable[[BinaryTrials, int], Floats]) -> Drawn:
-    """Make a metric from its value on counted trials."""
+def by_draws(value: Callable[..., Floats | float]) -> Callable[..., float]:
+    """Make a metric from its value on counted trials; further parameters of `value` follow `k`."""
 
     def metric(
         R: ArrayLike | None,
         k: int,
-        *,
+        *own: Any,
         counts: ArrayLike | None = None,
         missing: Missing = None,
         question_weights: ArrayLike | None = None,
+        **own_by_name: Any,
     ) -> float:
         trials = read_binary(R, counts, missing, question_weights)
-        return float(value(trials, trials.draws(k)))
+        return float(value(trials, trials.draws(k), *own, **own_by_name))
 
-    return _named_like(value, metric)
+    R, k, _, *weights, _ = signature(metric).parameters.values()
+    own = list(signature(value).parameters.values())[2:]
+    return _like(value, metric, Signature([R, k, *own, *weights]))
 
 
-def by_posterior(moments: Callable[[BinaryTrials, int, Prior], Moments]) -> Summary:
+def by_posterior(moments: Callable[..., Moments]) -> Callable[..., Interval]:
     """Make a posterior summary with ``k <= N`` from its moments on counted trials."""
     return _summary(moments, BinaryTrials.budget)
 
 
-def by_any_posterior(moments: Callable[[BinaryTrials, int, Prior], Moments]) -> Summary:
+def by_any_posterior(moments: Callable[..., Moments]) -> Callable[..., Interval]:
     """Make a posterior summary with any ``k >= 1`` from its moments on counted trials."""
     return _summary(moments, lambda _, k: resamples(k))
 
 
 def _summary(
-    moments: Callable[[BinaryTrials, int, Prior], Moments],
-    checked: Callable[[BinaryTrials, int], int],
-) -> Summary:
-    def summary(
+    moments: Callable[..., Moments], checked: Callable[[BinaryTrials, int], int]
+) -> Callable[..., Interval]:
+    """Make a posterior summary; parameters of `moments` after the prior follow `k`."""
+
+    def common(
         R: ArrayLike | None,
         k: int,
         confidence: float = 0.95,
@@ -99,14 +66,27 @@ def _summary(
         missing: Missing = None,
         question_weights: ArrayLike | None = None,
     ) -> Interval:
-        trials = read_binary(R, counts, missing, question_weights)
-        found = moments(trials, checked(trials, k), beta_prior(alpha0, beta0))
-        return credible_interval(*found, confidence, bounds)
+        raise NotImplementedError
 
-    return _named_like(moments, summary)
+    R, k, *others = signature(common).parameters.values()
+    own = list(signature(moments).parameters.values())[3:]
+    form = Signature([R, k, *own, *others])
+
+    def summary(*args: Any, **options: Any) -> Interval:
+        given = form.bind(*args, **options)
+        given.apply_defaults()
+        asked = given.arguments
+        trials = read_binary(asked["R"], asked["counts"], asked["missing"], asked["question_weights"])
+        number, prior = checked(trials, asked["k"]), beta_prior(asked["alpha0"], asked["beta0"])
+        found = moments(trials, number, prior, *(asked[one.name] for one in own))
+        return credible_interval(*found, asked["confidence"], asked["bounds"])
+
+    return _like(moments, summary, form)
 
 
-def _named_like(source: Callable[..., Any], function: Function) -> Function:
+def _like(source: Callable[..., Any], function: Function, form: Signature) -> Function:
+    """Give a function the name and docstring of its source, and a signature."""
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(function, attribute, getattr(source, attribute))
+    function.__signature__ = form  # type: ignore[attr-defined]
     return function
