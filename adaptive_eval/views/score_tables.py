@@ -89,9 +89,8 @@ class _Figures:
     def __init__(self, results: Results) -> None:
         self._results = results
         self._ranks = rank_column(results)
-        ends = [value for line in results.models for value in (line.low, line.high) if value is not None]
         # Scores that are fractions are given in per cent, as papers do.
-        self._percent = all(0.0 <= value <= 1.0 for value in ends)
+        self._percent = results.scale in (None, (0.0, 1.0))
         self._decimals = 2 if self._percent else score_decimals(results.models)
 
     def header(self) -> list[str]:

@@ -257,6 +257,11 @@ def test_a_papers_table_has_every_model_in_per_cent(summary):
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
 
 
+def test_a_papers_table_keeps_the_scores_of_another_scale(summary):
+    other = replace(summary, results=replace(summary.results, scale=(-1.0, 1.0)))
+    assert f"| {summary.results.models[0].score:.3f} |" in paper_markdown(other)
+
+
 def test_a_papers_sentence_counts_scored_trials_as_its_table_does(summary):
     results = summary.results
     cut = replace(results, models=tuple(replace(line, questions=7) for line in results.models))
