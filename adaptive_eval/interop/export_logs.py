@@ -33,15 +33,35 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     models, tasks = tasks_of_run(reader)
-    for model in models:
-        for task, questions in tasks.items():
-            asked = list(cells_of_run(reader, model, task, questions))
-            log = _log(inspect, asked, model, task, about.weights.get(task, (0.0, 1.0)))
-            name = f"{task}_{model}".replace("/", "-").replace(":", "-")
-            path = folder / f"{name}.eval"
-            inspect.log.write_eval_log(log, str(path))
-            written.append(path)
+    cells = [(model, task) for model in models for task in tasks]
+    names = _file_names([f"{task}_{model}" for model, task in cells], "-")
+    for (model, task), name in zip(cells, names, strict=True):
+        asked = list(cells_of_run(reader, model, task, tasks[task]))
+        log = _log(inspect, asked, model, task, about.weights.get(task, (0.0, 1.0)))
+        path = folder / f"{name}.eval"
+        inspect.log.write_eval_log(log, str(path))
+        written.append(path)
     return written
+
+
+def _file_names(names: Iterable[str], slash: str) -> list[str]:
+    """Return names of files or folders, with a number where an earlier one would be the same.
+
+    Examples
+    --------
+    >>> _file_names(["org/m", "org__m", "ORG:M", ".."], "__")
+    ['org__m', 'org__m-2', 'ORG_M', '_.']
+    """
+    found: list[str] = []
+    for name in names:
+        clean = name.replace("/", slash).replace(":", slash[0])
+        clean = f"_{clean[1:]}" if clean.startswith(".") else clean
+        number, one = 1, clean
+        while one in found:
+            number += 1
+            one = f"{clean}-{number}"
+        found.append(one)
+    return found
 
 
 def _log(inspect: Any, asked: list[Cell], model: str, task: str, weights: tuple[float, ...]) -> Any:
@@ -122,12 +142,13 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")
     models, tasks = tasks_of_run(reader)
-    for model in models:
-        place = folder / model.replace("/", "__").replace(":", "_")
+    names = _file_names(tasks, "_")
+    for model, name in zip(models, _file_names(models, "__"), strict=True):
+        place = folder / name
         place.mkdir(parents=True, exist_ok=True)
         results = {}
-        for task, questions in tasks.items():
-            path = place / f"samples_{task.replace('/', '_')}_{date}.jsonl"
+        for (task, questions), named in zip(tasks.items(), names, strict=True):
+            path = place / f"samples_{named}_{date}.jsonl"
             cells = cells_of_run(reader, model, task, questions)
             results[task] = _write_task(cells, task, about.weights.get(task, (0.0, 1.0)), path)
             written.append(path)

@@ -145,6 +145,18 @@ def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
         assert before.scores()[:, place].tolist() == after.scores()[order, there].tolist()
 
 
+def test_names_that_would_be_one_file_keep_their_own(tmp_path):
+    names = ("org/m", "org__m", "..")
+    rows = [f"{model},{task},q{n},1" for model in names for task in ("a/b", "a_b") for n in range(3)]
+    table = tmp_path / "rows.csv"
+    table.write_text("\n".join(["model,task,question,correct", *rows]))
+    import_logs(open_logs([table], Choices()), tmp_path / "run")
+    result = command("export", tmp_path / "run", "--format", "lm-eval", "--out", tmp_path / "out")
+    assert len({*result.output.splitlines()}) == len(names) * 3
+    folders = {one.name for one in (tmp_path / "out").iterdir()}
+    assert folders == {"org__m", "org__m-2", "_."}, "none is outside"
+
+
 def test_the_model_card_is_yaml_with_the_score_of_the_report(run):
     result = command("export", run, "--format", "model-card")
     card = read_document(result.output).data
