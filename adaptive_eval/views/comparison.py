@@ -152,6 +152,10 @@ def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool
         if old != new
     ]
     same = not tasks and scoring[0] == scoring[1] and before.known.target == after.known.target
+    old, new = before.results.scale, after.results.scale
+    if old is not None and new is not None and old != new:
+        words.append("scores went from {:g} to {:g} and now go from {:g} to {:g}".format(*old, *new))
+        return (*words, *rules), False
     return (*words, *rules), same if known else None
 
 

@@ -123,6 +123,14 @@ def test_other_questions_give_no_difference_of_scores(before, tmp_path):
     assert "scores are not compared" in comparison_words(comparison)
 
 
+def test_scores_of_another_scale_give_no_difference(before, tmp_path):
+    """Imported runs do not say what was asked; their scale they say."""
+    unknown = runs.summary_of(tmp_path / "other")
+    comparison = compare(before, replace(unknown, results=replace(unknown.results, scale=(0.0, 100.0))))
+    assert (comparison.comparable, {one.difference for one in comparison.models}) == (False, {None})
+    assert comparison.differences == ("scores went from 0 to 1 and now go from 0 to 100",)
+
+
 def test_a_rule_without_an_error_rate_is_named(before):
     other = replace(before, results=replace(before.results, rule="zscore"))
     comparison = compare(before, other)
