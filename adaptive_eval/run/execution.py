@@ -90,7 +90,8 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
     if options.report:
         from adaptive_eval.views.files import write_reports
 
-        reports = write_reports(directory, targets=lambda _: targets_of(built.tasks))
+        # The writer has looked at all that was there when it opened the run, and has written the rest.
+        reports = write_reports(directory, targets=lambda _: targets_of(built.tasks), checked=True)
     return Ended(run.session.stopped, results, asked, reports)
 
 
