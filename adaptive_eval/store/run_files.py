@@ -15,7 +15,7 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -52,7 +52,7 @@ def holds_runs(place: Path) -> bool:
     return not (place / RUN_FILE).exists() and any(place.glob(f"*/{RUN_FILE}"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunFiles:
     """The paths of one run.
 
@@ -64,12 +64,12 @@ class RunFiles:
 
     directory: Path
 
-    @property
+    @cached_property
     def database(self) -> Path:
         """The run file."""
         return self.directory / RUN_FILE
 
-    @property
+    @cached_property
     def wal(self) -> Path:
         """SQLite's write-ahead log of the run file."""
         return self.directory / "run.db-wal"
