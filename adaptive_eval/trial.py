@@ -338,7 +338,7 @@ def without_media(sent: Any) -> Any:
 
 def stored_body(body: Mapping[str, Any], messages: Iterable[Message]) -> Mapping[str, Any]:
     """Return a request's body as it is stored: without the data of images and sounds."""
-    if not any(message.media for message in messages):
+    if not any(message.whole is not None and message.media for message in messages):
         return body
     short: Mapping[str, Any] = without_media(body)
     return short

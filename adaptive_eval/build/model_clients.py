@@ -157,12 +157,16 @@ def prompt_bound(messages: Sequence[Message]) -> int:
     indented JSON at most, with a page on how to call them. A sound has at most a token for 20 bytes: models
     make up to 32 tokens of a second, and codecs 750 bytes and more. An image has what the task says.
     """
-    tokens = sum(len(message.content.encode("utf-8", "surrogatepass")) + 64 for message in messages) + 64
+    tokens, image = 64, IMAGE_TOKENS
     if isinstance(messages, Conversation):
-        tokens += sum(len(json.dumps(value, indent=4)) + 1024 for value in messages.fields.values())
-    image = messages.image_tokens if isinstance(messages, Conversation) else IMAGE_TOKENS
+        image = messages.image_tokens
+        for value in messages.fields.values():
+            tokens += len(json.dumps(value, indent=4)) + 1024
     for message in messages:
-        tokens += len(json.dumps((message.whole or {}).get("tool_calls", ""))) if message.whole else 0
+        tokens += len(message.content.encode("utf-8", "surrogatepass")) + 64
+        if message.whole is None:
+            continue
+        tokens += len(json.dumps(message.whole.get("tool_calls", "")))
         for part in message.media:
             tokens += image if part["type"] == "image_url" else len(part["input_audio"]["data"]) // 20 + 512
     return tokens

@@ -37,7 +37,12 @@ def reasoning_of(message: Mapping[str, Any]) -> str:
         value = message.get(name)
         if isinstance(value, str) and value:
             return value
-    return next(filter(None, (_joined(message.get(name)) for name in _LISTS)), "")
+    for name in _LISTS:
+        parts = message.get(name)
+        thought = "".join(map(_thought, parts)) if isinstance(parts, list) else ""
+        if thought:
+            return thought
+    return ""
 
 
 def text_of_parts(content: list[Any]) -> str:
@@ -66,10 +71,6 @@ def reasoning_tokens(usage: Any) -> int:
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     count = details.get("reasoning_tokens") if isinstance(details, dict) else None
     return count if type(count) is int and count > 0 else 0
-
-
-def _joined(parts: Any) -> str:
-    return "".join(map(_thought, parts)) if isinstance(parts, list) else ""
 
 
 def _thought(part: Any) -> str:

@@ -223,9 +223,9 @@ class Fleet:
                 self._left(model, member, first=was_out is None)
             return
         answers = [answer for answer in result if answer is not None]
-        tokens = sum(answer.usage.completion_tokens for answer in answers)
         if server.adaptive is not None:
             in_flight = server.in_flight
+            tokens = sum(answer.usage.completion_tokens for answer in answers)
             server.adaptive.answered(sent_at=now - latency, now=now, tokens=tokens, in_flight=in_flight)
         pool.answered(member, answers, now=now, longest=longest)
         member.monitor.withheld(len(sending.trials) - len(answers))

@@ -8,7 +8,7 @@ a missing trial, so every view, file and later run agrees on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -168,14 +168,14 @@ class AuditedExecutor:
         self._executor = executor
         self._audit = audit
 
-    async def attempt(
+    def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion | None]:
+    ) -> Coroutine[Any, Any, Sequence[Completion | None]]:
         """Ask `endpoint` once for the answers to `requests`."""
         why = self._audit.pointless(requests[0].key.model) if requests[0].repeat else None
         if why is not None:
             raise PermanentEndpointError(why, kind="copies")
-        return await self._executor.attempt(endpoint, messages, requests)
+        return self._executor.attempt(endpoint, messages, requests)
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
         """Return the category of `completion` as an answer to the trial's question; a copy has none."""

@@ -104,6 +104,8 @@ class Rates:
 
     def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""
+        if not self._requests and self._tokens is None:
+            return math.inf
         free = [float(window.free(now)) for window in self._requests]
         if self._tokens is not None:
             free.append(self._tokens.free(now) // self._bounded(tokens))
