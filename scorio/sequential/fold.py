@@ -236,8 +236,13 @@ class Fold:
             self._raise_to_peak(piece)
         calls: list[Event] = []
         due = NEVER if review is None else review()
-        if due < NEVER or any(map(self._may_call, pieces)):
-            candidates = _Candidates(self, pieces)
+        thresholds = self.least_thresholds(pieces)
+        reached = [self.reached(piece.rows, piece.course, *thresholds) for piece in pieces]
+        may_call = due < NEVER
+        for piece, steps in zip(pieces, reached, strict=True):
+            may_call |= bool((steps & self.needed[piece.rows, None]).any())
+        if may_call:
+            candidates = _Candidates(self, pieces, reached, thresholds)
             while True:
                 found = candidates.earliest(self)
                 due = NEVER if review is None else review()
@@ -252,9 +257,11 @@ class Fold:
                 self.update_needed()
         for piece in pieces:
             open_ = self.verdict[piece.rows] == OPEN
-            rows, last = piece.rows[open_], np.flatnonzero(open_)
-            if rows.size:
-                self.latest.put(rows, piece.course, (last, np.full(rows.size, -1)))
+            if open_.all():
+                self.latest.put(piece.rows, piece.course, -1)
+            else:
+                lines = np.flatnonzero(open_)
+                self.latest.put(piece.rows[lines], piece.course, (lines, np.full(lines.size, -1)))
             self.progress[piece.rows] = piece.start + piece.moment.shape[1]
             self.now = max(self.now, int(piece.moment[:, -1].max()))
         return calls
@@ -275,15 +282,30 @@ class Fold:
         least = np.nextafter(0.0, 1.0)
         return np.where(self._measured[rows], least, self.levels.tie(tied))
 
-    def _may_call(self, piece: Piece) -> bool:
-        """Return whether a needed contrast reaches a present threshold in a piece."""
-        wanted, course = self.needed[piece.rows], piece.course
-        reached = course.statistic[:, -1] >= self.threshold
-        reached |= course.tie.max(axis=1) >= self.ties_at(piece.rows, self.tied)
+    def least_thresholds(self, pieces: Sequence[Piece]) -> tuple[float, Floats]:
+        """Return the thresholds, of winners and of each contrast's tie, after all calls that may come.
+
+        They fall with every call, so no contrast is called that does not reach them.
+        """
+        statistic, tie = self.latest.statistic.copy(), self.latest.tie.copy()
+        for piece in pieces:
+            statistic[piece.rows] = piece.course.statistic[:, -1]
+            tie[piece.rows] = np.maximum(tie[piece.rows], piece.course.tie.max(axis=1))
+        open_, every, calls = self.verdict == OPEN, np.arange(self.verdict.size), 0
+        while True:
+            winner, ties = self.levels.winner(self.won + calls), self.ties_at(every, self.tied + calls)
+            more = int((((statistic >= winner) | (tie >= ties)) & open_).sum())
+            if more == calls:
+                return winner, ties
+            calls = more
+
+    def reached(self, rows: Ints, course: Course, winner: float, ties: Floats) -> Bools:
+        """Return where `rows` reach these thresholds, or a model of theirs is newly good enough."""
+        found = (course.statistic >= winner) | (ties[rows] <= course.tie.T).T
         if self.levels.claims:
-            enough = self.levels.good_enough(course) & (self.enough_at[:, piece.rows, None] < 0)
-            reached |= enough.any(axis=(0, 2))
-        return bool((wanted & reached).any())
+            for known, enough in zip(self.enough_at, self.levels.good_enough(course), strict=True):
+                found |= (enough.T & (known[rows] < 0)).T
+        return np.asarray(found)
 
     def decide(self, row: int, *, won: bool, step: int) -> Event:
         """Decide one contrast, of which the latest values are those of the call."""
@@ -313,32 +335,35 @@ class _Looks:
     enough: Bools  # shape (2, looks): whether the first model, and the second, is good enough
 
     @classmethod
-    def carried(cls, fold: Fold, until: Ints) -> _Looks:
-        """Return the open contrasts as they were read before, until their next steps."""
-        rows, latest = np.flatnonzero(fold.verdict == OPEN), fold.latest
-        none = np.full(rows.size, -1)
-        enough = fold.levels.good_enough(latest)[:, rows]
-        step = fold.progress[rows] - 1
+    def carried(cls, fold: Fold, rows: Ints, until: Ints) -> _Looks:
+        """Return contrasts as they were read before, until their next steps."""
+        none, latest = np.full(rows.size, -1), fold.latest
         return cls(
-            rows, none, none, step, none, until[rows], latest.statistic[rows], latest.tie[rows], enough
+            row=rows,
+            piece=none,
+            line=none,
+            step=fold.progress[rows] - 1,
+            moment=none,
+            until=until[rows],
+            statistic=latest.statistic[rows],
+            tie=latest.tie[rows],
+            enough=fold.levels.good_enough(latest)[:, rows],
         )
 
     @classmethod
-    def of_piece(cls, fold: Fold, number: int, piece: Piece) -> _Looks:
-        """Return the new steps of a piece."""
-        size, steps = piece.moment.shape
-        line, at = np.repeat(np.arange(size), steps), np.tile(np.arange(steps), size)
-        until = np.concatenate([piece.moment[:, 1:], np.full((size, 1), NEVER)], axis=1)
+    def of_piece(cls, fold: Fold, number: int, piece: Piece, line: Ints, at: Ints) -> _Looks:
+        """Return chosen steps of a piece."""
+        until = np.concatenate([piece.moment[:, 1:], np.full((piece.rows.size, 1), NEVER)], axis=1)
         return cls(
             row=piece.rows[line],
             piece=np.full(line.size, number),
             line=line,
             step=piece.start + at,
-            moment=piece.moment.ravel(),
-            until=until.ravel(),
-            statistic=piece.course.statistic.ravel(),
-            tie=piece.course.tie.ravel(),
-            enough=fold.levels.good_enough(piece.course).reshape(2, -1),
+            moment=piece.moment[line, at],
+            until=until[line, at],
+            statistic=piece.course.statistic[line, at],
+            tie=piece.course.tie[line, at],
+            enough=fold.levels.good_enough(piece.course)[:, line, at],
         )
 
     @classmethod
@@ -379,22 +404,18 @@ class _Candidates:
     Most looks are far ahead or past: those in front, which are examined for every call, are neither.
     """
 
-    def __init__(self, fold: Fold, pieces: Sequence[Piece]) -> None:
+    def __init__(
+        self, fold: Fold, pieces: Sequence[Piece], reached: Sequence[Bools], thresholds: tuple[float, Floats]
+    ) -> None:
         self._pieces = pieces
         next_step = np.full(fold.verdict.size, NEVER)
-        for piece in pieces:
+        parts = []
+        for number, piece in enumerate(pieces):
             next_step[piece.rows] = piece.moment[:, 0]
-        parts = [_Looks.carried(fold, next_step)]
-        parts += [_Looks.of_piece(fold, number, piece) for number, piece in enumerate(pieces)]
-        left = int((fold.verdict == OPEN).sum())
-        winner = fold.levels.winner(fold.won + left)
-        tie = fold.ties_at(np.arange(fold.verdict.size), fold.tied + left)
-        kept = []
-        for part in parts:
-            may = (part.statistic >= winner) | (part.tie >= tie[part.row])
-            may |= _newly(part.enough, fold, part.row).any(axis=0)
-            kept.append(part.where(may))
-        looks = _Looks.joined(kept)
+            parts.append(_Looks.of_piece(fold, number, piece, *np.nonzero(reached[number])))
+        every = np.arange(fold.verdict.size)
+        before = fold.reached(every, fold.latest, *thresholds) & (fold.verdict == OPEN)
+        looks = _Looks.joined([_Looks.carried(fold, np.flatnonzero(before), next_step), *parts])
         self._looks = looks.where(np.argsort(looks.moment, kind="stable"))
         self._front = np.empty(0, dtype=np.int64)
         self._next = 0
