@@ -232,10 +232,7 @@ class _Replay:
 
     def __init__(self, categories: NDArray[np.int16], counts: Ints, run_sequence: RunSequence) -> None:
         self._categories, self._counts, self._run_sequence = categories, counts, run_sequence
-        one = run_sequence.sequences[0]
-        self._limit = np.full(
-            len(counts), ENDLESS if one.endless else run_sequence.laid_out(0), dtype=np.int64
-        )
+        self._limit = np.full(len(counts), ENDLESS, dtype=np.int64)
         self._looked = np.zeros(len(counts), dtype=np.int64)
 
     @property

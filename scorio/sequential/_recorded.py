@@ -21,7 +21,7 @@ Order: TypeAlias = "int | Sequence[int] | Integers | None"
 """Seed of the questions' order, the order itself, or None for the order as given."""
 
 
-def sequence_of(order: Order, questions: int) -> TrialSequence:
+def sequence_of(order: Order, questions: int, *, early_repeats: bool = True) -> TrialSequence:
     """Return the trial sequence with the questions in the given order, or drawn with it as seed."""
     if questions < MIN_QUESTIONS:
         raise ValueError(
@@ -30,13 +30,14 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
             "(of one model: posterior_interval); if no trial repeats a question, pass vectors to compare"
         )
     if order is None:
-        return TrialSequence(np.arange(questions))
-    if isinstance(order, (int, np.integer)) and order >= 0:
-        return TrialSequence(np.random.default_rng(int(order)).permutation(questions))
-    permutation = np.asarray(order)
+        permutation = np.arange(questions)
+    elif isinstance(order, (int, np.integer)) and order >= 0:
+        permutation = np.random.default_rng(int(order)).permutation(questions)
+    else:
+        permutation = np.asarray(order)
     if permutation.shape != (questions,) or not np.array_equal(np.sort(permutation), np.arange(questions)):
         raise ValueError(f"order must be None, a seed or a permutation of 0..{questions - 1}; got {order!r}")
-    return TrialSequence(permutation)
+    return TrialSequence(permutation, early_repeats=early_repeats)
 
 
 Reading: TypeAlias = tuple[list[NDArray[Any]], Order, Target, ArrayLike | None, Missing]
@@ -114,11 +115,7 @@ def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints, Ints]:
     Categories have shape (L, M N). Trials that are missing at a model's end were not made.
     """
     _, questions, repeats = trials.shape
-    sequence = sequence_of(order, questions)
-    if repeats == 1:
-        # The calibration repeats of the usual sequence need a second trial.
-        sequence.end_passes()
-        sequence.extend(np.arange(questions))
+    sequence = sequence_of(order, questions, early_repeats=repeats > 1)  # which need a second trial
     steps = questions * repeats
     categories = trials[:, sequence.question(0, steps), sequence.repeats(0, steps)]
     return sequence, categories, np.where(categories >= 0, np.arange(1, steps + 1), 0).max(axis=1)

@@ -78,13 +78,11 @@ class TrialSequence:
         Whether models follow questions of their own after the first passes.
     shared : int
         Steps that all models share; :data:`sys.maxsize` for all.
-    endless : bool
-        Whether passes are laid out as they are needed, as they are until :meth:`end_passes`.
 
     Raises
     ------
     ValueError
-        If `order` is no permutation, or a step is asked for that is not laid out and may not be.
+        If `order` is no permutation.
 
     Examples
     --------
@@ -113,7 +111,6 @@ class TrialSequence:
         self.questions = self.order.size
         if self.questions == 0 or not np.array_equal(np.sort(self.order), np.arange(self.questions)):
             raise ValueError(f"order must be a permutation of 0..M-1, got {self.order.tolist()[:10]}…")
-        self.endless = True
         self.seed = own
         self.own_rounds = own is not None
         self.shared = (1 + samples_per_prompt) * self.questions if self.own_rounds else sys.maxsize
@@ -150,16 +147,10 @@ class TrialSequence:
         self._repeat = np.concatenate([self._repeat, repeat])
         self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(previous < 0)])
 
-    def end_passes(self) -> None:
-        """Lay out no more passes: from now on :meth:`extend` alone lays out steps."""
-        self.endless = False
-
     def ensure(self, steps: int) -> None:
         """Lay out at least `steps` steps, in whole passes and geometrically growing pieces."""
         if len(self) >= steps:
             return
-        if not self.endless:
-            raise ValueError(f"step {steps - 1} is not laid out yet; the sequence has {len(self)} steps")
         steps = max(steps, len(self) + len(self) // 2)
         while len(self) < steps:
             if self._passes == 0:
@@ -210,7 +201,7 @@ class TrialSequence:
     def laid_out(self, model: int) -> float:
         """Return how many steps of a model can be asked by now."""
         if not self.own_rounds:
-            return float("inf") if self.endless else len(self)
+            return float("inf")
         return self.shared + (self._own[model][0].size if model in self._own else 0)
 
     def of(self, models: Integers, start: int, stop: int) -> NDArray[np.int32]:
@@ -408,7 +399,7 @@ class RunSequence:
     @property
     def endless(self) -> bool:
         """Whether every step can be asked by now."""
-        return all(one.endless and not one.own_rounds for one in self.sequences)
+        return not any(one.own_rounds for one in self.sequences)
 
     def laid_out(self, model: int) -> float:
         """Return how many steps of a model can be asked by now."""
