@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Signature, signature
 from typing import Any, TypeAlias, TypeVar
 
@@ -52,8 +52,6 @@ def by_any_posterior(moments: Callable[..., Moments]) -> Callable[..., Interval]
 def _summary(
     moments: Callable[..., Moments], checked: Callable[[BinaryTrials, int], int]
 ) -> Callable[..., Interval]:
-    """Make a posterior summary; parameters of `moments` after the prior follow `k`."""
-
     def common(
         R: ArrayLike | None,
         k: int,
@@ -68,20 +66,36 @@ def _summary(
     ) -> Interval:
         raise NotImplementedError
 
-    R, k, *others = signature(common).parameters.values()
-    own = list(signature(moments).parameters.values())[3:]
-    form = Signature([R, k, *own, *others])
+    def summary(asked: Mapping[str, Any], own: Sequence[Any]) -> Interval:
+        trials = read_binary(asked["R"], asked["counts"], asked["missing"], asked["question_weights"])
+        k, prior = checked(trials, asked["k"]), beta_prior(asked["alpha0"], asked["beta0"])
+        return credible_interval(*moments(trials, k, prior, *own), asked["confidence"], asked["bounds"])
 
-    def summary(*args: Any, **options: Any) -> Interval:
+    return with_own(moments, 3, common, 2, summary)
+
+
+def with_own(
+    source: Callable[..., Any],
+    taken: int,
+    common: Callable[..., Any],
+    first: int,
+    call: Callable[[Mapping[str, Any], Sequence[Any]], Any],
+) -> Callable[..., Any]:
+    """Return a function with the name and docstring of `source`, the parameters of `common`, and its own.
+
+    Its own parameters, those of `source` behind the number `taken`, stand behind the `first` of `common`.
+    `call` gets all arguments by name, and the values of its own.
+    """
+    parameters = list(signature(common).parameters.values())
+    own = list(signature(source).parameters.values())[taken:]
+    form = Signature([*parameters[:first], *own, *parameters[first:]])
+
+    def function(*args: Any, **options: Any) -> Any:
         given = form.bind(*args, **options)
         given.apply_defaults()
-        asked = given.arguments
-        trials = read_binary(asked["R"], asked["counts"], asked["missing"], asked["question_weights"])
-        number, prior = checked(trials, asked["k"]), beta_prior(asked["alpha0"], asked["beta0"])
-        found = moments(trials, number, prior, *(asked[one.name] for one in own))
-        return credible_interval(*found, asked["confidence"], asked["bounds"])
+        return call(given.arguments, [given.arguments[one.name] for one in own])
 
-    return _like(moments, summary, form)
+    return _like(source, function, form)
 
 
 def _like(source: Callable[..., Any], function: Function, form: Signature) -> Function:

@@ -5,6 +5,7 @@ Model i beats model j in a trial where i is right and j is wrong; where both are
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from scorio._arguments import finite, positive
 from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio.eval._by_k import with_own
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,
@@ -21,7 +23,7 @@ from scorio.rank._fitting import (
     read_prior_penalty,
     require_connected,
 )
-from scorio.rank._ranked import Ranking, fitted, keeps_names
+from scorio.rank._ranked import Ranking, RankingFunction, fitted, keeps_names
 from scorio.rank._ties import TieMethod
 
 
@@ -83,15 +85,28 @@ def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str
     return np.asarray(theta - theta.mean())
 
 
-@keeps_names
-def bradley_terry(
-    R: Outcomes,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+def _by_strengths(fit: Callable[..., Floats]) -> RankingFunction:
+    """Make the ranking by ``fit(wins, ties, max_iter, ...)``, log strengths; its own parameters follow R."""
+
+    def common(
+        R: Outcomes,
+        method: TieMethod = "competition",
+        return_scores: bool = False,
+        max_iter: int = 500,
+        *,
+        missing: Missing = None,
+    ) -> Ranking:
+        raise NotImplementedError
+
+    def ranking(asked: Mapping[str, Any], own: Sequence[Any]) -> Ranking:
+        theta = fit(*pair_counts(asked["R"], asked["missing"]), asked["max_iter"], *own)
+        return fitted(theta, np.exp(theta), asked["method"], asked["return_scores"])
+
+    return keeps_names(with_own(fit, 3, common, 1, ranking))
+
+
+@_by_strengths
+def bradley_terry(wins: Floats, ties: Floats, max_iter: int) -> Floats:
     r"""Rank models by Bradley-Terry strengths of maximum likelihood [1]_.
 
     :math:`P(i \succ j) = \pi_i / (\pi_i + \pi_j)`; ties are left out. Scores are the strengths, with
@@ -120,20 +135,11 @@ def bradley_terry(
     >>> ranks, strengths.round(4)
     (array([1, 2, 2]), array([1.5874, 0.7937, 0.7937]))
     """
-    theta = _threshold(pair_counts(R, missing)[0], 1.0, UniformPrior(), max_iter, "bradley_terry")
-    return fitted(theta, np.exp(theta), method, return_scores)
+    return _threshold(wins, 1.0, UniformPrior(), max_iter, "bradley_terry")
 
 
-@keeps_names
-def bradley_terry_map(
-    R: Outcomes,
-    prior: Prior | float = 1.0,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+@_by_strengths
+def bradley_terry_map(wins: Floats, ties: Floats, max_iter: int, prior: Prior | float = 1.0) -> Floats:
     """Rank models by Bradley-Terry strengths with a prior of their logarithms (maximum a posteriori).
 
     As :func:`bradley_terry`, finite for all outcomes.
@@ -158,20 +164,11 @@ def bradley_terry_map(
     >>> bradley_terry_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
     array([1, 2, 3])
     """
-    penalty = read_prior_penalty(prior)
-    theta = _threshold(pair_counts(R, missing)[0], 1.0, penalty, max_iter, "bradley_terry")
-    return fitted(theta, np.exp(theta), method, return_scores)
+    return _threshold(wins, 1.0, read_prior_penalty(prior), max_iter, "bradley_terry")
 
 
-@keeps_names
-def bradley_terry_davidson(
-    R: Outcomes,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+@_by_strengths
+def bradley_terry_davidson(wins: Floats, ties: Floats, max_iter: int) -> Floats:
     r"""Rank models by Davidson's extension of Bradley-Terry to ties [1]_.
 
     :math:`P(i \sim j) = \nu \sqrt{\pi_i \pi_j} / (\pi_i + \pi_j + \nu \sqrt{\pi_i \pi_j})`, the tie parameter
@@ -199,20 +196,13 @@ def bradley_terry_davidson(
     >>> bradley_terry_davidson([[[1, 1], [1, 0]], [[1, 0], [0, 0]]])
     array([1, 2])
     """
-    theta = _davidson(*pair_counts(R, missing), UniformPrior(), max_iter, "bradley_terry_davidson")
-    return fitted(theta, np.exp(theta), method, return_scores)
+    return _davidson(wins, ties, UniformPrior(), max_iter, "bradley_terry_davidson")
 
 
-@keeps_names
+@_by_strengths
 def bradley_terry_davidson_map(
-    R: Outcomes,
-    prior: Prior | float = 1.0,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+    wins: Floats, ties: Floats, max_iter: int, prior: Prior | float = 1.0
+) -> Floats:
     """Rank models by :func:`bradley_terry_davidson` with a prior of the log-strengths.
 
     Parameters
@@ -234,21 +224,11 @@ def bradley_terry_davidson_map(
     >>> bradley_terry_davidson_map([[[1, 1], [1, 0]], [[1, 0], [0, 0]]], prior=2.0)
     array([1, 2])
     """
-    penalty = read_prior_penalty(prior)
-    theta = _davidson(*pair_counts(R, missing), penalty, max_iter, "bradley_terry_davidson")
-    return fitted(theta, np.exp(theta), method, return_scores)
+    return _davidson(wins, ties, read_prior_penalty(prior), max_iter, "bradley_terry_davidson")
 
 
-@keeps_names
-def rao_kupper(
-    R: Outcomes,
-    tie_strength: float = 1.1,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+@_by_strengths
+def rao_kupper(wins: Floats, ties: Floats, max_iter: int, tie_strength: float = 1.1) -> Floats:
     r"""Rank models by the Rao-Kupper model of ties with a given threshold [1]_.
 
     :math:`P(i \succ j) = \pi_i / (\pi_i + \kappa \pi_j)`, and a tie otherwise. Cost: O(L²) an iteration.
@@ -277,20 +257,13 @@ def rao_kupper(
     >>> rao_kupper([[[1, 1], [1, 0]], [[1, 0], [0, 0]]])
     array([1, 2])
     """
-    return _rao_kupper(R, missing, tie_strength, UniformPrior(), method, return_scores, max_iter)
+    return _rao_kupper(wins, ties, tie_strength, UniformPrior(), max_iter)
 
 
-@keeps_names
+@_by_strengths
 def rao_kupper_map(
-    R: Outcomes,
-    tie_strength: float = 1.1,
-    prior: Prior | float = 1.0,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+    wins: Floats, ties: Floats, max_iter: int, tie_strength: float = 1.1, prior: Prior | float = 1.0
+) -> Floats:
     """Rank models by :func:`rao_kupper` with a prior of the log-strengths.
 
     Parameters
@@ -314,26 +287,16 @@ def rao_kupper_map(
     >>> rao_kupper_map([[[1, 1], [1, 0]], [[1, 0], [0, 0]]], prior=0.5)
     array([1, 2])
     """
-    return _rao_kupper(R, missing, tie_strength, read_prior_penalty(prior), method, return_scores, max_iter)
+    return _rao_kupper(wins, ties, tie_strength, read_prior_penalty(prior), max_iter)
 
 
-def _rao_kupper(
-    R: Outcomes,
-    missing: Missing,
-    tie_strength: Any,
-    prior: Prior,
-    method: TieMethod,
-    return_scores: bool,
-    max_iter: int,
-) -> Ranking:
+def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: Prior, max_iter: int) -> Floats:
     kappa = finite("tie_strength", tie_strength)
     if kappa < 1.0:
         raise ValueError(f"tie_strength must be at least 1; got {tie_strength!r}")
-    wins, ties = pair_counts(R, missing)
     # A tie is a pair of which neither beats the other: it contributes the factors of both wins.
     counted = wins if kappa == 1.0 or not wins.any() else wins + ties
-    theta = _threshold(counted, kappa, prior, max_iter, "rao_kupper")
-    return fitted(theta, np.exp(theta), method, return_scores)
+    return _threshold(counted, kappa, prior, max_iter, "rao_kupper")
 
 
 @keeps_names
@@ -382,16 +345,8 @@ def plackett_luce(
     return fitted(theta, strengths / strengths.sum(), method, return_scores)
 
 
-@keeps_names
-def plackett_luce_map(
-    R: Outcomes,
-    prior: Prior | float = 1.0,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+@_by_strengths
+def plackett_luce_map(wins: Floats, ties: Floats, max_iter: int, prior: Prior | float = 1.0) -> Floats:
     """Rank models by Plackett-Luce strengths with a prior: :func:`bradley_terry_map`.
 
     Parameters
@@ -413,6 +368,4 @@ def plackett_luce_map(
     >>> plackett_luce_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
     array([1, 2, 3])
     """
-    penalty = read_prior_penalty(prior)
-    theta = _threshold(pair_counts(R, missing)[0], 1.0, penalty, max_iter, "plackett_luce")
-    return fitted(theta, np.exp(theta), method, return_scores)
+    return _threshold(wins, 1.0, read_prior_penalty(prior), max_iter, "plackett_luce")

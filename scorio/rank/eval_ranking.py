@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from functools import update_wrapper
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -13,6 +11,7 @@ from numpy.typing import ArrayLike
 from scorio._arguments import coupling, powers, spectrum_weights, unit
 from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio.eval._by_k import with_own
 from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
 from scorio.eval._kernels import _bank_metrics, _categories
 from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
@@ -213,23 +212,13 @@ def _by_draws(scores: Callable[..., Floats]) -> RankingFunction:
     ) -> Ranking:
         raise NotImplementedError
 
-    first, k, *others = inspect.signature(common).parameters.values()
-    own = list(inspect.signature(scores).parameters.values())[2:]
-    signature = inspect.Signature([first, k, *own, *others])
-
-    def metric(*args: Any, **options: Any) -> Ranking:
-        given = signature.bind(*args, **options)
-        given.apply_defaults()
-        asked = given.arguments
+    def metric(asked: Mapping[str, Any], own: Sequence[Any]) -> Ranking:
         trials = read_binary(
             asked["R"], asked["counts"], asked["missing"], asked["question_weights"], models=True
         )
-        values = scores(trials, trials.draws(asked["k"]), *(asked[each.name] for each in own))
-        return ranked(values, asked["method"], asked["return_scores"])
+        return ranked(scores(trials, trials.draws(asked["k"]), *own), asked["method"], asked["return_scores"])
 
-    update_wrapper(metric, scores)
-    metric.__signature__ = signature  # type: ignore[attr-defined]
-    return keeps_names(metric)
+    return keeps_names(with_own(scores, 2, common, 2, metric))
 
 
 @_by_draws
