@@ -103,6 +103,7 @@ def _analyze(options: Mapping[str, Any]) -> None:
 
     spec, answers = replayed(options)
     replicates = options["replicates"] or replays(len(spec.models))
+    pairs = fixed_pairs(answers.recorded, spec) if options["fixed"] else None
     with workers_of(options) as workers, progress_bar() as report:
         analysis = analyze(
             answers.recorded,
@@ -112,7 +113,6 @@ def _analyze(options: Mapping[str, Any]) -> None:
             workers,
             partial(report, "shuffled replays"),
         )
-    pairs = fixed_pairs(answers.recorded, spec) if options["fixed"] else None
     if options["as_json"]:
         fixed = None if pairs is None else [asdict(pair) for pair in pairs]
         print_json({**_as_data(analysis), "verdict": "anytime" if fixed is None else "fixed", "fixed": fixed})

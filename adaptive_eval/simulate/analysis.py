@@ -12,6 +12,7 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
 from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import to_score_units
 from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
@@ -135,8 +136,10 @@ class FixedPair:
 
     first: str
     second: str
-    test: str  # McNemar test of one right or wrong answer a question, else paired difference (Student's t)
-    difference: float  # of the mean scores, first − second, over all questions that are answered
+    # McNemar test of one right or wrong answer a question that weigh the same, else paired difference
+    # (Student's t)
+    test: str
+    difference: float  # of the scores, first − second, over all questions that are answered
     p_value: float
     winner: str | None  # by Holm's procedure over all pairs of the goal; None where nobody wins
 
@@ -157,8 +160,13 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
     >>> pair.test, round(pair.p_value, 4), pair.winner
     ('McNemar test', 0.0039, 'good')
     """
-    goal, task = make_goal(spec), spec.tasks[0]
-    test = _FixedTests(recorded, task.weights, task.unit_scores)
+    goal = make_goal(spec)
+    if goal.single.all():
+        raise UsageError("--fixed tests pairs of models, and the goal compares none; leave it out")
+    shares = [np.full(len(task.questions), 1.0 / len(task.questions)) for task in spec.tasks]
+    weighted = [weight * share for weight, share in zip(spec.task_weights, shares, strict=True)]
+    scores = RecordedAnswers(recorded).truth(spec)
+    test = _FixedTests(recorded, spec.tasks[0].weights, np.concatenate(weighted), scores)
     pairs = zip(goal.first[~goal.single], goal.second[~goal.single], strict=True)
     tested = sorted((test.of(*pair) for pair in pairs), key=lambda pair: pair.p_value)
     level = 1.0 - spec.stopping.confidence
@@ -173,7 +181,8 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
 class _FixedTests:
     recorded: RecordedOutcomes
     weights: tuple[float, ...] | ScoreRange
-    unit_scores: Floats  # of the categories
+    shares: Floats  # of the questions in the score
+    scores: Floats  # of the models, over all answers
 
     def of(self, first: int, second: int) -> FixedPair:
         """Test a pair; the winner is the better model, however sure that is."""
@@ -191,25 +200,20 @@ class _FixedTests:
         p_value = _p_value(found) if one_way else 1.0
         names = self.recorded.models[first], self.recorded.models[second]
         winner = names[0] if found.estimate > 0 else names[1]
-        difference = found.estimate if len(ends) == 1 else self._answered(first) - self._answered(second)
+        difference = found.estimate if len(ends) == 1 else float(self.scores[first] - self.scores[second])
         return FixedPair(*names, found.test, difference, p_value, winner)
-
-    def _answered(self, model: int) -> float:
-        """Return a model's mean score over the questions that it has answered."""
-        categories, answered = self.recorded.categories[model], self.recorded.answered[model]
-        totals = np.where(categories < 0, 0.0, self.unit_scores[categories]).sum(axis=1)
-        low, high = min(self.weights), max(self.weights)
-        return low + (high - low) * float((totals[answered > 0] / answered[answered > 0]).mean())
 
     def _test(self, one: Ints, other: Ints) -> FixedTest:
         weights = self.weights
-        if weights == (0.0, 1.0) and int(self.recorded.counts.max()) == 1:
+        alike = bool(np.ptp(self.shares) <= 1e-12)
+        if alike and weights == (0.0, 1.0) and int(self.recorded.counts.max()) == 1:
             return mcnemar(one[:, :1], other[:, :1])
         if isinstance(weights, ScoreRange):  # few of its steps are there
             steps = np.unique(np.append([one, other], [NO_TRIAL, 0, STEPS]))
             one, other = np.searchsorted(steps, one) - 1, np.searchsorted(steps, other) - 1
             weights = tuple(weights.score(step) for step in steps[1:].tolist())
-        return paired_difference(one, other, weights=weights, missing=NO_TRIAL)
+        shares = None if alike else self.shares
+        return paired_difference(one, other, weights=weights, missing=NO_TRIAL, question_weights=shares)
 
 
 def _p_value(test: FixedTest) -> float:

@@ -83,7 +83,7 @@ def read_binary(
         _check_categories("R", outcomes, 1, "a binary metric takes 0 and 1 only")
         correct = row_sums(outcomes)
         n = outcomes.shape[-1] if absent is None else _uniform(outcomes.shape[-1] - row_sums(absent))
-    return BinaryTrials(correct, n, _read_question_weights(question_weights, correct.shape[-1]))
+    return BinaryTrials(correct, n, read_question_weights(question_weights, correct.shape[-1]))
 
 
 def read_categories(
@@ -101,7 +101,7 @@ def read_categories(
         table = _read_counts(counts, R, missing, rewards.size, models)
     else:
         table = _count("R", *_read_outcomes("R", R, missing, models), rewards.size, _why(w, rewards))
-    return CategoryTrials(table, rewards, _read_question_weights(question_weights, table.shape[-2]))
+    return CategoryTrials(table, rewards, read_question_weights(question_weights, table.shape[-2]))
 
 
 def read_outcomes(R: Given) -> Integers:
@@ -320,7 +320,8 @@ def _check_at_least_zero(name: str, table: Integers) -> None:
         raise ValueError(f"{name} must be at least 0; got {name}{list(place)} = {table[place]}")
 
 
-def _read_question_weights(weights: ArrayLike | None, questions: int) -> Floats | None:
+def read_question_weights(weights: ArrayLike | None, questions: int) -> Floats | None:
+    """Read one weight a question, with sum 1; None for equal ones."""
     if weights is None:
         return None
     array = numbers("question_weights", weights, "one weight a question", questions, least=0.0)

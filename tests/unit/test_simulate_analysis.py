@@ -11,6 +11,7 @@ from session_scripts import make_spec
 from simulation_scripts import recorded_coins
 
 from adaptive_eval.cli.main import cli
+from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.simulate.analysis import analyze, fixed_pairs
 from adaptive_eval.simulate.recorded import LOST, RecordedAnswers, RecordedOutcomes
@@ -70,6 +71,21 @@ def test_one_look_counts_all_pairs_and_the_worst_of_what_is_lost():
     assert (pair.test, pair.winner) == ("paired difference", "m1")
     both = graded((0.5, 0.5), lost=0.6)
     assert fixed_pairs(both, spec_of(both))[0].p_value == 1.0
+
+
+def test_one_look_weighs_tasks_as_the_score_does():
+    """The better model by the score has fewer right answers: it is better in the small task."""
+    right = np.zeros((2, 110, 1), dtype=int)
+    right[0, :10] = right[1, 10:20] = right[:, 20:50] = 1
+    questions = tuple(("few" if n < 10 else "many", f"q{n}") for n in range(110))
+    given = RecordedOutcomes(("m0", "m1"), questions, right)
+    spec = replace(make_spec(2, 1), tasks=given.task_specs())
+    (pair,) = fixed_pairs(given, spec)
+    assert (pair.difference, pair.winner) == (pytest.approx(0.45), "m0")
+    pooled = replace(spec, overall="pooled")
+    assert fixed_pairs(given, pooled)[0].test == "McNemar test"
+    with pytest.raises(UsageError, match="--fixed tests pairs of models"):
+        fixed_pairs(given, replace(pooled, goal=GoalSpec("threshold", value=0.5)))
 
 
 def test_the_replay_in_recorded_order_depends_on_the_order():
