@@ -285,9 +285,8 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
     spec, goal = comparison.spec, comparison.contrasts
     origin, unit = spec.scale
     fold, latest = comparison.fold, comparison.latest
-    # A measured contrast is a score, which has an origin; any other is a difference.
-    shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
-    lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
+    shift = np.where(goal.measured, origin, 0.0)
+    lows, highs = (np.array(_shown_ends(comparison, slice(None), ends)) for ends in comparison.interval())
     near, read, called = _tie_margins(comparison), latest.questions > 0, fold.decided_at >= 0
     needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
     columns = {
@@ -336,7 +335,7 @@ def pair_decision(comparison: Comparison, call: Call) -> Decision:
     spec, goal, row = comparison.spec, comparison.contrasts, call.event.contrast
     origin, unit = spec.scale
     first, second = sides(spec, goal, row)
-    low, high = (unit * min(max(end, -1.0), 1.0) for end in (call.low, call.high))
+    low, high = (_shown_ends(comparison, row, end) for end in (call.low, call.high))
     evidence: dict[str, Any] = {
         "difference": unit * call.difference,
         "low": low,
@@ -372,16 +371,25 @@ def _if_exact(comparison: Comparison, row: int) -> dict[str, Any]:
     if not comparison.exact(row):
         return {}
     spec, goal, variance = comparison.spec, comparison.contrasts, 0.0
-    origin, unit = spec.scale
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         first = cells.noise(int(goal.first[row]))[0]
         gap = first - first.mean() if goal.single[row] else first - cells.noise(int(goal.second[row]))[0]
         variance += weight**2 * (float(gap @ gap) - log(comparison.alpha)) / gap.size**2
     radius = float(confidence_radius(variance, comparison.alpha))
-    middle, least = float(comparison.latest.difference[row]), 0.0 if goal.measured[row] else -1.0
-    shift = origin if goal.measured[row] else 0.0
-    low, high = (shift + unit * min(max(middle + sign * radius, least), 1.0) for sign in (-1, 1))
+    middle = float(comparison.latest.difference[row])
+    low, high = (_shown_ends(comparison, row, end) for end in (middle - radius, middle + radius))
     return {"exact": True, "population_low": low, "population_high": high}
+
+
+def _shown_ends(comparison: Comparison, rows: int | slice, ends: Floats | float) -> Any:
+    """Return ends of intervals in score units, as far as they are possible.
+
+    A measured contrast is a score, which has an origin; any other is a difference.
+    """
+    goal, (origin, unit) = comparison.contrasts, comparison.spec.scale
+    shift, value = np.where(goal.measured[rows], origin, 0.0), goal.value[rows]
+    least = np.where(goal.single[rows], -value, -1.0)
+    return (shift + unit * np.clip(ends, least, 1.0 - value)).tolist()
 
 
 _CLAIMS = ("not_worse", "not_better")

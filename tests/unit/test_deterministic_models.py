@@ -55,6 +55,23 @@ def test_a_pair_is_exact_after_one_pass(parts):
         assert (line.score, line.low, line.high) == pytest.approx((score,) * 3, abs=1e-5)
 
 
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("kind", ["width", "threshold"])
+@pytest.mark.parametrize(("right", "value"), [(58, 2.6), (2, -0.6)])
+def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministic):
+    """A score from -1 to 3 near an end of the scale: no interval goes beyond it."""
+    spec = make_spec(1, 60, goal=kind, weights=(-1.0, 3.0), width=0.4, value=value)
+    answer = fixed((right,), 60) if deterministic else coin([right / 60])
+    session = drive(Session(claimed(spec) if deterministic else spec), answer)
+    told, (pair,) = session.decisions[0], session.results().pairs
+    assert (told.evidence["low"], told.evidence["high"]) == (pair.low, pair.high)
+    ends = [pair.population_low, pair.population_high] if deterministic else [pair.low, pair.high]
+    low, high = (end + (kind == "threshold") * value for end in ends)
+    assert (high == 3.0) if right > 30 else (low == -1.0)
+    words = f"lies between {low:.3f} and {high:.3f}" if deterministic else f"[{low:.3f}, {high:.3f}]"
+    assert words in describe(told) or (kind, deterministic) == ("threshold", False)
+
+
 @pytest.mark.parametrize(("margin", "verdict"), [(None, "tie"), (0.02, "tie")])
 def test_two_models_with_the_same_score_are_tied_after_one_pass(margin, verdict):
     session = drive(Session(claimed(make_spec(2, 60, equivalence=margin))), fixed((31, 31), 60))
