@@ -140,8 +140,7 @@ class ContrastBlock:
         if equivalence is None:
             return replace(self, difference=self.difference - value)
         here = self.difference * (1.0 - self.difference)
-        ends = (np.clip(value - equivalence, 0.0, 1.0), np.clip(value + equivalence, 0.0, 1.0))
-        there = np.maximum(*(end * (1.0 - end) for end in ends))
+        there = np.maximum(*(end * (1.0 - end) for end in (value - equivalence, value + equivalence)))
         grown = np.maximum(there / np.maximum(here, self.guarded), 1.0)
         return replace(self, difference=self.difference - value, margin=self.guarded * grown)
 

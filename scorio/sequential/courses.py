@@ -125,9 +125,8 @@ class Courses:
         exact = block.guarded <= EXACT
         if exact.any():
             size, bar = np.abs(block.difference), max((self.margin or 0.0) - ROUNDING, ROUNDING)
-            apart, near = size - block.slack > bar, size + block.slack <= bar
-            statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
-            tie = np.where(exact, np.where(near, np.inf, -np.inf), tie)
+            statistic = np.where(exact, np.where(size > bar, CERTAIN, -np.inf), statistic)
+            tie = np.where(exact, np.where(size <= bar, np.inf, -np.inf), tie)
         measured = self._contrasts.measured[rows, None]
         if measured.any():
             statistic = np.where(measured, -np.inf, statistic)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import grading_model_of
+from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
+from adaptive_eval.scoring.model_graded import LONGEST, Bill
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
@@ -147,6 +150,7 @@ def test_an_answer_that_the_judge_talks_nonsense_about_is_unscored(judge, nonsen
     assert (found.category, found.reason) == (None, "the judge wise gave no usable judgement")
     assert "is_correct" not in found.signals
     assert found.signals["judge_requests"] == len(server.asked) == 2
+    assert [body["temperature"] for body in server.asked] == [0.0, 1.0], "the likeliest reply is nonsense"
 
 
 def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge):
@@ -279,6 +283,30 @@ def test_a_judge_that_is_away_spends_nothing():
         with pytest.raises(ScorerUnavailable):
             judged(scorer)
     assert grading_model_of(scorer).account.trials == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "each"),
+    [
+        ({}, 2),
+        ({"votes": 3}, 6),
+        ({"votes": 3, "compare": "pairwise"}, 12),
+        ({"against": "runs/may#old"}, 4),
+    ],
+)
+def test_what_is_left_of_its_budget_is_enough_for_so_many_answers_at_worst(options, each):
+    """150 requests were made before, and one answer was being judged when the process was killed."""
+    limits = {"requests": 1000, "tokens": 10_000_000}
+    server = {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", "budget": limits}
+    scorer = build_scorer("judge", server | options)
+    client, lost = grading_model_of(scorer), each
+    client.resume(Bill(150, 1500, 150), 1, [QUESTION])
+    prompt, reply = client.longest_prompt([QUESTION]), scorer.longest_reply
+    longest = replace(QUESTION, target="y" * LONGEST) if "against" in options else QUESTION
+    assert prompt >= prompt_bound(scorer.messages("x" * LONGEST, longest))
+    assert client.room(0) == (850 - lost) // each
+    spent = 1650 + lost * (prompt + reply)
+    assert client.room(10 * prompt) == (limits["tokens"] - spent) // (each * (10 * prompt + reply))
 
 
 def test_a_reply_without_a_report_of_tokens_counts_at_its_worst_where_tokens_are_limited(judge):

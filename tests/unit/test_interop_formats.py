@@ -9,6 +9,7 @@ import zstandard
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, checked
 from adaptive_eval.interop.recorded_files import open_log, open_logs
+from adaptive_eval.trial import ScoreRange
 
 
 def trials(path, **choices):
@@ -157,6 +158,8 @@ def test_a_scorer_scores_the_answers_of_any_table_and_refuses_one_without(tmp_pa
     row = {"model": "a", "question": "q", "score": 0, "text": "It is 4.", "target": "4"}
     path.write_text(json.dumps([row]), "utf-8")
     assert [found.score for found in trials(path, scorer="numeric")] == [1.0]
+    numbers = {"scorer_options": {"range": (0, 1)}, "range": ScoreRange((0, 1))}
+    assert [found.score for found in trials(path, scorer="f1", **numbers)] == [0.5]
     del row["text"]
     path.write_text(json.dumps([row]), "utf-8")
     with pytest.raises(UsageError, match="no text"):

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import Choices, Found, Log
 from adaptive_eval.interop.import_run import BATCH, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
@@ -158,6 +158,15 @@ class TestRefusals:
         table, copy = csv(tmp_path / "x.csv", *rows), csv(tmp_path / "copy.csv", *rows)
         with pytest.raises(UsageError, match=r"copy\.csv has the same contents as .*x\.csv"):
             imported(tmp_path, table, copy)
+        same = [csv(tmp_path / name, "q,1", head="question,category") for name in ("a.csv", "b.csv")]
+        two_models = Choices(models=dict(zip(same, "ab", strict=True)))
+        assert scores(imported(tmp_path, *same, choices=two_models)) == {"a": 1.0, "b": 1.0}
+
+    def test_a_retry_has_the_trials_of_the_log_before(self, tmp_path):
+        trial = Found("a", "t", "q", "sample 1", score=1.0, uuid="x1")
+        logs = [Log(tmp_path / name, "Inspect log", lambda: iter([trial])) for name in ("first", "retry")]
+        with pytest.raises(UsageError, match=r"retry: sample 1 is in .*first too: one is a retry"):
+            import_logs(logs, tmp_path / "run")
 
     def test_a_later_bad_file_leaves_nothing_of_the_first(self, tmp_path):
         good = csv(tmp_path / "good.csv", "a,q,1")
@@ -168,6 +177,17 @@ class TestRefusals:
         with pytest.raises(UsageError, match=r"bad\.jsonl.*\n.*line 2: not valid JSON"):
             imported(tmp_path, good, bad)
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_equal_texts_are_copies_unless_more_was_answered(tmp_path, whole):
+    found = [
+        Found("a", "t", question, "", score=1.0, text=f"{question} " * 500, tokens=(0, repeat), whole=whole)
+        for repeat in range(2)
+        for question in ("q1", "q2")
+    ]
+    log = Log(tmp_path / "log", "Inspect log", lambda: iter(found))
+    assert import_logs([log], tmp_path / "run").copies == 2 * whole
 
 
 def test_the_command_says_what_it_did(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
+from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import (
     TIE_FACTOR,
     confidence_radius,
@@ -223,6 +224,20 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
     expected = margin_variance(block.difference[0], np.minimum(block.variance[0], most), n, 0.2, step)
     expected = TIE_FACTOR * np.maximum(expected, block.guarded[0])
     assert block.margin[0, 9:] == pytest.approx(expected[9:])
+
+
+@pytest.mark.parametrize(
+    ("score", "value", "at_margin"),
+    [(0.95, 0.9, 0.8), (0.05, 0.1, 0.2), (0.5, 0.55, 0.5), (0.95, 0.05, 0.15), (1.0, 0.95, 0.85)],
+)
+def test_a_score_near_its_end_varies_more_at_the_margin(score, value, at_margin):
+    """The margin is 0.1; with the score at 1 the variance here stands for p(1 - p)."""
+    one = np.full((1, 1), 0.01)
+    block = ContrastBlock(0.0 * one + score, one, one, one, one, np.ones((1, 1), int), 0.0 * one)
+    found = block.less(0.0 * one + value, 0.1)
+    here, there = max(score * (1 - score), 0.01), at_margin * (1 - at_margin)
+    assert found.margin == pytest.approx(0.01 * max(there / here, 1.0))
+    assert found.difference == pytest.approx(score - value)
 
 
 def test_a_tie_without_any_difference_counts_the_chance_that_none_is_seen():

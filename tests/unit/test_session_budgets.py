@@ -145,6 +145,17 @@ class TestModels:
         assert session.states.retired[2]
         assert not session.states.spent
 
+    def test_a_model_whose_answers_wait_to_be_read_is_not_given_up_where_they_decide(self):
+        pairs = (("m0", "m1"), ("m0", "m2"))
+        spec = with_own(make_spec(3, 60, goal="pairs", pairs=pairs), m2=BudgetSpec(trials=30))
+        session = Session(spec)
+        session.ask({"m1": 1})  # until it is answered, the answers of the others wait
+        for _ in range(31):
+            requests = session.ask({"m0": 1, "m2": 1})
+            session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in requests])
+        assert session.states.stopped == {}
+        assert [call[:2] for call in calls(session)] == [(("m0", "m2"), "better")]
+
     def test_a_higher_cap_goes_on_where_it_was(self):
         spec = make_spec(3, 30, max_passes=60)
         whole = drive(Session(spec), coin(MEANS))
