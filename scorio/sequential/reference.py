@@ -178,7 +178,8 @@ class ReferenceReader(DifferenceReader):
         sums[0] = live.total - sums[0]
         count = np.broadcast_to(both.sum(axis=1)[:, None], shape)
         spread = None if self._clusters is None else self._clusters.of(gap, both)
-        asked = np.full(stop - start, self.cells.sequence.questions)
+        # What the reference was not asked is no answer that the other lacks.
+        asked = count + np.logical_not(begun.known(models)).sum(axis=1)[:, None]
         return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)))
 
     def _of_sums(

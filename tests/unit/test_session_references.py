@@ -101,8 +101,18 @@ class TestBoard:
         counts = table(1.0, 40, 3)
         counts[20:] = 0
         reference = ReferenceSpec("old", {"t": counts}, lost={"t": np.repeat([0, 3], 20)})
-        line = Session(replace(make_spec(1, 40), references=(reference,))).results().models[1]
+        session = Session(replace(make_spec(1, 40), references=(reference,)))
+        line = session.results().models[1]
         assert (line.worst, line.best) == (0.5, 1.0)
+        assert session.board.scores().slack[1, 0] == line.score - line.worst
+
+    def test_its_interval_holds_what_its_lost_answers_allow(self):
+        reference = ReferenceSpec("old", {"t": table(0.75, 40, 8)}, lost={"t": np.repeat([0, 2], 20)})
+        session = Session(replace(make_spec(1, 40), references=(reference,)))
+        line = session.results().models[1]
+        ends = line.score - line.worst, line.best - line.score
+        assert session.board.scores().slack[1, 0] == pytest.approx(max(ends))
+        assert ends[0] > 2 * ends[1] > 0.0
 
     def test_a_first_answer_that_is_a_copy_is_one_that_is_missing(self):
         spec, ends = against(make_spec(1, 40, max_passes=6), old=0.1), []
@@ -116,6 +126,17 @@ class TestBoard:
                 session.tell(outcomes)
             ends.append((session.stopped.reason, session.decisions[0].verdict))
         assert ends[0] == ends[1] == ("resolved", "better")
+
+    @pytest.mark.parametrize("rounds", ["schedule", "rounds"])
+    def test_what_it_was_not_asked_is_no_lost_answer(self, rounds):
+        counts = table(0.4, 60, 40)
+        counts[30:] = 0
+        reference = ReferenceSpec("old", {"t": counts})
+        spec = replace(make_spec(1, 60, rounds=rounds, max_passes=40), references=(reference,))
+        session = drive(Session(spec), coin([0.6]))
+        (pair,) = session.results().pairs
+        assert (session.stopped.reason, pair.verdict, pair.questions) == ("resolved", "better", 30)
+        assert pair.trials > 2 * 60
 
     def test_forecasts_an_open_contrast_with_a_reference(self):
         session = drive(Session(against(make_spec(2, 200), old=0.5)), coin([0.55, 0.2]), most=160)
