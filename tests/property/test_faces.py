@@ -251,7 +251,10 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
     spec = spec_of(worths, 2, goal="budget", trials=MODELS * 2 * QUESTIONS * REPEATS)
     tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
     spec = replace(spec, tasks=tasks)
-    results = run(spec, found, seed).results()
+    session = run(spec, found, seed)
+    board, results = session.board, session.results()
+    ends = [board.score_at(model, int(board.progress[model])) for model in range(MODELS)]
+    assert ends == pytest.approx(board.scores().difference[:, 0])
     shares = np.array(weights) / sum(weights)
     counted = np.where(found < 0, np.nan, np.take(worths, found))
     expected = shares @ np.nanmean(counted, axis=3).mean(axis=2)

@@ -66,6 +66,8 @@ def test_sets_of_several_sizes_share_the_error_rate():
     sizes = [GoalSpec("top-k", k=k) for k in (1, 2, 2)]
     spec = replace(make_spec(4, 60, equivalence=0.12), goal=GoalSpec("all", goals=tuple(sizes)))
     assert spec.levels(spec.rule(), 6).claims == 3 + 4
+    alone = replace(spec, stopping=replace(spec.stopping, family="pair"))
+    assert alone.levels(spec.rule(), 6).guard == pytest.approx(np.log(7 / 0.05))
 
 
 def test_claims_without_a_verdict_are_part_of_the_result_when_the_other_models_stop():

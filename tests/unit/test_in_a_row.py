@@ -15,6 +15,8 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.trial import TrialOutcome
+from scorio.sequential.contrasts import contrast_variance
+from scorio.sequential.evidence import GUARD
 from scorio.sequential.trial_sequence import TrialSequence
 
 MEANS = [0.85, 0.6, 0.6, 0.2]
@@ -118,3 +120,17 @@ def test_exact_reads_every_pass_of_samples_per_prompt_of():
         decided[samples_per_prompt] = call[2]
     assert decided[4] % (4 * 20) == 20
     assert decided[4] < 2 * decided[1]
+
+
+def test_repeats_in_a_row_are_worth_a_part_of_one_in_a_score_too():
+    """They are of few questions, and say little of the noise of the others."""
+    spec = spec_of(models=1, goal="width", width=0.2, equivalence=None)
+    session = drive(Session(spec), coin([0.6], spread=0.3), most=70)
+    path, one = session.board.cells[0].latest(), np.ones((1, 1))
+    seen = path.seen
+    square = path.square - path.total**2 / seen
+    noise = path.w, path.u, path.g, path.r / 4
+    expected = contrast_variance(square, GUARD * one, seen, 20, noise, "benchmark")
+    session.results()
+    assert session.comparison.latest.variance == pytest.approx(expected[0])
+    assert session.board.scores().variance == pytest.approx(expected)

@@ -79,26 +79,30 @@ def test_grouping_changes_no_bit():
             assert np.array_equal(*values)
 
 
-def test_the_score_is_the_weighted_mean_of_round_means():
-    rng = np.random.default_rng(8)
+@pytest.mark.parametrize("lost", [0.0, 0.12])
+def test_score_and_lost_share_are_the_weighted_means_of_those_of_rounds(lost):
+    """The seed is one with which every question keeps an answer in every round."""
+    rng = np.random.default_rng(2)
     categories = (rng.random((2, 12 * 8)) < 0.5).astype(int)
+    categories[rng.random(categories.shape) < lost] = -1
     cells, _ = walked(categories, groups=(1000,))
-    rounds, sequence = cells.rounds, cells.sequence
-    one = np.array([0])
-    asked, right = sequence.of(one, 0, 96)[0], categories[0]
-    means = [
-        np.bincount(asked[a:b], right[a:b], 12) / np.bincount(asked[a:b], minlength=12)
-        for a, b in ((0, 24), (24, 48), (48, 96))
-    ]
-    weights = [1.0]
-    for number, (a, b) in enumerate(((24, 48), (48, 96))):
-        snapshot = rounds.snapshots[number]
-        times = np.bincount(asked[a:b], minlength=12)
-        assert times.min() >= 1
-        weights.append(float(snapshot.unit[0] / (snapshot.variance[0] / times).sum()))
-    expected = np.average(means, axis=0, weights=weights).mean()
-    assert rounds.score(0, 96, cells.categories) == pytest.approx(expected)
-    assert score_block(cells.latest(), 12).difference[0, 0] == pytest.approx(expected)
+    rounds, asked, said = cells.rounds, cells.sequence.of(np.array([0]), 0, 96)[0], categories[0]
+    means, shares, weights = [], [], [1.0]
+    for number, (a, b) in enumerate(((0, 24), (24, 48), (48, 96))):
+        right, times = np.bincount(asked[a:b], said[a:b] == 1, 12), np.bincount(asked[a:b], minlength=12)
+        answered = np.bincount(asked[a:b], said[a:b] >= 0, 12)
+        assert answered.min() >= 1
+        means.append(right / answered)
+        shares.append(1.0 - answered / times)
+        if number:
+            begun = rounds.snapshots[number - 1]
+            weights.append(float(begun.unit[0] / (begun.variance[0] / answered).sum()))
+    score, share = (np.average(each, axis=0, weights=weights) for each in (means, shares))
+    latest = cells.latest()
+    assert rounds.score(0, 96, cells.categories) == pytest.approx(score.mean())
+    assert score_block(latest, 12).difference[0, 0] == pytest.approx(score.mean())
+    assert (latest.lost[0, 0], latest.lost_score[0, 0]) == pytest.approx((share.sum(), share @ score))
+    assert cells.lost[0].sum() == (said < 0).sum()
 
 
 @pytest.mark.slow

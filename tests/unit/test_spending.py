@@ -10,7 +10,7 @@ from session_scripts import coin, make_spec
 
 from adaptive_eval.core.allocate import AllocationView, TopTwo
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import Price
+from adaptive_eval.core.spec import Price, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving
@@ -117,3 +117,24 @@ def test_of_two_models_the_cheaper_one_is_asked_more():
         )
         second += next(TopTwo().choose(view, {0: 1, 1: 1}))
     assert second / draws == pytest.approx(0.2, abs=4 * 0.4 / np.sqrt(draws))
+
+
+def test_each_task_knows_what_its_own_trials_cost():
+    """The mean of a question's trials and of one at the mean of all questions; unknown costs are left out."""
+    spec = spec_by("tokens")
+    session = Session(replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("a", "b", "c")))))
+    paid = {(task.name, one): [] for task in session.spec.tasks for one in task.questions}
+    while session.budget.completed < 60:
+        told = []
+        for one in session.ask(30):
+            cost = 0 if one.repeat == 1 else ord(one.question[-1]) * (1 if one.task == "t" else 50)
+            told.append(TrialOutcome(one.key, 1, Usage(0, cost)))
+            if one.key.model == "m0" and cost:
+                paid[one.task, one.question].append(cost)
+        session.tell(told)
+    session.board.absorb()
+    for task, cells in zip(session.spec.tasks, session.board.cells, strict=True):
+        costs = [paid[task.name, one] for one in task.questions]
+        mean = np.mean([np.mean(one) for one in costs if one])
+        expected = [(sum(one) + mean) / (len(one) + 1) for one in costs]
+        assert cells.cost(np.arange(1))[0] == pytest.approx(expected)
