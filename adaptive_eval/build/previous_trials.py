@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,10 +204,7 @@ def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_task
     Rows without a task belong to the only task of the run; an archive without names of questions has them
     in the dataset's order. A file does not record prompts or scorers; they are assumed to agree.
     """
-    choices = _choices(wanted, shown)
-    recorded = None if choices.range else _from_counts(path)
-    if recorded is None:
-        recorded = read_recorded([path], choices)
+    recorded = read_recorded([path], _choices(wanted, shown))
     return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
 
 
@@ -258,30 +254,3 @@ def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         raise OutcomesError(f"{shown} has no question {missing[0]!r}{more} of task {task.name!r}")
     return [place[name] for name in ours]
-
-
-def _from_counts(path: Path) -> RecordedOutcomes | None:
-    """Read an archive of counts; None for any other file. Its trials get an arbitrary, fixed order."""
-    if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
-        return None
-    with np.load(path, allow_pickle=False) as archive:
-        if "counts" not in archive.files:
-            return None
-        arrays = {key: archive[key] for key in archive.files if key in ("counts", "models", "questions")}
-    counts = arrays["counts"]
-    if counts.ndim != 3 or not np.issubdtype(counts.dtype, np.integer) or counts.min(initial=0) < 0:
-        raise OutcomesError(
-            f"{path}: counts must hold whole numbers from 0 in shape (models, questions, categories), got "
-            f"{counts.dtype} in shape {counts.shape}"
-        )
-    trials = counts.sum(axis=2)
-    outcomes = np.full((*trials.shape, int(trials.max(initial=0))), NO_TRIAL, dtype=np.int16)
-    rng = np.random.default_rng(0)
-    for cell in np.ndindex(trials.shape):
-        outcomes[cell][: trials[cell]] = rng.permutation(np.repeat(np.arange(counts.shape[2]), counts[cell]))
-    named = []
-    for key, letter, size in (("models", "model", trials.shape[0]), ("questions", "q", trials.shape[1])):
-        numbered = [f"{letter}{number + 1}" for number in range(size)]
-        named.append(tuple(map(str, arrays.get(key, numbered))))
-    models, questions = named
-    return RecordedOutcomes(models, tuple((DEFAULT_TASK, name) for name in questions), outcomes)

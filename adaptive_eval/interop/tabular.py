@@ -357,16 +357,35 @@ Outcomes: TypeAlias = tuple[np.ndarray[Any, np.dtype[np.int16]], list[str], list
 
 
 def archive_outcomes(path: Path) -> dict[str, Outcomes]:
-    """Return the outcomes in a NumPy archive by the names of the arrays: ``R``, or one for each task."""
+    """Return the outcomes in a NumPy archive by the names of the arrays: ``R``, or one for each task.
+
+    The trials of an archive of ``counts`` (models x questions x categories) get an arbitrary, fixed order.
+    """
     with reading(path, "a NumPy archive"), np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     models, questions = arrays.pop("models", None), arrays.pop("questions", None)
+    if "counts" in arrays:
+        arrays = {"R": _trials_of_counts(path, arrays["counts"])}
     tasks = {"R": arrays["R"]} if "R" in arrays else {k: one for k, one in arrays.items() if one.ndim == 3}
     if not tasks:
         raise OutcomesError(
             f"{path}: there is no array R (models x questions x trials) in it, nor one for each task"
         )
     return {key: _outcomes(path, key, one, models, questions) for key, one in tasks.items()}
+
+
+def _trials_of_counts(path: Path, counts: Any) -> np.ndarray[Any, np.dtype[np.int16]]:
+    if counts.ndim != 3 or not np.issubdtype(counts.dtype, np.integer) or counts.min(initial=0) < 0:
+        raise OutcomesError(
+            f"{path}: counts must hold whole numbers from 0 in shape (models, questions, categories), got "
+            f"{counts.dtype} in shape {counts.shape}"
+        )
+    trials = counts.sum(axis=2)
+    outcomes = np.full((*trials.shape, int(trials.max(initial=0))), NO_TRIAL, dtype=np.int16)
+    rng = np.random.default_rng(0)
+    for cell in np.ndindex(trials.shape):
+        outcomes[cell][: trials[cell]] = rng.permutation(np.repeat(np.arange(counts.shape[2]), counts[cell]))
+    return outcomes
 
 
 def _outcomes(path: Path, key: str, outcomes: Any, models: Any, questions: Any) -> Outcomes:
