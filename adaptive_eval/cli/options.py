@@ -296,7 +296,13 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
 
 def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     """Return the session and the answers of recorded outcomes."""
-    from adaptive_eval.interop.recorded_files import copies_words, read_recorded, recorded_weights
+    from adaptive_eval.interop.found import weighted
+    from adaptive_eval.interop.recorded_files import (
+        copies_words,
+        logs_of_runs,
+        read_recorded,
+        recorded_weights,
+    )
     from adaptive_eval.simulate import RecordedAnswers
     from adaptive_eval.trial import ScoreRange
 
@@ -314,11 +320,12 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         )
     for task in recorded.tasks.keys() - shared.tasks.keys():
         click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
-    known = recorded_weights(options["recorded"])
+    runs = logs_of_runs(options["recorded"])
+    known = recorded_weights(runs)
     if isinstance(known, ScoreRange) and options["weights"] is not None:
         raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")
     if options["weights"] is not None or options.get("range") is not None:
         known = None
-    tasks = shared.task_specs(known or weights_of(options))
+    tasks = weighted(shared.task_specs(known or weights_of(options)), runs)
     spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated)
     return spec, RecordedAnswers(shared)

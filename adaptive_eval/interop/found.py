@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import nan
@@ -16,6 +16,7 @@ from zipfile import BadZipFile
 
 import zstandard
 
+from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.scoring.registry import build_scorer
@@ -132,6 +133,16 @@ class Log:
     numbered: bool = False
     # what the categories of each task are worth, where the file says it
     weights: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: _NONE)
+    # the weight of each task in the overall score, if the file says it
+    shares: Mapping[str, float] = field(default_factory=lambda: _NONE)
+
+
+def weighted(tasks: Sequence[TaskSpec], logs: Iterable[Log]) -> tuple[TaskSpec, ...]:
+    """Return the tasks with their weights in the overall score, if the logs say those of all."""
+    shares = {task: share for log in logs for task, share in log.shares.items()}
+    if any(task.name not in shares for task in tasks):
+        return tuple(tasks)
+    return tuple(replace(task, weight=shares[task.name]) for task in tasks)
 
 
 def checked(log: Log) -> Iterator[Found]:

@@ -122,6 +122,8 @@ class Gatherer:
             self._require_same(log, "version", task, version)
         for task, weights in log.weights.items():
             self._require_same(log, WORTH, task, weights)
+        for task, share in log.shares.items():
+            self._require_same(log, "weight in the score", task, share)
         differing: list[Flaw] = []
         count, models = 0, set()
         self._db.execute("BEGIN")

@@ -140,10 +140,14 @@ def read_recorded(
     return recorded
 
 
-def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
+def logs_of_runs(paths: Sequence[Path]) -> list[Log]:
+    """Return the logs in the folders of `paths`: those of runs say what categories and tasks are worth."""
+    return open_logs([path for path in paths if path.is_dir()], Choices(), texts=False)
+
+
+def recorded_weights(logs: Sequence[Log]) -> tuple[float, ...] | None:
     """Return the category weights of runs where all record the same; None of no runs."""
-    runs = [path for path in paths if path.is_dir()]
-    known = {weights for log in open_logs(runs, Choices(), texts=False) for weights in log.weights.values()}
+    known = {weights for log in logs for weights in log.weights.values()}
     if len(known) > 1:
         raise OutcomesError(
             "the tasks have different rubrics or ranges of scores, and analyze compares one kind; report "

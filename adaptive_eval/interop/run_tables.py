@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from adaptive_eval.config import parse_config
+from adaptive_eval.core.results import from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
 from adaptive_eval.store.cells import OutcomeColumns
@@ -227,10 +228,12 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     read = _with_texts if texts else _outcomes
     run_columns(directory)  # says what is wrong where there is no run
     with RunReader(directory) as reader:
-        weights = run_weights(reader)
+        weights, latest = run_weights(reader), reader.latest_snapshot()
+    tasks = () if latest is None else from_json(latest.results).tasks
+    shares = {task.task: task.weight for task in tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
-    return Log(directory, RUN, lambda: read(directory, choices), weights=weights)
+    return Log(directory, RUN, lambda: read(directory, choices), weights=weights, shares=shares)
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:

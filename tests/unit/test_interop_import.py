@@ -1,6 +1,7 @@
 """Importing tables, logs and runs: the same outcomes afterwards, or one clear error and nothing at all."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, Found, Log
-from adaptive_eval.interop.import_run import BATCH, import_logs
+from adaptive_eval.interop.import_run import BATCH, default_spec, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
@@ -208,6 +209,25 @@ def test_questions_that_all_models_lost_are_not_left_out(tmp_path):
     rows = [f"{m},q{q},{'1,' if q < 20 else ',timeout'}" for m in "ab" for q in range(25)]
     recorded = read_recorded([csv(tmp_path / "x.csv", *rows, head="model,question,category,missing")])
     assert (len(recorded.questions), recorded.trials, recorded.lost) == (25, 40, 10)
+
+
+def test_tasks_of_a_run_keep_their_weights(tmp_path):
+    rows = [
+        f"{m},{task},q{q},{int(q % 3 > 0)}"
+        for m in "ab"
+        for task, n in (("x", 10), ("y", 25))
+        for q in range(n)
+    ]
+    table = csv(tmp_path / "x.csv", *rows, head="model,task,question,correct")
+    result = imported(tmp_path, table, decide=lambda *of: replace(default_spec(*of), overall="pooled"))
+    assert scores(result)["a"] == pytest.approx(22 / 35)
+    analyzed = json.loads(command("analyze", tmp_path / "run", "--json", "--replicates", 2).output)
+    assert analyzed["models"][0]["score"] == pytest.approx(22 / 35)
+    again = import_logs(open_logs([tmp_path / "run"], Choices()), tmp_path / "again")
+    assert scores(again) == pytest.approx(scores(result))
+    equal = imported(tmp_path / "equal", table)
+    with pytest.raises(UsageError, match=r"weight in the score of its task 'x' is 0\.5, in .* is 0\.28"):
+        read_recorded([tmp_path / "run", equal.directory])
 
 
 @pytest.mark.parametrize("gap", [0.02, 0.9])  # decided at the end, or early
