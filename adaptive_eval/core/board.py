@@ -62,7 +62,8 @@ class Board(Answers):
                     self.turn(model, turn)
                     self._exact_from[model] = turn + 1  # it is read as exact from one index on
                     continue
-                index, furthest = self.complete[model], max(others, self._exact_from[model])
+                index = self.complete[model]
+                furthest = max(others, self._exact_from[model])
                 if index >= min(furthest, self.run_sequence.laid_out(model)):
                     break
                 if self.determinism.paused or not self.fill_next(model):
@@ -131,7 +132,9 @@ class Comparison(parts.Board):
 
     def __init__(self, spec: SessionSpec, board: Board) -> None:
         goal = make_goal(spec)
-        rule, needed, review = spec.rule(), goal.condition.needed, goal.condition.review
+        rule = spec.rule()
+        needed = goal.condition.needed
+        review = goal.condition.review
         levels = spec.levels(rule, goal.hypotheses)
         super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
 

@@ -275,7 +275,8 @@ class Budget:
         """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
         if not self._reserving:
             return True
-        amount, counted = self.worst_case(model, task, question), self.spec.usage_on_failure
+        amount = self.worst_case(model, task, question)
+        counted = self.spec.usage_on_failure
         if counted != "presume":
             price = self.spec.models[model].price
             prompt = amount.prompt if counted == "prompt-only" else 0

@@ -82,7 +82,9 @@ class Determinism:
                 continue
             found.same += before == answer
             if before != answer:
-                changed, found.varies, found.known = found.known, True, False
+                changed = found.known
+                found.varies = True
+                found.known = False
                 found.answers, found.pending = {}, {}
                 return index + 1 if changed else None
             if found.same == REPEATS:

@@ -89,13 +89,16 @@ class Drain:
         comparison, goal = self._comparison, self._comparison.contrasts
         complete = max(sum(comparison.answers.complete[: self._models]), 1)
         rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
-        first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
+        first = goal.first[rows]
+        second = np.where(goal.single[rows], goal.first[rows], goal.second[rows])
         reach = _of_both(issued, first, second)
         latest, progress = comparison.latest, comparison.fold.progress[rows]
         growth = (reach / np.maximum(progress, 1))[:, None]
         ready = latest.questions[rows] >= MIN_QUESTIONS
-        difference, variance = latest.difference[rows, None], latest.variance[rows, None]
-        at_margin, known = np.ones((rows.size, 1)), ready[:, None] & (variance > 0.0)
+        difference = latest.difference[rows, None]
+        variance = latest.variance[rows, None]
+        at_margin = np.ones((rows.size, 1))
+        known = ready[:, None] & (variance > 0.0)
         np.divide(latest.margin[rows, None], variance, out=at_margin, where=known)
         variance = variance / growth
         pairs = np.flatnonzero(~goal.single[rows] & (reach > progress))
@@ -110,7 +113,9 @@ class Drain:
         until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
         going = [trials for trials in issued[: self._models] if trials < FINISHED]
         near = until < FAR * max(going, default=0)
-        self._rows, self._first, self._second = rows[near], first[near], second[near]
+        self._rows = rows[near]
+        self._first = first[near]
+        self._second = second[near]
         self._until = until[near]
 
     def _surplus(

@@ -47,7 +47,9 @@ def forecast(
     approximate, and labelled so wherever it is shown. A model against a number is simulated as a pair would
     be, not by its bets.
     """
-    spec, fold, goal = comparison.spec, comparison.fold, comparison.contrasts
+    spec = comparison.spec
+    fold = comparison.fold
+    goal = comparison.contrasts
     if not goal.stops or spec.stopping.rule not in FORECAST_RULES or not fold.needed.any():
         return None
     if not (comparison.latest.questions[fold.needed] >= 2).all():
@@ -114,7 +116,8 @@ def _hardest(comparison: Comparison, rows: Ints) -> Ints:
     """Return the open pairs to simulate: of a large board those that will take longest, as it seems now."""
     if rows.size <= MOST_PAIRS:
         return rows
-    size, margin = np.abs(comparison.latest.difference[rows]), comparison.margin or 0.0
+    size = np.abs(comparison.latest.difference[rows])
+    margin = comparison.margin or 0.0
     distance = np.maximum(size, margin - size)
     variance = np.minimum(comparison.latest.variance[rows], 1e6)
     easier = distance**2 / (variance * np.maximum(comparison.fold.progress[rows], 1))
@@ -133,7 +136,9 @@ def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools
         return lambda open_, scores, enough: open_ & theirs[rows]
     first, second = np.zeros((2, contrasts), dtype=np.int64)
     first[condition.rows], second[condition.rows] = condition.first, condition.second
-    first, second, k = first[rows], second[rows], condition.k
+    first = first[rows]
+    second = second[rows]
+    k = condition.k
 
     def across(open_: Bools, scores: Floats, enough: Bools) -> Bools:
         """Return the pairs across the cut; what follows from other winners is not left out."""
@@ -189,7 +194,9 @@ def _scores(spec: SessionSpec, board: Board) -> BoardScores:
 
 def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
     """Collect the estimates of the contrasts."""
-    goal, levels, latest = comparison.contrasts, comparison.fold.levels, comparison.latest
+    goal = comparison.contrasts
+    levels = comparison.fold.levels
+    latest = comparison.latest
     single = goal.single[rows]
     binary = not single.any() and all(cells.binary for cells in comparison.answers.cells)
     late = np.where(single, levels.tie(0), levels.guard)

@@ -238,7 +238,9 @@ def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:
     ('b', '0.8')
     """
     origin, unit = spec.scale
-    first, second, width = spec.names[goal.first[row]], int(goal.second[row]), float(goal.width[row])
+    first = spec.names[goal.first[row]]
+    second = int(goal.second[row])
+    width = float(goal.width[row])
     if second != SINGLE:
         return first, spec.names[second]
     if goal.measured[row]:

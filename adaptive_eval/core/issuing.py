@@ -195,7 +195,9 @@ class Issuer:
     def _issue_in_turn(self, turns: _Turns, trials: int) -> list[TrialRequest]:
         """Issue so many trials, each of the model that has the fewest."""
         requests: list[TrialRequest] = []
-        queue, at, asked = turns.queue, -1, (0, 0, 0)
+        queue = turns.queue
+        at = -1
+        asked = (0, 0, 0)
         while queue and len(requests) < trials:
             index, model = queue[0]
             if index >= turns.wanted.most[model]:
@@ -268,7 +270,9 @@ class Issuer:
         # A run shares one request, which bills its prompt once; both halves of a cut run would pay for it.
         # Only a trial that ends frees slots, so a model with none in flight must not wait.
         run_sequence = self.board.run_sequence
-        index, at, end = self.states.issued[model], run_sequence.at, run_sequence.laid_out(model)
+        index = self.states.issued[model]
+        at = run_sequence.at
+        end = run_sequence.laid_out(model)
         for trials in range(slots, max(slots - self._samples_per_prompt, 0), -1):
             if index + trials >= end or at(index + trials - 1, model) != at(index + trials, model):
                 return trials
@@ -283,7 +287,8 @@ class Issuer:
         if min(free.values(), default=0) < 0:
             raise SessionError(f"capacity must not be negative, got {capacity!r}")
         # Each limit is looked at model by model only if it may hold one back.
-        endless, laid_out = self.board.run_sequence.endless, self.board.run_sequence.laid_out
+        endless = self.board.run_sequence.endless
+        laid_out = self.board.run_sequence.laid_out
         if max(states.issued) + max(free.values(), default=0) > self._cap or not endless:
             # Gaps count as issued, and are filled first.
             begun = [issued - len(gaps) for issued, gaps in zip(states.issued, states.gaps, strict=True)]

@@ -117,7 +117,9 @@ class Intake:
 
     def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> None:
         """Count outcomes, checked before; one that was counted already is left out."""
-        states, budget, board = self.states, self.budget, self.board
+        states = self.states
+        budget = self.budget
+        board = self.board
         for outcome in outcomes:
             key = outcome.key
             model, index = self._index[key.model], key.index

@@ -49,9 +49,11 @@ def next_look(comparison: Comparison) -> int:
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
         return 1
-    growth, left = steps / now, _least_variance(comparison.answers, now, steps)
+    growth = steps / now
+    left = _least_variance(comparison.answers, now, steps)
     goal, latest = comparison.contrasts, comparison.latest
-    size, variance = np.abs(latest.difference[rows, None]), latest.variance[rows, None]
+    size = np.abs(latest.difference[rows, None])
+    variance = latest.variance[rows, None]
     move = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth))
     called = _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left)
     if goal.condition.separate:
@@ -129,13 +131,17 @@ def too_noisy(comparison: Comparison) -> list[str]:
 def _may_be_decided(comparison: Comparison, row: int) -> bool:
     """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
     live, stored = sorted((int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row])))
-    spec, variance, moving = comparison.spec, 0.0, 0.0
+    spec = comparison.spec
+    variance = 0.0
+    moving = 0.0
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
-        asked, there = cells.counts[live].any(axis=1), cells.counts[stored].any(axis=1)
+        asked = cells.counts[live].any(axis=1)
+        there = cells.counts[stored].any(axis=1)
         if (there & ~asked).any() or comparison.fold.progress[row] < PASSES * spec.questions:
             return True
         (score, noise, _), (other, held, shown) = cells.noise(live), cells.noise(stored)
-        latest, questions = cells.latest(), np.array(there.sum(), dtype=np.float64)
+        latest = cells.latest()
+        questions = np.array(there.sum(), dtype=np.float64)
         square = np.maximum(((score - other)[there] ** 2).sum() - noise[there].sum(), 0.0)
         remaining = (
             held[there].sum() / questions,
@@ -148,5 +154,6 @@ def _may_be_decided(comparison: Comparison, row: int) -> bool:
         least = contrast_variance(square, guard, questions, len(there), remaining, spec.stopping.target)
         variance += weight**2 * float(least)
         moving += weight**2 * float(noise[there].sum() / questions**2)
-    size, move = np.abs(comparison.latest.difference[row]), DEVIATIONS * np.sqrt(moving)
+    size = np.abs(comparison.latest.difference[row])
+    move = DEVIATIONS * np.sqrt(moving)
     return bool(_is_called(comparison, size, move, np.asarray(variance), np.asarray(variance)))

@@ -104,11 +104,15 @@ def _tagged(tag: str, cells: Iterable[str]) -> str:
 
 
 def _cells(line: Any) -> tuple[str, ...]:
-    rank, score, interval, missing = f"{line.rank_low}", "–", "–", f"{line.missing:,}"
+    rank = f"{line.rank_low}"
+    score = "–"
+    interval = "–"
+    missing = f"{line.missing:,}"
     if line.rank_low != line.rank_high:
         rank += f"–{line.rank_high}"
     if line.score is not None:
-        score, interval = f"{line.score:.3f}", f"[{line.low:.3f}, {line.high:.3f}]"
+        score = f"{line.score:.3f}"
+        interval = f"[{line.low:.3f}, {line.high:.3f}]"
     if line.copies:
         missing += f" ({line.copies:,} copies)"
     name = "".join(one if one.isprintable() else "�" for one in line.model[:_LONGEST])

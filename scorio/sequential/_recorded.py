@@ -57,7 +57,9 @@ def read_streams(
     given = [read_array(name, R, missing) for name, R in outcomes.items()]
     if all(one.ndim == 1 for one in given):
         steps = min(len(one) for one in given)
-        given, order, target = [one[:steps, None] for one in given], None, "population"
+        given = [one[:steps, None] for one in given]
+        order = None
+        target = "population"
         if missing is not None and np.ndim(missing) == 1:
             missing = np.asarray(missing)[:steps, None]
     found, weights, missing = read_scores(dict(zip(outcomes, given, strict=True)), weights, missing)

@@ -56,7 +56,9 @@ class Answers:
         guard: float,
     ) -> None:
         self.run_sequence, self.cells = run_sequence, tuple(cells)
-        self.weights, self.target, self.guard = tuple(weights), target, guard
+        self.weights = tuple(weights)
+        self.target = target
+        self.guard = guard
         self.clusters = tuple(clusters or [None] * len(self.cells))
         models = cells[0].models
         self.complete = [0] * asked + [FINISHED] * (models - asked)
@@ -93,7 +95,9 @@ class Answers:
             self._told[model, index] = self.answered
         if index != self.complete[model]:
             return
-        ready, answers, positions = self._ready[model], self.answers[model], self._told[model]
+        ready = self._ready[model]
+        answers = self.answers[model]
+        positions = self._told[model]
         latest = positions[index - 1] if index else 0
         while index < self.furthest[model] and (answer := int(answers[index])) != NOT_YET:
             ready.append(answer)

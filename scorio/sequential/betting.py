@@ -331,7 +331,8 @@ class ScoreBets:
         weight = np.repeat(self._weight, np.diff(self._offset))
         for task, cells in enumerate(self.cells):
             part = slice(self._offset[task], self._offset[task + 1])
-            trials, sums = n[:, part].astype(np.int64), (total[:, part], squares[:, part])
+            trials = n[:, part].astype(np.int64)
+            sums = (total[:, part], squares[:, part])
             trials[~trials.any(axis=1)] = 1  # without any answer; what is fitted is not used then
             prior = fit_prior(trials, *sums, *cells.category_moments)[:, None]
             mean[:, part], noise[:, part] = prior.mean(trials, sums[0]), prior.variance(trials, *sums)

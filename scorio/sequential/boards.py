@@ -115,7 +115,9 @@ class Board:
         self._needs = needed
         self._review_every = review or NEVER
         self._review_at = self._review_every
-        self.rule, self.margin, self.alpha = rule, margin, levels.alpha
+        self.rule = rule
+        self.margin = margin
+        self.alpha = levels.alpha
         self.courses = Courses(answers, contrasts, rule, levels, margin)
         self.fold = Fold(contrasts.measured, levels, self._needed)
         self.latest = self.fold.latest

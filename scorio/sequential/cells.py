@@ -193,7 +193,8 @@ class Cells:
         One more trial, at the mean of all questions, stands for what is not known.
         """
         trials, paid = self._paid[:, models]
-        each, known = paid / np.maximum(trials, 1.0), (trials > 0.0).sum(axis=1, keepdims=True)
+        each = paid / np.maximum(trials, 1.0)
+        known = (trials > 0.0).sum(axis=1, keepdims=True)
         mean = each.sum(axis=1, keepdims=True) / np.maximum(known, 1)
         return np.where(mean > 0.0, (paid + mean) / (trials + 1.0), 1.0)
 
@@ -241,8 +242,12 @@ class Cells:
         repeated = self._repeated[rows] + (present & (n0 == 1)).cumsum(axis=1)
         length, refit = self._until_refit(models, start, repeated)
         if length < categories.shape[1]:
-            questions, categories, present = questions[:length], categories[:, :length], present[:, :length]
-            counts, n0, repeated = counts[:, :length], n0[:, :length], repeated[:, :length]
+            questions = questions[:length]
+            categories = categories[:, :length]
+            present = present[:, :length]
+            counts = counts[:, :length]
+            n0 = n0[:, :length]
+            repeated = repeated[:, :length]
         self._repeated[models] = repeated[:, -1]
         # Before and after the step, stacked: few calls on small arrays are what a live run pays for.
         n = np.empty((2, *n0.shape), dtype=np.int64)

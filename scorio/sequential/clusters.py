@@ -73,7 +73,9 @@ class ClusterSums:
 
     def add(self, pairs: Integers, questions: Integers, change: Floats, gained: Bools) -> Spread:
         """Add changes of values at steps that ask these questions; `gained` marks the first of a question."""
-        square, size, bets = np.empty_like(change), np.empty_like(change), np.zeros_like(change)
+        square = np.empty_like(change)
+        size = np.empty_like(change)
+        bets = np.zeros_like(change)
         for column, question in enumerate(questions.tolist()):
             cluster = self._cluster[question]
             before = self._sums[pairs, cluster]

@@ -260,7 +260,8 @@ def compare(
         found, pair = read_labels(A)
         (pair,), weights, missing = read_scores({"A": pair}, weights, missing)
         scores, _, scale = read_weights(weights)
-        trials, labels = read_trials("A", pair, scores.size, missing, models=True), names or found or labels
+        trials = read_trials("A", pair, scores.size, missing, models=True)
+        labels = names or found or labels
     else:
         both = {"A": A, "B": B}
         (A, B), order, target, weights, missing = read_streams(both, order, target, weights, missing)
@@ -268,7 +269,8 @@ def compare(
         trials = read_pair(A, B, scores.size, missing)
     if len(trials) != 2 or len(labels) != 2:
         raise ValueError(f"A and names must be of two models; got {len(trials)} and {len(labels)}")
-    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
+    alpha = 1.0 - credibility(confidence)
+    margin = read_margin(equivalence, scale)
     sequence, categories, made = lay_out(trials, order)
     board = Board.of_pairs(sequence, 2, Anytime(alpha, margin), "pair", scores, target, clusters)
     read = _Reading(board, categories, made)
@@ -363,7 +365,9 @@ def score(
     read = _Reading(board, categories, made)
     low, high = (np.clip(level + end, 0.0, 1.0) for end in read.interval())
     found = level + read.course.difference[0]
-    verdict, e_value, p_value = None, None, None
+    verdict = None
+    e_value = None
+    p_value = None
     if against is not None:
         verdict = {BETTER: "above", WORSE: "below"}.get(read.verdict, "open")
         e_value, p_value = read.e_value, read.p_value

@@ -297,7 +297,8 @@ def score_block(
         `difference` is the mean score.
     """
     seen = np.maximum(path.seen, 1.0)
-    centred, size = np.maximum(path.square - path.total**2 / seen, 0.0), np.ones(1)
+    centred = np.maximum(path.square - path.total**2 / seen, 0.0)
+    size = np.ones(1)
     if spread is not None:
         centred, size = spread.square, spread.size
     noise = (path.w, path.u, path.g, repeat_weight * path.r)

@@ -45,7 +45,9 @@ def contrast_reader(
 ) -> ContrastReader:
     """Return the reader of all contrasts on one task, called at these levels."""
     cells, asked = answers.cells[task], len(answers.furthest)
-    first, second, single = contrasts.first, contrasts.second, contrasts.single
+    first = contrasts.first
+    second = contrasts.second
+    single = contrasts.single
     options = (answers.target, answers.clusters[task], margin)
     stored = ~single & ((first >= asked) | (second >= asked))
     pairs = ~single & ~stored
@@ -53,7 +55,8 @@ def contrast_reader(
     if pairs.any():
         parts.append((pairs, PairReader(cells, first[pairs], second[pairs], *options, levels.guard)))
     if stored.any():
-        live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
+        live = np.minimum(first, second)[stored]
+        reference = np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)
         parts.append((stored, ReferenceReader(cells, live, reference, sign, *options, levels.guard)))
     if single.any():
@@ -96,7 +99,9 @@ class Courses:
     def __init__(
         self, answers: Answers, contrasts: Contrasts, rule: Rule, levels: Levels, margin: float | None
     ) -> None:
-        self._answers, self._contrasts, self.rule = answers, contrasts, rule
+        self._answers = answers
+        self._contrasts = contrasts
+        self.rule = rule
         self.margin, self._alpha = margin, levels.alpha
         tasks = range(len(answers.cells))
         self._readers = [contrast_reader(answers, task, contrasts, margin, levels) for task in tasks]
@@ -124,7 +129,8 @@ class Courses:
         tie = self.rule.tie_evidence(block)
         exact = block.guarded <= EXACT
         if exact.any():
-            size, bar = np.abs(block.difference), max((self.margin or 0.0) - ROUNDING, ROUNDING)
+            size = np.abs(block.difference)
+            bar = max((self.margin or 0.0) - ROUNDING, ROUNDING)
             statistic = np.where(exact, np.where(size > bar, CERTAIN, -np.inf), statistic)
             tie = np.where(exact, np.where(size <= bar, np.inf, -np.inf), tie)
         measured = self._contrasts.measured[rows, None]
@@ -210,7 +216,8 @@ class Intervals:
         least, most = np.where(better, 0.0, -np.inf), np.where(worse, 0.0, np.inf)
         if self.margin is not None:
             tie = (verdict[rows] == TIE) & ~measured
-            least, most = np.where(tie, -self.margin, least), np.where(tie, self.margin, most)
+            least = np.where(tie, -self.margin, least)
+            most = np.where(tie, self.margin, most)
         return np.maximum(low, least), np.minimum(high, most)
 
     def of_scores(self, variance: Floats) -> Floats:

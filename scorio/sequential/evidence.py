@@ -239,7 +239,8 @@ def margin_variance(
     """
     size = np.sqrt(floats(step))
     n, epsilon = floats(trials), floats(equivalence) / size
-    d, q = np.abs(floats(difference)) / size, np.asarray(variance) * n / size**2
+    d = np.abs(floats(difference)) / size
+    q = np.asarray(variance) * n / size**2
     half = 0.5 * (q + d * epsilon)
     root = half**2 - epsilon * (d - epsilon * (1.0 - q))
     return np.asarray(size**2 / n * np.maximum(half + np.sqrt(np.maximum(root, 0.0)), epsilon))
@@ -328,7 +329,9 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
         high = np.minimum(high, alone)
     # Newton's method, kept within the bracket: the evidence rises with the difference. About five steps.
     # Each value stays as it was found, so that it does not depend on which others are sought with it.
-    radius, found, precision = high, np.zeros(v.shape, dtype=bool), 1e-13
+    radius = high
+    found = np.zeros(v.shape, dtype=bool)
+    precision = 1e-13
     for _ in range(60):
         value, slope = _evidence_and_slope(radius, v, equivalence)
         below = value < target

@@ -137,7 +137,8 @@ def paired_difference(
     name, sums = "paired difference", sizes * (d - estimate)
     if clusters is not None:
         name += " with clustered standard error"
-        sums, sizes = _cluster_sums(sums, clusters), _cluster_sums(sizes, clusters)
+        sums = _cluster_sums(sums, clusters)
+        sizes = _cluster_sums(sizes, clusters)
     _check_units(sums[sizes > 0.0], clusters)
     whole_square = float(sizes @ sizes)
     error = sqrt(float((sums**2 / (1.0 - 2.0 * sizes + whole_square)).sum()))
@@ -283,7 +284,8 @@ def bootstrap(
     if clusters is None:
         sums, sizes = values, np.ones(values.size)
     else:
-        sums, sizes = _cluster_sums(values, clusters), _cluster_sums(np.ones(values.size), clusters)
+        sums = _cluster_sums(values, clusters)
+        sizes = _cluster_sums(np.ones(values.size), clusters)
     _check_units(sums, clusters)
     rng, means = np.random.default_rng(seed), np.empty(number)
     for at in _pieces(number, sums.size):

@@ -108,7 +108,9 @@ class Flips:
         chosen = self.measured[models]
         if not chosen.any():
             return limits
-        rows, categories, before = models[chosen], categories[chosen], before[chosen]
+        rows = models[chosen]
+        categories = categories[chosen]
+        before = before[chosen]
         present, at = categories >= 0, (rows[:, None], questions)
         again, latest = present & (before % 2 == 1), self._latest[at]
         self._latest[at] = np.where(present, categories, latest)

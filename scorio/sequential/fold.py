@@ -60,7 +60,8 @@ class Course:
         def of(value: float) -> Floats:
             return np.full(contrasts, value)
 
-        signs, none = np.zeros(contrasts, dtype=np.int8), np.zeros(contrasts, dtype=np.int64)
+        signs = np.zeros(contrasts, dtype=np.int8)
+        none = np.zeros(contrasts, dtype=np.int64)
         unknown = of(np.inf), of(np.inf), of(np.inf)
         return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none, of(0.0))
 
@@ -291,9 +292,12 @@ class Fold:
         for piece in pieces:
             statistic[piece.rows] = piece.course.statistic[:, -1]
             tie[piece.rows] = np.maximum(tie[piece.rows], piece.course.tie.max(axis=1))
-        open_, every, calls = self.verdict == OPEN, np.arange(self.verdict.size), 0
+        open_ = self.verdict == OPEN
+        every = np.arange(self.verdict.size)
+        calls = 0
         while True:
-            winner, ties = self.levels.winner(self.won + calls), self.ties_at(every, self.tied + calls)
+            winner = self.levels.winner(self.won + calls)
+            ties = self.ties_at(every, self.tied + calls)
             more = int((((statistic >= winner) | (tie >= ties)) & open_).sum())
             if more == calls:
                 return winner, ties
@@ -457,7 +461,9 @@ class _Candidates:
         calls = []
         for which in order[(found.ready & present)[order]].tolist():
             place = found.places[which]
-            row, number, step = int(looks.row[place]), int(looks.piece[place]), int(looks.step[place])
+            row = int(looks.row[place])
+            number = int(looks.piece[place])
+            step = int(looks.step[place])
             if number >= 0:
                 piece = self._pieces[number]
                 at = np.array([looks.line[place]]), np.array([step - piece.start])

@@ -72,7 +72,8 @@ class Monitor:
         if len(self._index) < len(self._ids) or not self._ids:
             raise ValueError("questions must be different ids, at least one")
         scores, self._lowest, self._scale = read_weights(weights)
-        self._categories, self._given = scores.size, (confidence, family, equivalence)
+        self._categories = scores.size
+        self._given = (confidence, family, equivalence)
         self._sequence = sequence_of(order, len(self._ids))
         rule = Anytime(1.0 - credibility(confidence), read_margin(equivalence, self._scale))
         number = len(self.names)

@@ -59,7 +59,9 @@ class DifferenceReader(ABC):
         equivalence: float | None,
         guard: float,
     ) -> None:
-        self.cells, self.equivalence, self._guard = cells, equivalence, guard
+        self.cells = cells
+        self.equivalence = equivalence
+        self._guard = guard
         self.target: Target = target
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self._count = np.zeros(contrasts, dtype=np.int64)

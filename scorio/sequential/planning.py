@@ -156,7 +156,8 @@ def forecast(
         raise ValueError("A must have shape (M, N); got a vector: A[:, None] has one trial of each question")
     scores, _, scale = read_weights(weights)
     trials = read_pair(A, B, scores.size, missing)
-    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
+    alpha = 1.0 - credibility(confidence)
+    margin = read_margin(equivalence, scale)
     sequence, categories, made = lay_out(trials, order)
     questions, steps = sequence.questions, max(int(made.min()), 1)
     cells, guard = Cells(sequence, scores, 2), log(1.0 / alpha)
@@ -166,7 +167,8 @@ def forecast(
         raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")
     latest = cells.latest()
     noise, _ = noise_of(cells)
-    horizon, none = max(questions * whole("passes", passes), steps), np.zeros(2)
+    horizon = max(questions * whole("passes", passes), steps)
+    none = np.zeros(2)
     late, start = np.full(1, guard), np.full(1, float(steps))
     models = BoardScores(
         latest.mean[:, 0], start.repeat(2), covariance_of(cells, noise), noise, none, none + 1.0, questions
@@ -247,11 +249,13 @@ def sample_size(
     """
     from scorio.study import biased_coins
 
-    number, size = whole("replicates", replicates), whole("questions", questions)
+    number = whole("replicates", replicates)
+    size = whole("questions", questions)
     limit = size * whole("passes", passes)
     if not (0.0 < finite("mean", mean) <= mean + finite("gap", gap) < 1.0):
         raise ValueError(f"gap must be in [0, 1 - mean) and mean in (0, 1); got gap {gap}, mean {mean}")
-    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, 1.0)
+    alpha = 1.0 - credibility(confidence)
+    margin = read_margin(equivalence, 1.0)
     positive("concentration", concentration)
     rng = np.random.default_rng(seed)
     coins = [

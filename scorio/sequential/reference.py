@@ -166,8 +166,11 @@ class ReferenceReader(DifferenceReader):
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
-        models, rows, results = self.live[contrasts], self._row[contrasts], self._results
-        begun, shape = self.cells.rounds.begun(start), (contrasts.size, stop - start)
+        models = self.live[contrasts]
+        rows = self._row[contrasts]
+        results = self._results
+        begun = self.cells.rounds.begun(start)
+        shape = (contrasts.size, stop - start)
         both = begun.known(models) & results.known[rows]
         live = self.cells.path_of_some(models, start, stop, both)
         y = np.where(both, results.score[rows], 0.0)

@@ -67,7 +67,8 @@ def round_share(prior: Prior) -> Floats:
     """
     from scipy.special import betaincinv
 
-    mean, strength = np.clip(prior.m1, 1e-3, 1.0 - 1e-3)[:, None], prior.strength[:, None]
+    mean = np.clip(prior.m1, 1e-3, 1.0 - 1e-3)[:, None]
+    strength = prior.strength[:, None]
     p = betaincinv(mean * strength, (1.0 - mean) * strength, (np.arange(64) + 0.5) / 64)
     v = np.maximum(p * (1.0 - p), 1e-12)
     weight = round_weights(v)
@@ -164,7 +165,8 @@ class Snapshot:
     @classmethod
     def blank(cls, models: int, questions: int) -> Snapshot:
         """Return a state in which no model has any trial."""
-        ones, zeros = np.ones((models, questions)), np.zeros((7, models, questions))
+        ones = np.ones((models, questions))
+        zeros = np.zeros((7, models, questions))
         return cls(ones, Prior(*np.zeros((3, models))), np.ones(models), *zeros)
 
     def estimate(self, models: Integers) -> Floats:
@@ -207,7 +209,9 @@ class Rounds:
     """
 
     def __init__(self, sequence: TrialSequence, scores: Floats, models: int, levels: Floats) -> None:
-        self.sequence, self.levels, self.models = sequence, levels, models
+        self.sequence = sequence
+        self.levels = levels
+        self.models = models
         self.first = sequence.shared
         self._x = np.append(scores, [0.0] * 4)  # what has no answer scores nothing
         self._x2 = self._x**2
@@ -219,7 +223,8 @@ class Rounds:
         self.snapshots: list[Snapshot] = []
         shape = (models, size)
         self._now = np.zeros((4, *shape))  # n, Σx, Σx² and lost trials of the present round
-        self._next_variance, self._next_prior = np.ones(shape), Prior(*np.ones((3, models)))
+        self._next_variance = np.ones(shape)
+        self._next_prior = Prior(*np.ones((3, models)))
 
     def _extend_to(self, step: int) -> None:
         """Note the rounds that begin up to `step`, and the one after."""
@@ -274,7 +279,8 @@ class Rounds:
 
     def _lay_out(self, models: Integers, number: int, counts: Integers, cost: Floats) -> None:
         self._extend_to(self.begins[number])
-        sequence, trials = self.sequence, self.begins[number + 1] - self.begins[number]
+        sequence = self.sequence
+        trials = self.begins[number + 1] - self.begins[number]
         n, sx, sxx = cell_sums(counts, self.levels)
         prior = fit_prior(n, sx, sxx, self._p1, self._p2)
         variance = prior[:, None].variance(n, sx, sxx)
@@ -292,7 +298,9 @@ class Rounds:
         variance, prior = self._next_variance[models], self._next_prior[models]
         if number == 0:
             of_first = np.maximum(n, 1.0)
-            score, weight, square = sx / of_first, np.asarray(n > 0.0, np.float64), (n > 0.0) / of_first
+            score = sx / of_first
+            weight = np.asarray(n > 0.0, np.float64)
+            square = (n > 0.0) / of_first
             share = lost / np.maximum(n + lost, 1.0)
         else:
             old = self.snapshots[number - 1][models]

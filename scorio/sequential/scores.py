@@ -35,7 +35,9 @@ class ScoreReader:
         equivalence: float | None,
         guard: float,
     ) -> None:
-        self._cells, self._models, self._values = cells, models, values
+        self._cells = cells
+        self._models = models
+        self._values = values
         self._target: Target = target
         self._margin, self._guard = equivalence, guard
         self._clusters: ClusterSums | None = None
@@ -59,7 +61,9 @@ class ScoreReader:
 
     def _spread(self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock) -> Spread:
         """Return the spread over clusters after each step; within a round as the round began."""
-        sequence, squares, sizes = self._cells.sequence, [], []
+        sequence = self._cells.sequence
+        squares = []
+        sizes = []
         for begin, end in self._cells.pieces(start, start + path.fresh.shape[1]):
             here = slice(begin - start, end - start)
             if end <= sequence.shared:

@@ -190,15 +190,22 @@ def standings(
     equivalence: float | None,
 ) -> Standings:
     """Return the standings of a board of all pairs, on the scale of weights from `lowest` on."""
-    fold, first, second = told.fold, told.contrasts.first, told.contrasts.second
+    fold = told.fold
+    first = told.contrasts.first
+    second = told.contrasts.second
     means = told.answers.scores()
     low, high = interval(means, told.alpha)
     models = len(names)
-    score, p_values = lowest + scale * means.difference[:, 0], np.ones((models, models))
+    score = lowest + scale * means.difference[:, 0]
+    p_values = np.ones((models, models))
     p_values[first, second] = np.exp(-np.maximum(fold.latest.statistic, 0.0))
-    better, verdicts, undecided = [], {}, []
+    better = []
+    verdicts = {}
+    undecided = []
     for pair in np.argsort(fold.decided_at, kind="stable").tolist():
-        said, i, j = int(fold.verdict[pair]), int(first[pair]), int(second[pair])
+        said = int(fold.verdict[pair])
+        i = int(first[pair])
+        j = int(second[pair])
         if said == WORSE:
             i, j = j, i
         if said == OPEN:
