@@ -15,6 +15,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_markdown
 from adaptive_eval.views.report_json import to_json
+from adaptive_eval.views.sentences import score_name
 from adaptive_eval.views.summary import Summary
 
 
@@ -37,7 +38,7 @@ def _entry(line: ModelResult, summary: Summary) -> dict[str, Any]:
     if line.low is not None and line.high is not None:
         arguments["interval"] = [round(line.low, 4), round(line.high, 4)]
     assert line.score is not None
-    metric = {"type": "accuracy", "name": "score (mean over questions)", "value": round(line.score, 4)}
+    metric = {"type": "accuracy", "name": f"score ({score_name(results)})", "value": round(line.score, 4)}
     return {
         "name": inert(line.model),
         "results": [

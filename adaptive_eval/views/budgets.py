@@ -12,7 +12,7 @@ from adaptive_eval.core.results import BudgetLine, Decision, Results
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import DEFAULT_PASSES
-from adaptive_eval.views.numbers import NOTHING, amount, percent
+from adaptive_eval.views.numbers import NOTHING, amount, listing, percent
 
 _NAMES = {"wall_clock": "time", "usd": "USD"}
 
@@ -79,15 +79,16 @@ def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
     Billed 3,800 tokens; presumed billed 1,200 tokens: requests that failed or reported no usage and may \
 have been billed.
     """
-    concerned = [line for line in lines if line.presumed and line.scope == "run"]
+    concerned = [line for line in lines if line.presumed and line.scope in ("run", "scorer")]
     if not concerned:
         return None
 
     def amounts(part: Callable[[BudgetLine], float]) -> str:
-        units = ("" if line.name == "usd" else f" {budget_name(line)}" for line in concerned)
-        return " and ".join(
-            f"{amount(part(line), line.name)}{unit}" for line, unit in zip(concerned, units, strict=True)
-        )
+        found = []
+        for line in concerned:
+            unit = budget_name(line).removeprefix("USD").strip()
+            found.append(f"{amount(part(line), line.name)} {unit}".strip())
+        return listing(found, len(found))
 
     return (
         f"Billed {amounts(lambda line: line.spent - line.presumed)}; presumed billed "

@@ -17,6 +17,7 @@ from standings_examples import QUICKSTART, example, view_of
 
 from adaptive_eval.core.results import BudgetLine, StopVerdict
 from adaptive_eval.core.session import Session
+from adaptive_eval.views.budgets import presumed_words
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
@@ -66,6 +67,16 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
     console.print(render_summary(replace(view, results=results), Path("report.html")))
     said = console.file.getvalue()
     assert "; the judge of planks 10.9k tokens, $0.0297" in said
+    lost = [replace(line, presumed=line.spent / 4) for line in judge[1:]]
+    console.print(render_summary(replace(view, results=replace(results, budgets=tuple(lost))), Path("r")))
+    assert "; the judge of planks 8,193 and at most 2,731 tokens, $0.0223 and at most $0.0074" in (
+        console.file.getvalue()
+    )
+    assert presumed_words([presumed, *lost]) == (
+        "Billed $1.30, 8,193 tokens of the judge of planks and $0.0223 of the judge of planks; presumed billed "
+        "$0.2000, 2,731 tokens of the judge of planks and $0.0074 of the judge of planks: requests that failed "
+        "or reported no usage and may have been billed."
+    )
     assert "33 answers are in no score: they wait for an earlier one of the same model." in said
     assert f"of requests without an answer or usage, {usd(results.usd)} and at most $0.2000, " in said
 
