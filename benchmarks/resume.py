@@ -26,7 +26,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -132,7 +131,7 @@ def resume(folder: Path) -> Watch:
     with RunReader(folder / "run") as reader:
         watch("check the file for damage", reader.require_undamaged)
         unanswered = watch("count what may have been billed", reader.unanswered)
-        log = chain(reader.log(), reader.log(after_stop=True))
+        log = reader.log()
         watch("replay the log", lambda: session.replay(log, unanswered))
         watch("look at answers for copies", lambda: audit.read(reader))
     requests = watch("issue the first trials", lambda: session.ask(64))

@@ -333,8 +333,7 @@ class Built:
                 (record.request.key, record.request.task, record.request.question)
                 for record in reader.trials()
             )
-        log = chain(reader.log(), reader.log(after_stop=True))
-        return session.replay(log, reader.unanswered())
+        return session.replay(reader.log(), reader.unanswered())
 
     def runner(
         self,

@@ -86,7 +86,7 @@ class Rescoring:
 
 def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
     """Return the ranking by the categories that the run was decided by."""
-    outcomes = list(chain.from_iterable(chain(reader.log(), reader.log(after_stop=True))))
+    outcomes = list(chain.from_iterable(reader.log()))
     asked = ((one.request.key, one.request.task, one.request.question) for one in reader.trials())
     return Rescoring("as run", _ranked(built, outcomes, {}, asked), (), {})
 

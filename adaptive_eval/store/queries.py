@@ -65,7 +65,8 @@ SELECT task, sum(n) AS lost FROM (
 
 LOG = """
 SELECT id, model, step, category, missing, answer, prompt_tokens, completion_tokens, cached_tokens
-FROM outcomes WHERE id > :last AND id <= :end AND after_stop = :after_stop ORDER BY id LIMIT :batch
+FROM outcomes WHERE id > :last AND id <= :end AND (:after_stop IS NULL OR after_stop = :after_stop)
+ORDER BY id LIMIT :batch
 """
 
 ATTEMPTS = """

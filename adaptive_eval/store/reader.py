@@ -144,15 +144,18 @@ class RunReader:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""
         return self._newest("outcomes") + 1
 
-    def log(self, batch: int = 4096, *, after_stop: bool = False) -> Iterator[list[TrialOutcome | Missing]]:
+    def log(
+        self, batch: int = 4096, *, after_stop: bool | None = None
+    ) -> Iterator[list[TrialOutcome | Missing]]:
         """Yield the outcomes in the order in which they were committed, for replay.
 
         Parameters
         ----------
         batch : int
             At most so many outcomes at a time.
-        after_stop : bool
-            False: the outcomes that count in decisions. True: only those that finished after the stop.
+        after_stop : bool, optional
+            False: only the outcomes that came before a stop. True: only those that came after one. Default:
+            all. A session that goes on after a stop goes on from what came after it.
 
         Yields
         ------

@@ -76,6 +76,24 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
 
 
 @pytest.mark.slow
+def test_a_run_that_went_on_after_its_stop_goes_on_again(tmp_path: Path) -> None:
+    """Later rounds follow from the answers that came after the first stop."""
+    settings = {**config(equivalence=0.05), "budget": {"trials": 3000}}
+    settings["mimic"]["latency"] = {"median": 0.03}
+    settings["models"] = [settings["models"][place] for place in (0, 2)]
+    settings["mimic"]["models"]["c"]["mean"] = 0.5
+    path, stored = write_config(tmp_path, settings), 0
+    for confidence in (0.95, 0.999, 0.9999):
+        done = in_process("run", path, "-o", f"stopping.confidence={confidence}", cwd=tmp_path)
+        assert done.code == 0, done
+        written = report(tmp_path / "runs/changed")
+        assert stored or any(line["after_stop"] for line in written["models"])
+        trials = sum(line["trials"] for line in written["models"])
+        assert trials > stored
+        stored = trials
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
 def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     path = write_config(tmp_path, config(rule=rule))

@@ -309,7 +309,7 @@ def one_session(world: World, number: int, end: str) -> Session:
         with RunWriter.open(world.run) if exists else RunWriter.create(world.run, meta={}) as writer:
             if exists:
                 with writer.reader() as reader:
-                    log = [*reader.log(), *reader.log(after_stop=True)]
+                    log = list(reader.log())
                     session.replay(log, reader.unanswered())
             if session.stopped is None:
                 run_owned(main(writer))
