@@ -92,7 +92,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import AGAINST, Question, ScoreRange
-from adaptive_eval.views.details import STARTED_AT
+from adaptive_eval.views.details import STARTED_AT, WORTH
 from adaptive_eval.views.verdicts import repeat_notices
 
 
@@ -229,6 +229,7 @@ class Built:
             "config_hash": config.hash(),
             "identity": json.dumps(self.identity),
             "scoring": json.dumps(self.judging),
+            WORTH: json.dumps(self.worth),
             "thresholds": dump_thresholds(self.rubrics),
             CHANGES: dump_changes(self.changes),
             **self.previous.meta(),
@@ -236,6 +237,14 @@ class Built:
             "seed": str(config.seed),
             STARTED_AT: str(self.started_at),
             "versions": json.dumps(versions),
+        }
+
+    @property
+    def worth(self) -> dict[str, dict[str, Any]]:
+        """What a category of each task is worth, and its share of the overall score; it may change."""
+        weighted = zip(self.spec.tasks, self.spec.task_weights, strict=True)
+        return {
+            task.name: {"share": round(share, 4), "worths": list(task.weights)} for task, share in weighted
         }
 
     @cached_property

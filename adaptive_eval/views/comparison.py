@@ -140,8 +140,10 @@ def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool
     one, two = before.known.entry("identity"), after.known.entry("identity")
     scoring = before.known.entry("scoring"), after.known.entry("scoring")
     known = one is not None and two is not None and None not in scoring
-    words = difference(one or {}, two or {}) if known else []
-    tasks = difference({"tasks": (one or {}).get("tasks", {})}, {"tasks": (two or {}).get("tasks", {})})
+    asked = before.known.tasks or {}, after.known.tasks or {}
+    whole = {**(one or {}), "tasks": asked[0]}, {**(two or {}), "tasks": asked[1]}
+    words = difference(*whole) if known else []
+    tasks = difference({"tasks": asked[0]}, {"tasks": asked[1]})
     if known and scoring[0] != scoring[1]:
         words.append("the scorer or rubric is another")
     names = ("goal", "rule", "confidence", "family", "equivalence", "ties")

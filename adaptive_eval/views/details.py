@@ -17,7 +17,7 @@ from adaptive_eval.trial import JUDGED
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.views.trials import Examples, examples
 
-NAME, STARTED_AT, CONFIG = "name", "started_at", "config"
+NAME, STARTED_AT, CONFIG, WORTH = "name", "started_at", "config", "worth"
 """The keys of the run file's description that views know; all others are shown as they are."""
 
 AS_RUN = "as run"
@@ -98,6 +98,12 @@ class Details:
             if "rubric" in one:
                 found.setdefault(one["rubric"]["truncated"], []).append(task)
         return found
+
+    @property
+    def tasks(self) -> dict[str, dict[str, Any]] | None:
+        """What each task asks and what its categories are worth; None if the run file does not say."""
+        asked, worth = (self.entry("identity") or {}).get("tasks"), self.entry(WORTH) or {}
+        return asked and {name: {**task, **worth.get(name, {})} for name, task in asked.items()}
 
     @property
     def _scoring(self) -> dict[str, dict[str, Any]]:
@@ -232,7 +238,9 @@ def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the settings that fit a line and say anything, versions one by one, in alphabetical order."""
     empty = ("", "[]", "{}")
     shown = {
-        key: value for key, value in meta.items() if key not in (NAME, STARTED_AT) and value not in empty
+        key: value
+        for key, value in meta.items()
+        if key not in (NAME, STARTED_AT, WORTH) and value not in empty
     }
     stored = _object(shown.pop("versions", "")) or {}
     versions = {f"version of {name}": str(version) for name, version in stored.items()}

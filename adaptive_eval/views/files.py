@@ -322,8 +322,7 @@ def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
 
 def _asked(summary: Summary, folder: str) -> tuple[str, dict[str, Any]]:
     """Return the tasks in words, and what must be equal for scores to be compared."""
-    identity, scoring = summary.known.entry("identity") or {}, summary.known.entry("scoring")
-    tasks = identity.get("tasks")
+    tasks, scoring = summary.known.tasks, summary.known.entry("scoring")
     if tasks is None or scoring is None:
         return summary.name, {"run": folder}  # the run file does not say: a board of its own
     title = f"{', '.join(tasks)} ({summary.results.questions:,} questions)"

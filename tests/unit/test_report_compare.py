@@ -131,6 +131,15 @@ def test_scores_of_another_scale_give_no_difference(before, tmp_path):
     assert comparison.differences == ("scores went from 0 to 1 and now go from 0 to 100",)
 
 
+def test_other_weights_give_no_difference_of_scores(before, tmp_path):
+    metas = [{**asked(), "worth": json.dumps({"forest": {"share": share}})} for share in (0.5, 0.25)]
+    one, two = (summary_of(tmp_path / str(number), meta=meta) for number, meta in enumerate(metas))
+    assert compare(one, one).comparable
+    comparison = compare(one, two)
+    assert comparison.comparable is False
+    assert comparison.differences == ("task 'forest': share was 0.5 and is now 0.25",)
+
+
 def test_a_rule_without_an_error_rate_is_named(before):
     other = replace(before, results=replace(before.results, rule="zscore"))
     comparison = compare(before, other)
