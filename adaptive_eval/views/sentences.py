@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any
 
 from adaptive_eval import __version__
 from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict, TaskResult
@@ -21,12 +19,17 @@ from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import NOTHING, count, decimals_for, fixed, interval, signed, trimmed
 from adaptive_eval.views.verdicts import is_single, state_word, verdict_words
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 TEMPLATES = Path(__file__).parent / "templates"
 
 
 @cache
 def environment() -> Environment:
     """Return the environment of all templates, with the figures and words of the views."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     made = Environment(  # noqa: S701 - pages are made by an overlay that escapes
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
