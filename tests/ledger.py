@@ -4,8 +4,6 @@ Active if the variable CI_LEDGER names a file; all runs of one CI add to it. ``p
 prints the counts, and fails where a test was rerun more than once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from pathlib import Path

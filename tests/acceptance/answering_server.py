@@ -1,7 +1,5 @@
 """A chat server in this process whose answers a function writes, for servers that no mimic plays."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from collections import Counter

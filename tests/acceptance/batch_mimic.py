@@ -15,8 +15,6 @@ Routes
     Ends a batch of either kind as if its day were over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

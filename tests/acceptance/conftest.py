@@ -1,7 +1,5 @@
 """What several acceptance tests compare with: the quickstart's run that nobody disturbs."""
 
-from __future__ import annotations
-
 import pytest
 from command_line import Reached, in_process, mimic_spec, quickstart, write_config
 

@@ -1,7 +1,5 @@
 """The pages of the documentation, cut into their blocks."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The GitHub Action: its step, run as it stands on a finished run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -42,7 +40,7 @@ def test_the_action_ends_as_check_does_and_adds_the_ranking_to_the_summary(tmp_p
     assert "## Pairs" not in summary
 
 
-def test_the_dockerfile_names_files_extras_and_a_command_that_exist() -> None:
+def test_the_dockerfile_names_files_extras_and_a_command_that_exist():
     lines = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
     known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
@@ -59,7 +57,7 @@ def test_the_dockerfile_names_files_extras_and_a_command_that_exist() -> None:
         assert Version(image) in SpecifierSet(project["requires-python"])
 
 
-def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version() -> None:
+def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version():
     flow = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))
     jobs = flow["jobs"]
     assert flow["on"]["push"]["tags"] == ["v*"]
@@ -83,7 +81,7 @@ def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version() -> N
     assert {one["path"] for one in handed} == {"dist/"}
 
 
-def test_the_suite_runs_on_every_push_and_pull_request_and_on_each_supported_python() -> None:
+def test_the_suite_runs_on_every_push_and_pull_request_and_on_each_supported_python():
     flow = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
     assert {"push", "pull_request", "workflow_call"} <= set(flow["on"])
     suite = flow["jobs"]["suite"]

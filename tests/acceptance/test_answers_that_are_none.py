@@ -1,7 +1,5 @@
 """Answers that hold no answer, are lost, or report impossible usage."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -45,7 +43,7 @@ def of_bad(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cause", CAUSES)
-def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path: Path, cause: str) -> None:
+def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path, cause):
     done = run(tmp_path, lambda *_: CAUSES[cause])
     data = report(tmp_path / "run")
     assert done.code == 4, done.said
@@ -57,7 +55,7 @@ def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path: Path, cause: str) 
     assert "Traceback" not in done.said
 
 
-def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path: Path) -> None:
+def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path):
     def withheld(prompt: str, number: int) -> dict[str, Any]:
         return {"message": said(f"Part {number} of"), "finish_reason": "content_filter"}
 
@@ -74,7 +72,7 @@ def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("treated", ["wrong", "missing"])
-def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path: Path, treated: str) -> None:
+def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path, treated):
     def half(prompt: str, number: int) -> dict[str, Any]:
         return CAUSES["content_filter"] if number % 2 else {"message": reply(prompt, number, right=False)}
 
@@ -93,7 +91,7 @@ def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path: Pat
     assert f"content_filter {withheld}" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
-def test_what_was_counted_counts_on_after_a_resume(tmp_path: Path) -> None:
+def test_what_was_counted_counts_on_after_a_resume(tmp_path):
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
         return {"message": reply(prompt, number)} if model == "good" else dict(CAUSES["empty"])
 
@@ -130,7 +128,7 @@ def run_losing(folder: Path, loses: float, bad: float) -> Finished:
         return in_process("run", config, "--out", "run", "--display", "none", cwd=folder)
 
 
-def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path: Path) -> None:
+def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path):
     done = run_losing(tmp_path, loses=0.95, bad=0.55)  # of the answers that arrive, 96 % are right
     assert done.code == 6, done.said
     data = report(tmp_path / "run")
@@ -147,7 +145,7 @@ def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path
     assert lossy["score_if_missing_wrong"] < 0.7 < lossy["score"]
 
 
-def test_few_losses_turn_no_verdict(tmp_path: Path) -> None:
+def test_few_losses_turn_no_verdict(tmp_path):
     assert run_losing(tmp_path, loses=0.05, bad=0.2).code == 0
     (pair,) = report(tmp_path / "run")["pairs"]
     assert (pair["first"], pair["verdict"]) == ("good", "better")
@@ -169,7 +167,7 @@ ABSURD: list[Any] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [{"trials": 60}, {"trials": 60, "tokens": "1M", "usd": 1000}])
-def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path: Path, budget: dict[str, Any]) -> None:
+def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path, budget):
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
         usage = (
             ABSURD[number % 10] if number % 10 < len(ABSURD) else {"prompt_tokens": 9, "completion_tokens": 2}

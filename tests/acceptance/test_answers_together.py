@@ -1,10 +1,7 @@
 """Several answers of a trial, scored together: pass^k, pass@k, maj@k."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +33,7 @@ def counted(texts: list[str], target: str, by: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["all", "any", "majority"])
-def test_a_trial_is_right_as_its_answers_are_together(tmp_path: Path, by: str) -> None:
+def test_a_trial_is_right_as_its_answers_are_together(tmp_path, by):
     asked: list[Any] = []
     with answering(answer, asked) as url:
         data = two_models(
@@ -68,7 +65,7 @@ def test_a_trial_is_right_as_its_answers_are_together(tmp_path: Path, by: str) -
     assert again.code == 0, again.said
 
 
-def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path: Path) -> None:
+def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path):
     def mute(model: str, prompt: str, number: int) -> dict[str, Any]:
         silent = model == "bad" and int(number_in(prompt)) % 2
         return {"message": said("" if silent else f"It is {number_in(prompt)}")}
@@ -124,7 +121,7 @@ def test_a_trial_is_none_or_cut_off_where_its_other_answers_could_not_make_it_ri
         {"scorer": {"kind": "judge", "endpoint": "http://judge/v1", "model": "wise"}},
     ],
 )
-def test_what_does_not_go_with_several_answers_is_refused(tmp_path: Path, task: dict[str, Any]) -> None:
+def test_what_does_not_go_with_several_answers_is_refused(tmp_path, task):
     data = two_models(tmp_path, "http://127.0.0.1:1/v1")
     data["tasks"][0] |= {"answers": {"k": 2}, **task}
     done = in_process("validate", write_config(tmp_path, data), "--offline", "--json", cwd=tmp_path)
@@ -133,7 +130,7 @@ def test_what_does_not_go_with_several_answers_is_refused(tmp_path: Path, task: 
     assert "tasks[0].answers" in done.out + done.err
 
 
-def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path: Path) -> None:
+def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path):
     (tmp_path / "mine.py").write_text("def answer(prompt):\n    return prompt[0]\n", "utf-8")
     tasks = []
     for name, target, size in (("long", "r", 30), ("short", "w", 6)):

@@ -1,7 +1,5 @@
 """Runs in batches of OpenAI and Anthropic: decided as live, and nothing delivered is asked again."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

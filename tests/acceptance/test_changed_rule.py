@@ -1,7 +1,5 @@
 """A run that goes on under other settings: verdicts they do not lead to are withdrawn by name."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -38,7 +36,7 @@ def decisions(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path) -> None:
+def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path):
     path = write_config(tmp_path, config(rule="zscore", confidence=0.9))
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)
     before = decisions(tmp_path, "pair")
@@ -95,7 +93,7 @@ def test_a_run_that_went_on_after_its_stop_goes_on_again(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
-def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
+def test_the_same_rule_withdraws_nothing(tmp_path, rule):
     path = write_config(tmp_path, config(rule=rule))
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)
     before = decisions(tmp_path, "pair")
@@ -108,7 +106,7 @@ def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["scorer", "solver", "model"])
-def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path: Path, role: str) -> None:
+def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path, role):
     file, data = tmp_path / "mine.py", config()
     if role == "scorer":
         file.write_text("def right(answer, question):\n    return question['target'] in answer\n", "utf-8")
@@ -143,9 +141,7 @@ def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path: Path, ro
         ({"answers": {"k": 2}}, False),
     ],
 )
-def test_the_way_out_of_other_scoring_runs_as_it_is_written(
-    tmp_path: Path, changes: dict[str, Any], rescored: bool
-) -> None:
+def test_the_way_out_of_other_scoring_runs_as_it_is_written(tmp_path, changes, rescored):
     data = config()
     data["budget"] = {"trials": 30}
     assert in_process("run", write_config(tmp_path, data), cwd=tmp_path).code == 3

@@ -1,7 +1,5 @@
 """``plan`` and ``analyze`` as a person uses them: installed command, files, exit codes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -38,7 +36,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestSimulate:
     @pytest.mark.slow
-    def test_prints_errors_verdicts_and_trials(self, tmp_path: Path) -> None:
+    def test_prints_errors_verdicts_and_trials(self, tmp_path):
         done = adaptive_eval("plan", "--means", "0.8,0.5,0.2", *QUICK, "--fixed", "20", cwd=tmp_path)
         assert done.code == 0, done
         assert "12: 100.0 % resolved" in done.out
@@ -49,7 +47,7 @@ class TestSimulate:
         assert done.err == ""
         assert list(tmp_path.iterdir()) == []
 
-    def test_json_holds_the_same_and_does_not_depend_on_the_processes(self, tmp_path: Path) -> None:
+    def test_json_holds_the_same_and_does_not_depend_on_the_processes(self, tmp_path):
         arguments = ("plan", "--models", "3", "--equivalence", "0.1", "--replicates", "10", "--json")
         one = as_json(in_process(*arguments, "--workers", "1", cwd=tmp_path))
         two = as_json(in_process(*arguments, "--workers", "2", cwd=tmp_path))
@@ -60,9 +58,7 @@ class TestSimulate:
         assert one["any_wrong_winner"]["low"] <= one["any_wrong_winner"]["high"]
 
     @pytest.mark.slow
-    def test_replays_recorded_outcomes_with_concurrency_and_latency(
-        self, tmp_path: Path, outcomes: Path
-    ) -> None:
+    def test_replays_recorded_outcomes_with_concurrency_and_latency(self, tmp_path, outcomes):
         arguments = ("plan", "--recorded", outcomes, "--only", "high,low", *QUICK, "--json")
         plain = as_json(in_process(*arguments, cwd=tmp_path))
         flying = as_json(
@@ -96,7 +92,7 @@ def two_models(folder: Path) -> Path:
 
 
 class TestPlan:
-    def test_tabulates_policies_margins_and_budgets_and_sends_nothing(self, tmp_path: Path) -> None:
+    def test_tabulates_policies_margins_and_budgets_and_sends_nothing(self, tmp_path):
         config = short_config(tmp_path)
         done = in_process("plan", config, *QUICK, "--margin", "0.2", cwd=tmp_path)
         assert done.code == 0, done
@@ -108,7 +104,7 @@ class TestPlan:
         assert "the config's mimic" in done.out
         assert not (tmp_path / "runs").exists()
 
-    def test_validate_says_the_ceiling_and_what_does_not_bound_the_run(self, tmp_path: Path) -> None:
+    def test_validate_says_the_ceiling_and_what_does_not_bound_the_run(self, tmp_path):
         done = in_process("validate", two_models(tmp_path), "--offline", cwd=tmp_path)
         assert "at most 480 trials: 20 passes × 12 questions × 2 models" in done.out
         assert "warning" not in done.out
@@ -118,7 +114,7 @@ class TestPlan:
         assert "warning    neither a budget nor stopping.equivalence" in loose.out
 
     @pytest.mark.parametrize("scorer", ["{kind: f1, range: [0, 1]}", "numeric"])
-    def test_a_plan_says_what_it_takes_numbers_for(self, tmp_path: Path, scorer: str) -> None:
+    def test_a_plan_says_what_it_takes_numbers_for(self, tmp_path, scorer):
         config = two_models(tmp_path)
         config.write_text(config.read_text("utf-8").replace("scorer: numeric", f"scorer: {scorer}"), "utf-8")
         done = in_process("plan", config, *FEW, cwd=tmp_path)
@@ -126,14 +122,14 @@ class TestPlan:
         assert ("spread of scores: unknown" in done.out) is (scorer != "numeric")
 
     @pytest.mark.slow
-    def test_in_a_pipe_its_progress_is_lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_pipe_its_progress_is_lines(self, tmp_path, monkeypatch):
         monkeypatch.setattr("adaptive_eval.cli.simulating._Lines.every", 0.0)
         done = in_process("plan", short_config(tmp_path), *QUICK, "--json", cwd=tmp_path)
         assert re.search(r"^all equal: [1-9]\d* of \d+$", done.err, re.MULTILINE), done.err
         assert json.loads(done.out)["rows"]
 
     @pytest.mark.slow
-    def test_assumptions_can_be_stated(self, tmp_path: Path) -> None:
+    def test_assumptions_can_be_stated(self, tmp_path):
         config = short_config(tmp_path)
         stated = [part for name in COINS for part in ("--assume", f"{name}=0.6")]
         data = as_json(
@@ -148,7 +144,7 @@ class TestPlan:
         assert row["hours"]["median"] > 0.0
 
     @pytest.mark.slow
-    def test_an_earlier_run_is_what_the_next_one_is_planned_from(self, tmp_path: Path) -> None:
+    def test_an_earlier_run_is_what_the_next_one_is_planned_from(self, tmp_path):
         hurried = (
             "-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.2", "-o", "budget.trials=400",
         )  # fmt: skip
@@ -165,7 +161,7 @@ class TestPlan:
 
 
 class TestAnalyze:
-    def test_shows_both_views(self, tmp_path: Path, outcomes: Path) -> None:
+    def test_shows_both_views(self, tmp_path, outcomes):
         done = in_process("analyze", outcomes, "--equivalence", "0.1", *QUICK, cwd=tmp_path)
         assert done.code == 0, done
         assert "3 models, 25 questions, 1,500 trials" in done.out

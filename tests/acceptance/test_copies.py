@@ -1,7 +1,5 @@
 """Copies decide nothing: those of a server that caches, and those of a log whose repeats have one seed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -70,7 +68,7 @@ def lm_eval_log(folder: Path, model: str, right: int, repeats: int, *, vary: boo
 
 
 @pytest.mark.parametrize("vary", [False, True])
-def test_repeats_of_a_log_that_are_copies_do_not_count(tmp_path: Path, vary: bool) -> None:
+def test_repeats_of_a_log_that_are_copies_do_not_count(tmp_path, vary):
     logs = [lm_eval_log(tmp_path, name, right, 3, vary=vary) for name, right in (("good", 44), ("bad", 40))]
     done = in_process("analyze", *logs, "--scorer", "contains", "--write", "run", "--json", cwd=tmp_path)
     assert done.code == 0, done
@@ -87,7 +85,7 @@ def test_repeats_of_a_log_that_are_copies_do_not_count(tmp_path: Path, vary: boo
     assert analysed.code in (0, 2, 3), analysed
 
 
-def test_equal_scores_of_a_table_without_texts_count_and_are_told_of(tmp_path: Path) -> None:
+def test_equal_scores_of_a_table_without_texts_count_and_are_told_of(tmp_path):
     rows = [
         f"{model},q{n},{int(n < right)}" for model, right in (("good", 44), ("bad", 40)) for n in range(80)
     ]
@@ -108,9 +106,7 @@ def test_equal_scores_of_a_table_without_texts_count_and_are_told_of(tmp_path: P
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["1", ""])
 @pytest.mark.parametrize("temperature", [0, 0.8])
-def test_healthy_models_with_one_short_text_lose_nothing(
-    tmp_path: Path, text: str, temperature: float
-) -> None:
+def test_healthy_models_with_one_short_text_lose_nothing(tmp_path, text, temperature):
     with answering(lambda model, prompt, number: {"message": said(text)}) as url:
         config = two_models(tmp_path, url, on={"mostly_empty": "rank"}, budget={"trials": 200})
         for model in config["models"]:
@@ -123,7 +119,7 @@ def test_healthy_models_with_one_short_text_lose_nothing(
 
 
 @pytest.mark.slow
-def test_a_cache_of_letters_decides_nothing(tmp_path: Path) -> None:
+def test_a_cache_of_letters_decides_nothing(tmp_path):
     config = letters_config(tmp_path, cached=True)
     done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
     assert done.code == 4, done

@@ -5,8 +5,6 @@ replaced by local ones; everything else is as written. What a block needs and a 
 ONLY_VALID, with the reason: such a block is validated.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -131,9 +129,7 @@ def called(tool: Mapping[str, Any]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("written", CONFIGS)
-def test_a_config_of_the_docs_runs(
-    written: Snippet, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_config_of_the_docs_runs(written, server, tmp_path, monkeypatch):
     data = whole(written)
     parse_config(json.dumps(data), str(written))
     for text in ONLY_VALID:
@@ -189,9 +185,7 @@ def results(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("written", COMMANDS)
-def test_the_commands_of_the_docs_run(
-    written: Snippet, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_of_the_docs_run(written, results, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_of_this_test")
     here = tmp_path / "here"
     shutil.copytree(results, here, symlinks=True)
@@ -213,7 +207,7 @@ def test_the_commands_of_the_docs_run(
             assert ("README.md" in files) == ("--push" in command), line
 
 
-def test_the_job_of_the_docs_names_its_server_while_it_runs(tmp_path: Path) -> None:
+def test_the_job_of_the_docs_names_its_server_while_it_runs(tmp_path):
     (script,) = blocks("bash")
     seen = "while ! cat servers/*.txt > seen 2>/dev/null; do read -rt 0.02 <> <(:); done"
     for name, text in (("vllm", f"#!/bin/bash\n{seen}\n"), ("job", script.text)):
@@ -226,7 +220,7 @@ def test_the_job_of_the_docs_names_its_server_while_it_runs(tmp_path: Path) -> N
     assert not [*(tmp_path / "servers").iterdir()]
 
 
-def test_the_exported_table_is_read_as_the_docs_read_it(results: Path, tmp_path: Path) -> None:
+def test_the_exported_table_is_read_as_the_docs_read_it(results, tmp_path):
     pytest.importorskip("pandas")
     code = next(one.text for one in blocks("py") if "read_parquet" in one.text)
     table = tmp_path / "aime.parquet"
@@ -237,12 +231,12 @@ def test_the_exported_table_is_read_as_the_docs_read_it(results: Path, tmp_path:
     assert eval(last, found).to_dict() == {"old": 1.0, "qwen3-4b": 1.0}
 
 
-def test_the_notice_of_the_docs_has_the_keys_of_one_that_is_sent() -> None:
+def test_the_notice_of_the_docs_has_the_keys_of_one_that_is_sent():
     (shown,) = (json.loads(one.text) for one in blocks("json") if one.page.name == "report.md")
     assert shown.keys() == json.loads(Notice("stopped", "run", 0.0, "done").to_json()).keys()
 
 
-def test_the_proxy_of_the_docs_has_the_models_that_the_page_asks() -> None:
+def test_the_proxy_of_the_docs_has_the_models_that_the_page_asks():
     (proxy,) = (json.loads(one.text) for one in blocks("json") if one.page.name == "providers.md")
     asked = [one.text for one in blocks("yaml") if "localhost:4000" in one.text]
     models = [model for text in asked for model in YAML(typ="safe", pure=True).load(text)["models"]]
@@ -250,7 +244,7 @@ def test_the_proxy_of_the_docs_has_the_models_that_the_page_asks() -> None:
     assert {model.get("model", model["name"]) for model in models} <= known
 
 
-def test_the_package_of_the_docs_is_the_one_that_is_tested() -> None:
+def test_the_package_of_the_docs_is_the_one_that_is_tested():
     code, names = (one.text for one in blocks("python", "toml") if one.page.name == "extending.md")
     assert EXAMPLE.read_text("utf-8").endswith(code)
     groups = tomllib.loads(names)["project"]["entry-points"]

@@ -1,7 +1,5 @@
 """A run beside an earlier one: compared with its models, started from its trials, whatever becomes of it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any
@@ -53,7 +51,7 @@ def folder(earlier: Path, tmp_path: Path) -> Path:
 REFERENCES = [{"run": "runs/first", "models": ["sage", "novice"]}]
 
 
-def test_a_new_model_is_ranked_among_finished_ones_that_are_asked_nothing(folder: Path) -> None:
+def test_a_new_model_is_ranked_among_finished_ones_that_are_asked_nothing(folder):
     second = config("second", {"student": 0.65}, references=REFERENCES, budget={"trials": 2000})
     done = in_process("run", write_config(folder, second), cwd=folder)
     assert done.code == 0, done
@@ -72,7 +70,7 @@ def test_a_new_model_is_ranked_among_finished_ones_that_are_asked_nothing(folder
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder: Path) -> None:
+def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder):
     names = {"student": 0.65, "scholar": 0.6}
     small = config("second", names, references=REFERENCES, budget={"trials": 50})
     path = write_config(folder, small)
@@ -89,7 +87,7 @@ def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_prior_is_in_the_report_and_in_no_decision(folder: Path) -> None:
+def test_a_prior_is_in_the_report_and_in_no_decision(folder):
     names = {"sage": 0.9, "novice": 0.35, "student": 0.6}
     plain = config("plain", names, budget={"trials": 2000})
     with_prior = config("primed", names, budget={"trials": 2000})
@@ -119,9 +117,7 @@ def test_a_prior_is_in_the_report_and_in_no_decision(folder: Path) -> None:
         ({"name": "sums"}, "runs/first has no task 'sums'; its tasks are arithmetic"),
     ],
 )
-def test_results_that_cannot_be_compared_are_refused_before_anything_is_spent(
-    folder: Path, edit: dict[str, str], words: str
-) -> None:
+def test_results_that_cannot_be_compared_are_refused_before_anything_is_spent(folder, edit, words):
     second = config("second", {"student": 0.65}, references=REFERENCES)
     second["tasks"][0].update(edit)
     path = write_config(folder, second)

@@ -1,7 +1,5 @@
 """The files of docs/examples run, the pages show them, and two prompts are compared as the README says."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -34,7 +32,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("page", SHOWN)
-def test_a_page_shows_the_files_that_run(page: str) -> None:
+def test_a_page_shows_the_files_that_run(page):
     shown = [one.text for one in blocks("python", "yaml") if one.page.name == page]
     for name in SHOWN[page]:
         assert (EXAMPLES / name).read_text("utf-8") in shown, name
@@ -45,7 +43,7 @@ LABELS = {"own_scorer": ("large (70B)", "small (8B)"), "agent": ("large", "small
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LABELS)
-def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
+def test_an_example_ranks_its_models(name, clone):
     done = in_process("run", f"docs/examples/{name}.yaml", "--out", "run", *QUICK, cwd=clone)
     assert done.code == 0, done.said
     large, small = LABELS[name]
@@ -57,7 +55,7 @@ def test_an_example_ranks_its_models(name: str, clone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_label_of_several_words_works_in_every_command(clone: Path) -> None:
+def test_a_label_of_several_words_works_in_every_command(clone):
     large, small = LABELS["own_scorer"]
     goal = ("-o", f"goal=baseline={small}", "-o", f"models[{small}].concurrency=4")
     commands = (
@@ -81,7 +79,7 @@ def test_a_label_of_several_words_works_in_every_command(clone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clone: Path) -> None:
+def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clone):
     here = clone / "docs" / "examples"
     (block,) = (one.text for one in blocks("sh") if one.page.name == "checkpoints.md")
     *runs, show = map(shlex.split, block.splitlines())
@@ -108,7 +106,7 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
 
 
 @pytest.mark.slow
-def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
+def test_the_tests_of_the_example_pass(tmp_path):
     shutil.copy(EXAMPLES / "test_candidate.py", tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py"]
     done = subprocess.run(
@@ -118,7 +116,7 @@ def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_prompts_are_compared_in_five_commands(clone: Path) -> None:
+def test_two_prompts_are_compared_in_five_commands(clone):
     """The first three install the program here; the others run as written, in a clone."""
     (block,) = (
         one.text for one in blocks("console") if one.page.name == "README.md" and "git clone" in one.text
@@ -134,7 +132,7 @@ def test_two_prompts_are_compared_in_five_commands(clone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_answers_that_differ_come_first(clone: Path) -> None:
+def test_answers_that_differ_come_first(clone):
     assert in_process("run", "configs/prompts.yaml", *QUICK, cwd=clone).code == 0
     compare = ("samples", "runs/prompts", "--compare", "brief", "steps")
     done = in_process(*compare, "--json", cwd=clone)

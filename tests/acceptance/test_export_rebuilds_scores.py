@@ -1,7 +1,5 @@
 """Scores of rounds next to those of the trials that are exported."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

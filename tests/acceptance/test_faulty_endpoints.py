@@ -1,7 +1,5 @@
 """Endpoints that misbehave: failures are counted, none is scored, and the rest goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -43,9 +41,7 @@ def mimic() -> Iterator[MimicProcess]:
 
 
 @pytest.mark.slow
-def test_a_run_through_every_kind_of_failure_reaches_the_same_end(
-    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached
-) -> None:
+def test_a_run_through_every_kind_of_failure_reaches_the_same_end(tmp_path, mimic, undisturbed):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     rough = tmp_path / "rough"
     set_faults(
@@ -75,7 +71,7 @@ def test_a_run_through_every_kind_of_failure_reaches_the_same_end(
     assert sum(sum(errors.values()) for errors in reported) == len(failures)
 
 
-def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_what_fails_for_good_is_missing_and_never_scored(tmp_path, mimic):
     """A sixth of one model's answers never come; the others decide, and the report says what is missing.
 
     More of them, and chance would now and then lose eight in a row, for which a model is stopped.
@@ -97,7 +93,7 @@ def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: 
 
 
 @pytest.mark.slow
-def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_one_model_refused_from_the_start(tmp_path, mimic):
     """It lists its models, and then refuses: nothing more is spent unless it may be missing."""
     set_faults(mimic, {"kind": "status", "status": 404}, model="novice")
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
@@ -136,7 +132,7 @@ def check_without_novice(run: Path, status: int) -> None:
     assert novice["missing"] == 0
 
 
-def test_all_models_refused(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_all_models_refused(tmp_path, mimic):
     set_faults(mimic, {"kind": "status", "status": 401})
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     done = in_process("run", config, "--out", "run", cwd=tmp_path)
@@ -150,7 +146,7 @@ def test_all_models_refused(tmp_path: Path, mimic: MimicProcess) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_and_comes_back(tmp_path: Path, undisturbed: Reached) -> None:
+def test_a_server_that_dies_and_comes_back(tmp_path, undisturbed):
     """What it refused meanwhile is asked again: no missing trial, no wrong answer, the same verdicts."""
     rough = tmp_path / "rough"
     with MimicProcess(mimic_spec(), port=port_of_ones_own()) as mimic:

@@ -1,7 +1,5 @@
 """From nothing to a finished comparison, by init or by one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -89,7 +87,7 @@ def answered(command: list[str], answers: Iterable[tuple[str, str]], cwd: Path) 
 
 
 @pytest.mark.slow
-def test_the_questions_are_asked_at_a_terminal(server: str, folder: Path) -> None:
+def test_the_questions_are_asked_at_a_terminal(server, folder):
     code, screen = answered(
         [str(COMMAND), "init", "first.yaml", "--task", "gsm8k", "--dataset", "sums.jsonl"],
         [
@@ -114,7 +112,7 @@ def test_the_questions_are_asked_at_a_terminal(server: str, folder: Path) -> Non
 
 
 @pytest.mark.slow
-def test_the_four_commands_of_the_page_compare_two_models(tmp_path: Path) -> None:
+def test_the_four_commands_of_the_page_compare_two_models(tmp_path):
     page = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
     (script,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     with chdir(tmp_path):
@@ -139,7 +137,7 @@ def test_the_four_commands_of_the_page_compare_two_models(tmp_path: Path) -> Non
     assert (pair["first"], pair["second"], pair["verdict"]) == ("strong", "weak", "better")
 
 
-def test_a_file_gives_its_columns_and_scorer(server: str, folder: Path) -> None:
+def test_a_file_gives_its_columns_and_scorer(server, folder):
     rows = [{"question": q, "answer": n % 2, "options": [str(n), str(n + 1)]} for q, n in SUMS]
     (folder / "choice.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     for file, scorer in (("sums.jsonl", "numeric"), ("choice.jsonl", "choice")):
@@ -176,9 +174,7 @@ def test_a_file_gives_its_columns_and_scorer(server: str, folder: Path) -> None:
         (["--endpoint", "{server}", "--task", "sums.jsonl", "--model", "alfa"], 2, "does not serve 'alfa'"),
     ],
 )  # fmt: skip
-def test_mistakes_write_nothing(
-    server: str, folder: Path, arguments: list[str], code: int, words: str
-) -> None:
+def test_mistakes_write_nothing(server, folder, arguments, code, words):
     (folder / "odd.jsonl").write_text('{"a": 1, "b": 2}\n', "utf-8")
     before = sorted(folder.iterdir())
     places = {"server": server, "root": server.removesuffix("/v1")}
@@ -197,7 +193,7 @@ def refused(done: Finished, words: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path: Path) -> None:
+def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path):
     (tmp_path / "sums.jsonl").write_text(ARITHMETIC.read_text("utf-8"), "utf-8")
     quick = ("-o", "budget.trials=40", "--display", "none")
     with MimicProcess(mimic_spec()) as mimic:
@@ -218,7 +214,7 @@ def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path: Path) 
         assert "width=0.2" in (tmp_path / "sums.yaml").read_text("utf-8")
 
 
-def test_what_a_line_lacks_is_said(tmp_path: Path) -> None:
+def test_what_a_line_lacks_is_said(tmp_path):
     refused(in_process("run", cwd=tmp_path), "--model")
     refused(in_process("run", "--model", "sage", "--task", "gsm8k", cwd=tmp_path), "URL#NAME")
     refused(in_process("run", "a.yaml", "--task", "gsm8k", cwd=tmp_path), "a.yaml")

@@ -1,7 +1,5 @@
 """Tables of other tools, by a map of their columns or a shape that is known: previewed, imported."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter
@@ -40,7 +38,7 @@ def outcomes(folder: Path) -> Counter[tuple[str, str, int | None]]:
     )
 
 
-def test_statistics_of_helm(tmp_path: Path) -> None:
+def test_statistics_of_helm(tmp_path):
     for model, right in (("org/a", 1.0), ("org/b", 0.0)):
         folder = tmp_path / "runs" / "v1" / f"gsm:model={model.replace('/', '_')},stop=none"
         folder.mkdir(parents=True)
@@ -73,7 +71,7 @@ def test_statistics_of_helm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_details_of_opencompass(tmp_path: Path, replicas: int) -> None:
+def test_details_of_opencompass(tmp_path, replicas):
     for model in ("a", "b"):
         folder = tmp_path / "outputs" / "20250101" / "results" / model
         folder.mkdir(parents=True)
@@ -104,7 +102,7 @@ def test_details_of_opencompass(tmp_path: Path, replicas: int) -> None:
     assert (seen.code, "has none of correct, is_correct" in seen.err) == (2, True)
 
 
-def test_results_of_mcpmark(tmp_path: Path) -> None:
+def test_results_of_mcpmark(tmp_path):
     for model in ("gpt", "o3"):
         for run in (1, 2):
             folder = (
@@ -130,7 +128,7 @@ def test_results_of_mcpmark(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_arrays_and_raw_answers_of_the_paper(tmp_path: Path) -> None:
+def test_arrays_and_raw_answers_of_the_paper(tmp_path):
     arrays = {"aime": np.array([[[1, 0], [1, 1]], [[0, 0], [0, 1]]]), "hmmt": np.array([[[1, 1]], [[0, -1]]])}
     np.savez(tmp_path / "tasks.npz", **arrays, models=np.array(["a", "b"]))
     done = bring(tmp_path, "tasks.npz")
@@ -157,7 +155,7 @@ def test_arrays_and_raw_answers_of_the_paper(tmp_path: Path) -> None:
     assert {(r.usage.completion_tokens, r.completion and r.completion.text) for r in raw} == {(40, "4")}
 
 
-def test_any_table_by_a_map(tmp_path: Path) -> None:
+def test_any_table_by_a_map(tmp_path):
     rows = [
         {"agent": agent, "task_id": f"t{n}", "is_resolved": str(agent == "new"), "trial": k}
         for agent in ("old", "new") for n in range(2) for k in range(2)
@@ -189,7 +187,7 @@ def test_any_table_by_a_map(tmp_path: Path) -> None:
         ("score=passed,score=task_id", "gives score twice"),
     ],
 )
-def test_what_does_not_fit_is_one_message(tmp_path: Path, columns: str, words: str) -> None:
+def test_what_does_not_fit_is_one_message(tmp_path, columns, words):
     (tmp_path / "t.jsonl").write_text('{"task_id": "a", "passed": 1}', "utf-8")
     done = bring(tmp_path, "t.jsonl", "--model", "m", "--map", columns)
     assert done.code == 2, done.said

@@ -1,7 +1,5 @@
 """Servers that are found, and pools of servers that are killed and come back."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter
@@ -62,7 +60,7 @@ def said_of_servers(run: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_jobs_come_and_go_and_the_run_goes_on(tmp_path: Path, undisturbed: Reached) -> None:
+def test_jobs_come_and_go_and_the_run_goes_on(tmp_path, undisturbed):
     """The first server answers 100 requests and leaves: the run can end through the second only."""
     dies_young = FaultSpec(kind="hang", requests=(101, FOREVER))
     one = MimicProcess(mimic_spec(latency=LATENCY, faults=(dies_young,)))
@@ -93,9 +91,7 @@ def test_jobs_come_and_go_and_the_run_goes_on(tmp_path: Path, undisturbed: Reach
 
 
 @pytest.mark.slow
-def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
-    tmp_path: Path, undisturbed: Reached
-) -> None:
+def test_a_run_without_servers_ends_with_one_error_and_is_resumed(tmp_path, undisturbed):
     config = config_of(tmp_path, patience=5)
     done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
     assert done.code == 4, done
@@ -111,7 +107,7 @@ def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
     assert Reached.by(tmp_path / "run") == undisturbed
 
 
-def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path: Path) -> None:
+def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path):
     config = config_of(tmp_path)
     empty = in_process("validate", config, cwd=tmp_path)
     assert empty.code == 0, empty
@@ -161,9 +157,7 @@ def failures(run: Path) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_servers_are_killed_one_after_the_other_and_one_comes_back(
-    tmp_path: Path, undisturbed: Reached
-) -> None:
+def test_servers_are_killed_one_after_the_other_and_one_comes_back(tmp_path, undisturbed):
     """The run goes on with whoever is left, waits while nobody is, and reaches the same verdicts."""
     servers = [MimicProcess(mimic_spec(latency=POOL_LATENCY), port=port_of_ones_own()) for _ in range(3)]
     run = tmp_path / "run"
@@ -196,7 +190,7 @@ def test_servers_are_killed_one_after_the_other_and_one_comes_back(
 
 
 @pytest.mark.slow
-def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, undisturbed: Reached) -> None:
+def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path, undisturbed):
     """Which servers answer is no part of what a trial is: the run goes on with those that are left."""
     run = tmp_path / "run"
     with (

@@ -1,7 +1,5 @@
 """Functions of one's own as models of a config, from validate to resume."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +40,7 @@ def config(folder: Path, *names: str, **more: Any) -> Path:
 
 
 @pytest.mark.slow
-def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path: Path) -> None:
+def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
     path = config(tmp_path, "good", "bad", budget={"trials": 10})
     checked = in_process("validate", path, cwd=tmp_path)
     assert checked.code == 0, checked.said
@@ -64,7 +62,7 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path: Path) -> None:
     assert any(record.request.seed % 4 == 0 for record in records if record not in good)
 
 
-def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path: Path) -> None:
+def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):
     path = config(tmp_path, "good", "wrong")
     done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
     assert done.code == 2, done.said
@@ -81,9 +79,7 @@ def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path: Path)
         ("python:mine", "names no function"),
     ],
 )
-def test_a_function_that_is_not_there_is_refused_before_anything_is_spent(
-    tmp_path: Path, endpoint: str, words: str
-) -> None:
+def test_a_function_that_is_not_there_is_refused_before_anything_is_spent(tmp_path, endpoint, words):
     config(tmp_path, "good", "bad")
     data = two_models(tmp_path, endpoint)
     done = in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path)
@@ -100,9 +96,7 @@ def litellm_config(folder: Path, **more: Any) -> Path:
     return write_config(folder, data)
 
 
-def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(tmp_path, monkeypatch):
     class Refused(Exception):
         status_code, message = 429, "too many for a-secret-key"
 
@@ -141,9 +135,7 @@ def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(
     assert b"a-secret-key" not in b"".join(stored)
 
 
-def test_without_litellm_its_endpoint_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_litellm_its_endpoint_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "litellm", None)
     done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path)
     assert done.code == 2, done.said
@@ -151,7 +143,7 @@ def test_without_litellm_its_endpoint_says_what_to_install(
 
 
 @pytest.mark.parametrize("key", ["api", "stream", "headers", "api_key_env"])
-def test_a_setting_that_a_function_does_not_read_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_setting_that_a_function_does_not_read_is_refused(tmp_path, key):
     data = two_models(tmp_path, "python:models/mine.py:good")
     data["models"][0][key] = {"api": "chat", "stream": True, "headers": {"X-A": "b"}, "api_key_env": "KEY"}[
         key

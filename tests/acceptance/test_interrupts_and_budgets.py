@@ -1,7 +1,5 @@
 """Ending a run before it is resolved: by Ctrl-C, by SIGTERM, by a budget; and going on."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -10,7 +8,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from command_line import (
@@ -71,9 +68,7 @@ def all_hang(mimic: MimicProcess) -> bool:
     [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
     ids=lambda number: number.name,
 )
-def test_one_signal_waits_for_the_answers_that_are_out(
-    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, number: signal.Signals
-) -> None:
+def test_one_signal_waits_for_the_answers_that_are_out(tmp_path, mimic, undisturbed, number):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     hold_back(mimic, 80, seconds=1.0)
@@ -102,7 +97,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path, mimic):
     """``adaptive-eval run … | head -1``: what is out is stored, and nothing more is spent unseen."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -122,9 +117,7 @@ def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic
 
 
 @pytest.mark.slow
-def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
-    tmp_path: Path, mimic: MimicProcess
-) -> None:
+def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(tmp_path, mimic):
     """It says so by a signal and by refusing what is written, and that is not a second Ctrl-C."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -155,7 +148,7 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
 
 
 @pytest.mark.slow
-def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path, mimic):
     """As under nohup, when the terminal is closed."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -172,7 +165,7 @@ def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: Mimi
 
 
 @pytest.mark.slow
-def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_second_signal_cancels_what_is_out(tmp_path, mimic):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     hold_back(mimic, 80)
@@ -202,7 +195,7 @@ def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess
     assert max(answered_seeds(mimic).values()) == 1
 
 
-def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path: Path) -> None:
+def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(PATIENCE)
         config = write_config(tmp_path, quickstart(base_url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1"))
@@ -218,7 +211,7 @@ def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"config.yaml"}
 
 
-def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path, mimic):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     for number, limit in enumerate((61, 130)):
@@ -235,7 +228,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
 
 
 @pytest.mark.slow
-def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_what_a_failed_request_counts_can_be_chosen(tmp_path, mimic):
     """Each request is charged and cut once: the settings differ by what they leave out."""
     data = quickstart(base_url=mimic.base_url)
     assumed = {}
@@ -259,7 +252,7 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: Mimic
 
 
 @pytest.mark.slow
-def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path, mimic):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url, equivalence=0.01))
     run = tmp_path / "run"
     done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path)
@@ -277,7 +270,7 @@ def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mim
 
 
 @pytest.mark.slow
-def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
     """Its pairs stay open, the report says whose budget it was, and a higher cap decides them."""
     data = quickstart(base_url=mimic.base_url)
     for model in data["models"]:
@@ -307,7 +300,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
 
 
 @pytest.mark.slow
-def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path, mimic):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     set_faults(mimic, {"kind": "hang", "probability": 0.05})

@@ -1,7 +1,5 @@
 """Images, conversations and tools: from the dataset to the request, the run file, the views and the score."""
 
-from __future__ import annotations
-
 import csv
 import json
 from base64 import b64encode
@@ -38,7 +36,7 @@ def run(
     return in_process(command, write_config(folder, data), *more, cwd=folder)
 
 
-def test_images_and_sounds_reach_the_server_and_are_stored_by_their_digest(tmp_path: Path) -> None:
+def test_images_and_sounds_reach_the_server_and_are_stored_by_their_digest(tmp_path):
     (tmp_path / "a.png").write_bytes(PNG)
     (tmp_path / "a b.png").write_bytes(PNG)
     (tmp_path / "a.wav").write_bytes(WAV)
@@ -78,7 +76,7 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-def test_what_a_model_does_not_take_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_what_a_model_does_not_take_is_refused_before_anything_is_asked(tmp_path):
     (tmp_path / "a.png").write_bytes(PNG)
     rows = [{"input": "Which?", "target": "x", "picture": "a.png"}]
     (tmp_path / "mine.py").write_text("def plain(prompt): ...\ndef seeing(prompt, messages): ...")
@@ -105,7 +103,7 @@ def test_what_a_model_does_not_take_is_refused_before_anything_is_asked(tmp_path
     assert "image_url" in str(asked)
 
 
-def test_a_file_that_is_no_image_or_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_image_or_is_not_there_is_named(tmp_path):
     (tmp_path / "no.txt").write_text("no image")
     for picture, words in (
         ((tmp_path / "none.png").as_uri(), f"the image {tmp_path}/none.png cannot be read: No such file"),
@@ -117,7 +115,7 @@ def test_a_file_that_is_no_image_or_is_not_there_is_named(tmp_path: Path) -> Non
         assert (done.code, words in done.err) == (2, True), done.said
 
 
-def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(tmp_path: Path) -> None:
+def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(tmp_path):
     rows = [
         {"id": city, "input": city, "target": [{"name": "weather", "arguments": {"city": city}}]}
         for city in ("Oslo", "Rome")
@@ -161,9 +159,7 @@ def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(
         ({"calls": "subset", "arguments": "subset", "ordered": True}, {"good": 1, "bad": 0}),
     ],
 )
-def test_calls_are_scored_as_the_options_of_the_scorer_say(
-    tmp_path: Path, options: dict[str, Any], right: dict[str, int]
-) -> None:
+def test_calls_are_scored_as_the_options_of_the_scorer_say(tmp_path, options, right):
     """Both give an argument too many; bad calls in the reverse order, good once more if calls is subset."""
     target = [{"name": "weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
 
@@ -185,7 +181,7 @@ def test_calls_are_scored_as_the_options_of_the_scorer_say(
 
 
 @pytest.mark.parametrize("where", ["dataset", "config"])
-def test_conversations_with_calls_and_parts_are_asked_as_written(tmp_path: Path, where: str) -> None:
+def test_conversations_with_calls_and_parts_are_asked_as_written(tmp_path, where):
     (tmp_path / "a.png").write_bytes(PNG)
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
     talk = [

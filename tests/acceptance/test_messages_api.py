@@ -1,10 +1,6 @@
 """Anthropic's Messages API: the documented config against the mimic server, and every shape of the API."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from batch_mimic import BatchMimic
@@ -30,7 +26,7 @@ TALK, ASKED = SHAPES["talk"], SHAPES["asked"]
 
 
 @pytest.mark.slow
-def test_the_documented_config_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_config_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     faults = (FaultSpec(kind="status", status=529, probability=0.2),)
     models = ("sage", "guesser")
@@ -47,7 +43,7 @@ def test_the_documented_config_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(answer.finish_reason == "stop" and answer.usage.completion_tokens for answer in answers)
 
 
-def test_a_conversation_goes_out_in_blocks() -> None:
+def test_a_conversation_goes_out_in_blocks():
     tools = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
     body = MODEL.body(Conversation(map(Message.of, TALK), {"tools": tools}), seed=7)
     assert body == {
@@ -63,7 +59,7 @@ def test_a_conversation_goes_out_in_blocks() -> None:
     ("reason", "finish"),
     [("tool_use", "tool_calls"), ("max_tokens", "length"), ("refusal", "content_filter"), ("new", "new")],
 )
-def test_an_answer_is_read_from_its_blocks(reason: str, finish: str) -> None:
+def test_an_answer_is_read_from_its_blocks(reason, finish):
     usage = {
         "input_tokens": 5,
         "cache_creation_input_tokens": 20,
@@ -104,9 +100,7 @@ def test_an_answer_is_read_from_its_blocks(reason: str, finish: str) -> None:
         (AnthropicBatches, None, True),
     ],
 )
-def test_a_request_without_an_answer_is_asked_again_where_that_helps(
-    kind: Any, line: Any, retried: bool
-) -> None:
+def test_a_request_without_an_answer_is_asked_again_where_that_helps(kind, line, retried):
     exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
     error = kind(exchange, BatchOptions("run"))._answer(line)
     assert isinstance(error, EndpointError)

@@ -1,12 +1,9 @@
 """``run`` with metrics and notices: scraped while it runs, told when it stops, and never failed by either."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys
 import time
-from pathlib import Path
 
 import httpx
 import pytest
@@ -30,7 +27,7 @@ LOG = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
 @pytest.mark.slow
-def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path: Path) -> None:
+def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path):
     log, port = tmp_path / "notices.jsonl", port_of_ones_own()
     notify = {"notify": {"command": [sys.executable, "-c", LOG, str(log)]}}
     arguments = ("--metrics-port", port, "--metrics-file", "run.prom", "--display", "none")
@@ -56,9 +53,7 @@ def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path: Path) -> N
     assert notices[-1]["trials"] == report(run)["counts"]["trials"]
 
 
-def test_a_webhook_that_is_gone_is_said_and_fails_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_webhook_that_is_gone_is_said_and_fails_nothing(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/services/s3cr3t"
     data = quickstart() | {"notify": {"webhook_env": "HOOK", "on": ["stopped"]}}
@@ -71,9 +66,7 @@ def test_a_webhook_that_is_gone_is_said_and_fails_nothing(
     assert b"s3cr3t" not in stored + done.said.encode()
 
 
-def test_what_cannot_work_is_said_before_anything_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_work_is_said_before_anything_is_asked(tmp_path, monkeypatch):
     data = quickstart() | {"notify": {"webhook_env": "HOOK"}}
     config = write_config(tmp_path, data)
     for command in ("run", "validate"):

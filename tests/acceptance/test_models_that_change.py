@@ -1,7 +1,5 @@
 """A model that is swapped during a run is noticed: what has changed, and when."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any
@@ -37,7 +35,7 @@ def run(folder: Path, change: int, resume: bool = False) -> str:
 
 
 @pytest.mark.slow
-def test_a_swapped_model_is_told_of_with_the_moment(tmp_path: Path) -> None:
+def test_a_swapped_model_is_told_of_with_the_moment(tmp_path):
     said = run(tmp_path, 250)
     (words,) = warned(tmp_path)
     assert words.startswith("bad: ")
@@ -52,6 +50,6 @@ def test_a_swapped_model_is_told_of_with_the_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_swap_between_two_sessions_is_noticed(tmp_path: Path) -> None:
+def test_a_swap_between_two_sessions_is_noticed(tmp_path):
     run(tmp_path, 250, resume=True)
     assert [words.partition(":")[0] for words in warned(tmp_path)] == ["bad"]

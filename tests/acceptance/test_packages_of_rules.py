@@ -1,7 +1,5 @@
 """A package with a rule and an allocation policy of its own, installed and used as a person would."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -39,7 +37,7 @@ def run(*arguments: str, cwd: Path, env: dict[str, str]) -> Finished:
 
 
 @pytest.mark.slow
-def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path: Path, installed: dict[str, str]) -> None:
+def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path, installed):
     own = (
         "-o",
         "stopping.rule=patient",
@@ -66,9 +64,7 @@ def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path: Path, installe
     assert versions["rule patient"] == versions["policy most-wanted"] == "patient_rules 1.2"
 
 
-def test_a_name_that_nobody_offers_is_refused_with_those_that_are(
-    tmp_path: Path, installed: dict[str, str]
-) -> None:
+def test_a_name_that_nobody_offers_is_refused_with_those_that_are(tmp_path, installed):
     done = run("-o", "stopping.rule=patent", cwd=tmp_path, env=installed)
     assert done.code == 2
     assert "'patent' is not one of anytime, exact, zscore, broken, patient" in done.err
@@ -78,14 +74,14 @@ def test_a_name_that_nobody_offers_is_refused_with_those_that_are(
     assert "most-wanted" in done.err
 
 
-def test_what_cannot_be_loaded_is_named_with_its_package(tmp_path: Path, installed: dict[str, str]) -> None:
+def test_what_cannot_be_loaded_is_named_with_its_package(tmp_path, installed):
     done = run("-o", "stopping.rule=broken", cwd=tmp_path, env=installed)
     assert done.code == 2
     assert "'broken' of patient_rules 1.2 cannot be loaded" in done.err
     assert "Traceback" not in done.said
 
 
-def test_without_the_package_its_rule_is_unknown(tmp_path: Path) -> None:
+def test_without_the_package_its_rule_is_unknown(tmp_path):
     done = run("-o", "stopping.rule=patient", cwd=tmp_path, env=environment())
     assert done.code == 2
     assert "no installed package offers others" in done.err

@@ -1,7 +1,5 @@
 """Every config of docs/providers.md, at a local server that answers and refuses as the provider does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -11,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -200,7 +197,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, KEY)
 
 
-def test_every_provider_has_a_config_limits_and_errors() -> None:
+def test_every_provider_has_a_config_limits_and_errors():
     assert MODELS.keys() == PROVIDED.keys() | ELSEWHERE
     named = {model.get("provider") for models in MODELS.values() for model in models}
     assert PROVIDERS.keys() - {"litellm"} <= named
@@ -213,7 +210,7 @@ def test_every_provider_has_a_config_limits_and_errors() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDED)
-def test_a_documented_config(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_documented_config(tmp_path, name, monkeypatch):
     """It waits as long as the provider says, has answers with reasoning and usage, and repeats no refusal."""
     provider, clock = PROVIDED[name], Hurried()
     monkeypatch.setattr("adaptive_eval.engine.runner.SystemClock", lambda: clock)
@@ -267,9 +264,7 @@ def test_a_documented_config(tmp_path: Path, name: str, monkeypatch: pytest.Monk
         )
 
 
-def test_a_wrong_key_is_found_before_anything_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_key_is_found_before_anything_is_asked(tmp_path, monkeypatch):
     for name in [name for name, value in os.environ.items() if value == KEY]:
         monkeypatch.setenv(name, "wrong-key-of-this-test")
     data = two_models(tmp_path, "")
@@ -288,7 +283,7 @@ def test_a_wrong_key_is_found_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_preset_brings_address_and_key(provider: str) -> None:
+def test_a_preset_brings_address_and_key(provider):
     task = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
     models = [{"name": name, "provider": provider, "sampling": {"max_tokens": 64}} for name in ("a", "b")]
     config = config_from_data({"name": "demo", "models": models, "tasks": [task]}).models[0]
@@ -296,7 +291,7 @@ def test_a_preset_brings_address_and_key(provider: str) -> None:
     assert (config.addresses, config.api_key_env) == (preset["endpoints"], preset.get("api_key_env"))
 
 
-def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_provider_is_refused(tmp_path):
     data = two_models(tmp_path, "")
     data["models"] = [{"name": "a", "provider": "openrooter"}, {"name": "b", "provider": "vllm"}]
     path = write_config(tmp_path, data)

@@ -1,10 +1,7 @@
 """``export --push`` against a stand-in of the Hugging Face Hub's interface."""
 
-from __future__ import annotations
-
 import json
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 from answering_server import answering, hub, reply, two_models
@@ -15,7 +12,7 @@ pytest.importorskip("huggingface_hub")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 
-def test_trials_report_and_card_are_pushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_report_and_card_are_pushed(tmp_path, monkeypatch):
     with answering(lambda _, prompt, number: {"message": reply(prompt, number)}) as url:
         config = write_config(tmp_path, two_models(tmp_path, url, goal="budget", budget={"trials": 6}))
         assert in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path).code == 3

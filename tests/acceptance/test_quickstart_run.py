@@ -1,7 +1,5 @@
 """The main job: ``adaptive-eval run configs/quickstart.yaml``, and what it leaves behind."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -45,7 +43,7 @@ def run(home: Path, finished: Finished) -> Path:
     return home / "runs" / "quickstart"
 
 
-def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run: Path, finished: Finished) -> None:
+def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run, finished):
     assert finished.code == 0
     assert finished.err == ""
     assert "sage is ahead of guesser" in finished.out
@@ -63,9 +61,7 @@ def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run: Path, finishe
     }
 
 
-def test_a_pipe_gets_plain_lines_and_at_last_where_the_report_is(
-    home: Path, run: Path, finished: Finished
-) -> None:
+def test_a_pipe_gets_plain_lines_and_at_last_where_the_report_is(home, run, finished):
     assert "\x1b" not in finished.out
     lines = finished.out.splitlines()
     stamped = [
@@ -80,7 +76,7 @@ def test_a_pipe_gets_plain_lines_and_at_last_where_the_report_is(
     assert (run / "report.html").is_file()
 
 
-def test_the_report_agrees_with_the_run_file(run: Path) -> None:
+def test_the_report_agrees_with_the_run_file(run):
     found = report(run)
     stored = trials(run)
     assert found["counts"]["stored"] == len(stored)
@@ -102,7 +98,7 @@ def test_the_report_agrees_with_the_run_file(run: Path) -> None:
     assert all(decision["text"] for decision in found["decisions"])
 
 
-def test_a_finished_run_is_not_run_again(home: Path, run: Path) -> None:
+def test_a_finished_run_is_not_run_again(home, run):
     before = trials(run)
     again = in_process("run", QUICKSTART, *HURRIED, cwd=home)
     assert again.code == 0
@@ -113,7 +109,7 @@ def test_a_finished_run_is_not_run_again(home: Path, run: Path) -> None:
     assert trials(run) == before
 
 
-def test_wrong_answers_are_shown_with_the_expected_one_while_the_dataset_is_the_same(tmp_path: Path) -> None:
+def test_wrong_answers_are_shown_with_the_expected_one_while_the_dataset_is_the_same(tmp_path):
     data = quickstart()
     dataset = tmp_path / "questions.jsonl"
     dataset.write_text(ARITHMETIC.read_text("utf-8"), "utf-8")
@@ -135,7 +131,7 @@ def test_wrong_answers_are_shown_with_the_expected_one_while_the_dataset_is_the_
 
 
 @pytest.mark.slow
-def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -> None:
+def test_new_starts_over_and_keeps_the_earlier_run(home, tmp_path):
     config = write_config(tmp_path, quickstart())
     brief = ("-o", "budget.trials=20", "--display", "none")
     assert in_process("run", config, *brief, cwd=tmp_path).code == 3
@@ -148,7 +144,7 @@ def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_new_does_not_rename_the_directory_one_is_in(tmp_path: Path) -> None:
+def test_new_does_not_rename_the_directory_one_is_in(tmp_path):
     inside = tmp_path / "run" / "inside"
     config = write_config(tmp_path, quickstart())
     brief = ("-o", "budget.trials=5", "--display", "none")
@@ -176,7 +172,7 @@ WAYS = {
 
 
 @pytest.mark.slow
-def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -> None:
+def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path):
     config = write_config(tmp_path, quickstart())
     found = {}
     for number, (way, overrides) in enumerate(WAYS.items()):
@@ -191,7 +187,7 @@ def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_the_commands_that_the_quickstart_prints_next_work(tmp_path: Path) -> None:
+def test_the_commands_that_the_quickstart_prints_next_work(tmp_path):
     done = adaptive_eval("quickstart", "--display", "none", *HURRIED, cwd=tmp_path)
     assert done.code == 0, done
     offered = [line.split("  ")[1].split() for line in done.out.partition("\nNext\n")[2].splitlines()]

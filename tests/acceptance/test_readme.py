@@ -1,7 +1,5 @@
 """README and docs say what is so, and all that is imported is declared."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex
@@ -43,12 +41,12 @@ def written_commands() -> Iterator[Snippet]:
 COMMAND_LINES = list(written_commands())
 
 
-def test_there_are_commands_to_check() -> None:
+def test_there_are_commands_to_check():
     assert {"run", "validate", "monitor"} <= {one.text.split()[1] for one in COMMAND_LINES}
 
 
 @pytest.mark.parametrize("written", COMMAND_LINES, ids=str)
-def test_a_written_command_exists_and_takes_its_options(written: Snippet) -> None:
+def test_a_written_command_exists_and_takes_its_options(written):
     arguments = shlex.split(written.text.replace("…", ""))[1:]
     parent = click.Context(cli, info_name="adaptive-eval")
     if arguments[0].startswith("-"):
@@ -62,19 +60,19 @@ def test_a_written_command_exists_and_takes_its_options(written: Snippet) -> Non
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_in_the_readme(command: str) -> None:
+def test_every_command_is_in_the_readme(command):
     text = (ROOT / "README.md").read_text("utf-8")
     assert re.search(rf"`(adaptive-eval )?{command}[ `]|adaptive-eval {command}\b", text)
 
 
-def test_every_command_of_the_readme_s_table_exists() -> None:
+def test_every_command_of_the_readme_s_table_exists():
     text = (ROOT / "README.md").read_text("utf-8")
     table = text.partition("| command |")[2].partition("\n\n")[0]
     named = re.findall(r"^\| `([a-z-]+)", table, re.MULTILINE)
     assert set(named) == set(COMMANDS)
 
 
-def test_the_exit_codes_are_those_of_the_help() -> None:
+def test_the_exit_codes_are_those_of_the_help():
     text = " ".join((ROOT / "README.md").read_text("utf-8").replace("`", "").split())
     said = " ".join(in_process("--help", cwd=ROOT).out.split())
     listed = re.findall(r"\d+ [^;.]+", said.partition("Exit codes: ")[2])
@@ -88,18 +86,18 @@ WHOLE_CONFIGS = [
 ]
 
 
-def test_the_readme_has_a_whole_config() -> None:
+def test_the_readme_has_a_whole_config():
     assert ROOT / "README.md" in {one.page for one in WHOLE_CONFIGS}
 
 
 @pytest.mark.parametrize("written", WHOLE_CONFIGS, ids=str)
-def test_a_whole_config_is_valid(written: Snippet) -> None:
+def test_a_whole_config_is_valid(written):
     config = parse_config(written.text, str(written))
     assert config.models
 
 
 @pytest.mark.parametrize("written", blocks("python"), ids=str)
-def test_a_block_of_python_runs(written: Snippet, tmp_path: Path) -> None:
+def test_a_block_of_python_runs(written, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", written.text],
         cwd=tmp_path,
@@ -112,7 +110,7 @@ def test_a_block_of_python_runs(written: Snippet, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_project_leads_somewhere(page):
     prose = FENCE.sub("", page.read_text("utf-8"))
     for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)[^)]*\)", prose):
         if "://" in target:
@@ -134,14 +132,14 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["quickstart", "test", "check"])
-def test_the_scripts_that_the_readme_names_are_there(name: str) -> None:
+def test_the_scripts_that_the_readme_names_are_there(name):
     assert f"./scripts/{name}" in (ROOT / "README.md").read_text("utf-8")
     script = ROOT / "scripts" / name
     assert script.stat().st_mode & 0o100, f"{script} cannot be executed"
 
 
 @pytest.mark.slow
-def test_the_readme_shows_what_the_quickstart_really_prints(tmp_path: Path) -> None:
+def test_the_readme_shows_what_the_quickstart_really_prints(tmp_path):
     """But for what depends on the clock: how many answers were under way when a verdict fell."""
     (shown,) = (block.text for block in blocks("text") if "Report  runs/quickstart/" in block.text)
     done = adaptive_eval("quickstart", "-o", "mimic.latency.median=0.01", cwd=tmp_path)
@@ -201,7 +199,7 @@ def normal(name: str) -> str:
 
 
 @pytest.mark.parametrize("package", sorted(OURS))
-def test_everything_imported_is_declared(package: str) -> None:
+def test_everything_imported_is_declared(package):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = [name for name in project["optional-dependencies"] if name != "dev"]
     known, homes = declared(*extras), packages_distributions()
@@ -214,6 +212,6 @@ def test_everything_imported_is_declared(package: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_check_sees_imports() -> None:
+def test_the_check_sees_imports():
     assert {"click", "pydantic", "openai", "aiohttp"} <= imported_by("adaptive_eval")
     assert {"numpy", "scipy"} == imported_by("scorio")

@@ -1,7 +1,5 @@
 """Reasoning that a server keeps apart from the answer: stored, shown and exported, scored only on request."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -38,7 +36,7 @@ def run(folder: Path, scorer: Any = "numeric") -> Finished:
         return in_process("run", path, "--out", "run", "--display", "none", cwd=folder)
 
 
-def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path: Path) -> None:
+def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path):
     done = run(tmp_path)
     assert done.code == 3, done.said
     records = trials(tmp_path / "run")
@@ -63,7 +61,7 @@ def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_function_gets_it_on_request_only(tmp_path: Path) -> None:
+def test_a_function_gets_it_on_request_only(tmp_path):
     own = {"kind": "python", "function": "own:mine"}
     for asked, right in ((True, {1}), (False, {0})):
         folder = tmp_path / str(asked)
@@ -73,7 +71,7 @@ def test_a_function_gets_it_on_request_only(tmp_path: Path) -> None:
         assert {record.score.category for record in trials(folder / "run") if record.score} == right
 
 
-def test_the_function_of_the_docs_is_judged_with_its_reasoning(tmp_path: Path) -> None:
+def test_the_function_of_the_docs_is_judged_with_its_reasoning(tmp_path):
     page = (ROOT / "docs" / "tasks.md").read_text("utf-8").partition("## A function as model")[2]
     config = YAML(typ="safe", pure=True).load(page.partition("```yaml\n")[2].partition("```")[0])
     (tmp_path / "my_models.py").write_text(page.partition("```python\n")[2].partition("```")[0], "utf-8")

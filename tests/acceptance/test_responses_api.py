@@ -1,7 +1,5 @@
 """OpenAI's Responses API, against a local server whose answers have the shapes of OpenAI's own client."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,9 +100,7 @@ def config(folder: Path, url: str, **model: Any) -> Path:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_it_is_asked_and_read_as_documented(
-    tmp_path: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_asked_and_read_as_documented(tmp_path, stream, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     with responding() as (url, asked):
         path = config(tmp_path, url, stream=stream)
@@ -140,7 +136,7 @@ def test_it_is_asked_and_read_as_documented(
         ({"samples_per_request": 2}, "the Responses API gives one answer to a request"),
     ],
 )
-def test_what_it_does_not_have_is_refused(tmp_path: Path, model: dict[str, Any], words: str) -> None:
+def test_what_it_does_not_have_is_refused(tmp_path, model, words):
     done = in_process("validate", config(tmp_path, "http://127.0.0.1:1/v1", **model), cwd=tmp_path)
     assert done.code == 2
     assert words in done.err

@@ -1,7 +1,5 @@
 """A key in the environment is in no byte of what a run leaves or says: every file, every cell, every word."""
 
-from __future__ import annotations
-
 import base64
 import sqlite3
 import subprocess
@@ -117,9 +115,7 @@ def config(folder: Path, guarded: MimicProcess) -> Path:
 
 
 @pytest.mark.slow
-def test_the_key_appears_nowhere(
-    tmp_path: Path, guarded: MimicProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_appears_nowhere(tmp_path, guarded, monkeypatch):
     """Not where a server repeats it in errors, not after a kill, not in any report, view, page or export.
 
     Nor in the arguments of a process; the environment of a process is its user's own.
@@ -188,7 +184,7 @@ main(sys.argv[2:])
         "adaptive_eval.endpoints.exchange:from_status",
     ],
 )
-def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MimicProcess, broken: str) -> None:
+def test_not_in_the_traceback_of_a_bug(tmp_path, guarded, broken):
     set_faults(guarded, {"kind": "echo_key", "every": 5})
     done = subprocess.run(
         [sys.executable, "-c", BUG, broken, "run", str(config(tmp_path, guarded))],
@@ -205,7 +201,7 @@ def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MimicProcess, br
     check_nowhere(tmp_path, done.stdout, done.stderr)
 
 
-def test_the_search_finds_what_it_looks_for(tmp_path: Path) -> None:
+def test_the_search_finds_what_it_looks_for(tmp_path):
     for form in forms(KEY):
         (tmp_path / "leak").write_bytes(b"before " + form + b" after")
         with pytest.raises(AssertionError, match="is in"):

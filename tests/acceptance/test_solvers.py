@@ -1,7 +1,5 @@
 """A function that answers a question by several calls: one trial, under all limits, its calls in sight."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -41,7 +39,7 @@ def run(folder: Path, asked: list[Any], code: str = LOOP, solver: Any = None, **
         return in_process("run", write_config(folder, data), "--out", "run", "--display", "none", cwd=folder)
 
 
-def test_a_tool_loop_is_one_trial_and_its_calls_are_seen(tmp_path: Path) -> None:
+def test_a_tool_loop_is_one_trial_and_its_calls_are_seen(tmp_path):
     asked: list[Any] = []
     done = run(tmp_path, asked)
     assert done.code == 3, done.said
@@ -70,7 +68,7 @@ def test_a_tool_loop_is_one_trial_and_its_calls_are_seen(tmp_path: Path) -> None
     assert sum(model["errors"].get("server", 0) for model in report(tmp_path / "run")["models"]) > 0
 
 
-def test_budgets_hold_over_all_calls_of_a_trial(tmp_path: Path) -> None:
+def test_budgets_hold_over_all_calls_of_a_trial(tmp_path):
     asked: list[Any] = []
     solver = {"function": "python:agent.py:solve", "calls": 2, "prompt_tokens": 3000}
     done = run(tmp_path, asked, solver=solver, budget={"completion_tokens": 2 * 64 * 3 - 1, "trials": 16})
@@ -81,7 +79,7 @@ def test_budgets_hold_over_all_calls_of_a_trial(tmp_path: Path) -> None:
     assert len(records) < 16
 
 
-def test_a_trial_out_of_calls_has_no_answer(tmp_path: Path) -> None:
+def test_a_trial_out_of_calls_has_no_answer(tmp_path):
     done = run(tmp_path, [], solver={"function": "python:agent.py:solve", "calls": 1})
     assert done.code in (3, 5), done.said
     for record in trials(tmp_path / "run"):
@@ -101,7 +99,7 @@ def test_a_trial_out_of_calls_has_no_answer(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_solver_is_named(tmp_path: Path, code: str, words: str) -> None:
+def test_a_mistake_in_a_solver_is_named(tmp_path, code, words):
     done = run(tmp_path, [], code)
     assert done.code == 2, done.said
     assert words in done.err

@@ -1,11 +1,8 @@
 """What a person waits for before anything happens, and signals meanwhile."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +45,7 @@ def helps() -> dict[str, list[Any]]:
     return said
 
 
-def test_help_loads_nothing_heavy(helps: dict[str, list[Any]]) -> None:
+def test_help_loads_nothing_heavy(helps):
     code, text, loaded = helps[""]
     assert (code, loaded) == (0, [])
     for command in COMMANDS:
@@ -56,7 +53,7 @@ def test_help_loads_nothing_heavy(helps: dict[str, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_a_help_that_loads_nothing_heavy(helps: dict[str, list[Any]], command: str) -> None:
+def test_every_command_has_a_help_that_loads_nothing_heavy(helps, command):
     code, text, heavy = helps[command]
     assert (code, heavy) == (0, [])
     assert text.startswith(f"Usage: adaptive-eval {command} ")
@@ -91,7 +88,7 @@ except SystemExit as end:
 """
 
 
-def test_a_run_loads_only_what_it_uses(tmp_path: Path) -> None:
+def test_a_run_loads_only_what_it_uses(tmp_path):
     command = ("run", QUICKSTART, "--out", "run", "-o", "budget.trials=5", "--display", "none")
     done = subprocess.run(
         [sys.executable, "-c", RUN, *command], cwd=tmp_path, capture_output=True, text=True, env=environment()
@@ -125,7 +122,7 @@ MOMENTS = (
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
-def test_an_interrupt_while_starting_is_one_line(tmp_path: Path, moment: str, number: str) -> None:
+def test_an_interrupt_while_starting_is_one_line(tmp_path, moment, number):
     command = ("run", str(QUICKSTART), "--out", "run", "--display", "none")
     done = subprocess.run(
         [sys.executable, "-c", AT_MOMENT, moment, number, *command],
@@ -138,7 +135,7 @@ def test_an_interrupt_while_starting_is_one_line(tmp_path: Path, moment: str, nu
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
-def test_other_commands_clean_up_after_an_interrupt(tmp_path: Path) -> None:
+def test_other_commands_clean_up_after_an_interrupt(tmp_path):
     command = ("plan", str(QUICKSTART))
     done = subprocess.run(
         [sys.executable, "-c", AT_MOMENT, "import:adaptive_eval.config", "SIGINT", *command],
@@ -154,7 +151,7 @@ def test_other_commands_clean_up_after_an_interrupt(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirection", [">&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
-def test_a_run_outlives_its_streams(tmp_path: Path, redirection: str) -> None:
+def test_a_run_outlives_its_streams(tmp_path, redirection):
     command = f"{sys.executable} -m adaptive_eval run {QUICKSTART} --out run -o budget.trials=5 {redirection}"
     done = subprocess.run(
         command, shell=True, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE

@@ -1,7 +1,5 @@
 """Models at temperature 0: measured by repeats, or asked each question once if the user vouches for them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ def config(folder: Path, url: str, *, vouched: bool = True, **more: Any) -> Path
     return write_config(folder, data)
 
 
-def test_a_pair_is_exact_after_one_pass(tmp_path: Path) -> None:
+def test_a_pair_is_exact_after_one_pass(tmp_path):
     right = {"good": 73, "bad": 70}
 
     def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
@@ -51,7 +49,7 @@ def test_a_pair_is_exact_after_one_pass(tmp_path: Path) -> None:
     assert len(trials(tmp_path / "run")) <= 210
 
 
-def test_a_score_that_is_measured_is_said_to_be_exact(tmp_path: Path) -> None:
+def test_a_score_that_is_measured_is_said_to_be_exact(tmp_path):
     def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
         number = number_in(prompt)
         return {"message": said(number if int(number) < {"good": 80, "bad": 50}[model] else "no")}
@@ -65,7 +63,7 @@ def test_a_score_that_is_measured_is_said_to_be_exact(tmp_path: Path) -> None:
     assert "good scores 0.800: exact on these questions (the verdict rests on" in words
 
 
-def test_repeats_bound_the_flips_of_a_model_that_nobody_vouches_for(tmp_path: Path) -> None:
+def test_repeats_bound_the_flips_of_a_model_that_nobody_vouches_for(tmp_path):
     def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
         number = number_in(prompt)
         return {"message": said(number if int(number) * 37 % 100 < {"good": 75, "bad": 65}[model] else "no")}

@@ -1,7 +1,5 @@
 """`validate` says what servers offer; with --probe, which parameters they ignore."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +39,7 @@ def config(tmp_path: Path, mimic: WholeMimic) -> Path:
     return file
 
 
-def test_what_is_found_is_json_with_codes_on_request(config: Path) -> None:
+def test_what_is_found_is_json_with_codes_on_request(config):
     found = [json.loads(in_process("validate", config, "--json", *more, cwd=config.parent).out) for more in (
         (), ("-o", "stopping.rule=anytme", "-o", "goal=baseline=nobody"), ("-o", "models[good].endpoints=[http://127.0.0.1:9/v1]")
     )]  # fmt: skip
@@ -55,7 +53,7 @@ def test_what_is_found_is_json_with_codes_on_request(config: Path) -> None:
     assert [one["code"] for one in found[2]["problems"]] == ["run/no-endpoint"]
 
 
-def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: WholeMimic) -> None:
+def test_what_servers_offer_is_said_and_costs_nothing(config, mimic):
     done = in_process("validate", config, cwd=config.parent)
     assert done.code == 0, done
     url = mimic.base_url
@@ -66,7 +64,7 @@ def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: Whole
     assert all(counts["requests"] == 0 for counts in served(mimic)["models"].values())
 
 
-def test_what_servers_ignore_is_said_on_request_with_its_cost(config: Path) -> None:
+def test_what_servers_ignore_is_said_on_request_with_its_cost(config):
     done = in_process("validate", config, "--probe", cwd=config.parent)
     assert done.code == 0, done
     lines = [line for line in done.out.splitlines() if line.startswith("probe")]
@@ -78,7 +76,7 @@ def test_what_servers_ignore_is_said_on_request_with_its_cost(config: Path) -> N
     ]
 
 
-def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(tmp_path: Path) -> None:
+def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(tmp_path):
     (tmp_path / "sums.jsonl").write_text('{"input": "1 + 1", "target": "A", "choices": ["2", "3"]}\n')
     sampling = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
     task = {"name": "sums", "dataset": "sums.jsonl", "prompt": "{input}\n{choices}"}
@@ -103,9 +101,7 @@ def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(
     assert "good: the server" not in done.err
 
 
-def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
-    config: Path, mimic: WholeMimic
-) -> None:
+def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(config, mimic):
     config.write_text(config.read_text().replace("/v1", "/v2"))
     before = served(mimic)["models"]
     done = in_process("validate", config, cwd=config.parent)
@@ -117,9 +113,7 @@ def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
     assert served(mimic)["models"] == before
 
 
-def test_every_key_that_is_missing_is_named_with_its_models(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_key_that_is_missing_is_named_with_its_models(config, monkeypatch):
     for name in ("KEY_ONE", "KEY_TWO"):
         monkeypatch.delenv(name, raising=False)
     text = config.read_text()
@@ -144,7 +138,7 @@ def test_every_key_that_is_missing_is_named_with_its_models(
     )
 
 
-def test_a_refused_key_is_asked_about(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_key_is_asked_about(config, monkeypatch):
     monkeypatch.setenv("KEY_ONE", "sk-wrong")
     spec = MimicSpec(
         models=(ModelSpec(name="good", mean=0.5), ModelSpec(name="deaf", mean=0.5)), api_key="sk-right"

@@ -1,8 +1,5 @@
 """Prompts and settings of one model are compared like models."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +26,7 @@ def config(**variants: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_prompts_of_files_are_asked_and_stay_with_the_run(tmp_path: Path) -> None:
+def test_prompts_of_files_are_asked_and_stay_with_the_run(tmp_path):
     (tmp_path / "plain.txt").write_text("{input} Answer plainly.\n", "utf-8")
     (tmp_path / "strict.md").write_text("Be strict. {input}\n", "utf-8")
     path = write_config(tmp_path, config(prompt=["plain.txt", "strict.md"], system="You are brief."))
@@ -49,7 +46,7 @@ def test_prompts_of_files_are_asked_and_stay_with_the_run(tmp_path: Path) -> Non
     assert (changed.code, "run/mismatch" in changed.err) == (2, True)
 
 
-def test_a_grid_has_every_combination() -> None:
+def test_a_grid_has_every_combination():
     made = config_from_data(config(sampling={"temperature": [0, 0.7]}, reasoning_effort=["low", "high"]))
     found = {
         model.name: (model.sampling.temperature, model.sampling.reasoning_effort) for model in made.models
@@ -73,13 +70,13 @@ def test_a_grid_has_every_combination() -> None:
         ({"sistem": ["a", "b"]}, "models[1].sistem", "config/unknown-key"),
     ],
 )
-def test_what_is_no_grid_is_refused(variants: dict[str, Any], place: str, code: str) -> None:
+def test_what_is_no_grid_is_refused(variants, place, code):
     with pytest.raises(ConfigError) as refused:
         config_from_data(config(**variants))
     assert (place, code) in {(problem.path, problem.code) for problem in refused.value.problems}
 
 
-def test_a_mistake_behind_a_grid_has_its_own_line() -> None:
+def test_a_mistake_behind_a_grid_has_its_own_line():
     text = """name: lines
 models:
 - {name: qwen, endpoints: ["http://a/v1"]}
@@ -96,7 +93,7 @@ tasks: [{name: t, dataset: t.jsonl, scorer: exact}]
     assert lines == [("config/value", 7), ("config/unknown-name", 8)]
 
 
-def test_a_prompt_names_fields_of_the_task(tmp_path: Path) -> None:
+def test_a_prompt_names_fields_of_the_task(tmp_path):
     path = write_config(tmp_path, config(prompt="{input} {hint}"))
     done = in_process("validate", path, "--offline", cwd=tmp_path)
     assert done.code == 2

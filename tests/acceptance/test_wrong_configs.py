@@ -1,7 +1,5 @@
 """Wrong input: one clear message a mistake, the right exit code, no traceback, nothing spent or left."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator
@@ -97,7 +95,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_the_config(folder: Path, mistake: str) -> None:
+def test_a_mistake_in_the_config(folder, mistake):
     edits, messages = MISTAKES[mistake]
     done = in_process("run", written(folder, *edits), cwd=folder)
     check_refused(done, 2, "error: ", *messages)
@@ -109,7 +107,7 @@ def test_a_mistake_in_the_config(folder: Path, mistake: str) -> None:
 # Endpoints
 
 
-def test_an_endpoint_that_is_not_there(folder: Path) -> None:
+def test_an_endpoint_that_is_not_there(folder):
     config = write_config(folder, quickstart(base_url="http://127.0.0.1:9/v1"))
     for command in ("run", "validate"):
         done = in_process(command, config, cwd=folder)
@@ -121,7 +119,7 @@ def test_an_endpoint_that_is_not_there(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "", "wrong-key-81f3b2"])
-def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
+def test_a_wrong_key(folder, monkeypatch, key):
     if key is not None:
         monkeypatch.setenv("OUR_KEY", key)
     with MimicProcess(mimic_spec(api_key=KEY)) as guarded:
@@ -144,7 +142,7 @@ def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | N
 
 
 @pytest.mark.parametrize("command", ["run", "report", "monitor"])
-def test_a_run_that_is_not_there(folder: Path, command: str) -> None:
+def test_a_run_that_is_not_there(folder, command):
     for place in (folder / "nowhere", folder / "data"):
         check_refused(in_process(command, place, cwd=folder), 2, f"no run at {place}")
     check_nothing_left(folder)
@@ -163,7 +161,7 @@ def test_a_run_that_is_not_there(folder: Path, command: str) -> None:
         ("pipe", "no run at pipe: it has no run.db"),
     ],
 )
-def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -> None:
+def test_what_is_there_where_no_run_is(tmp_path, place, words):
     for name in ("runs/a", "runs/b", "runs/c", "half"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("my.yaml", "data.csv", "runs/a/run.db", "runs/b/run.db", "half/run.db.new"):
@@ -174,7 +172,7 @@ def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -
 
 
 @pytest.mark.slow
-def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
+def test_a_run_that_another_process_is_writing(tmp_path):
     with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
         run = tmp_path / "run"
@@ -202,7 +200,7 @@ CHANGES = {
 
 
 @pytest.mark.slow
-def test_a_config_that_would_change_what_is_stored(tmp_path: Path) -> None:
+def test_a_config_that_would_change_what_is_stored(tmp_path):
     with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
         run = tmp_path / "run"

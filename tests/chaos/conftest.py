@@ -1,7 +1,5 @@
 """Figures of the chaos suite: gathered over its tests and printed at the end."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The installed command against a server that misbehaves, killed and stopped for real."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

@@ -6,8 +6,6 @@ falls asleep. In the end the run file must hold every answer that was ever store
 have billed more than a budget allows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shutil

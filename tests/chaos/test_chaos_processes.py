@@ -1,7 +1,5 @@
 """The installed command killed in bad weather, on full disks and on files that it may not write."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -47,9 +45,7 @@ def mimic() -> Iterator[MimicProcess]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_run_killed_in_bad_weather_stays_within_its_budget(
-    tmp_path: Path, mimic: MimicProcess, figures: list[Figures], seed: int
-) -> None:
+def test_a_run_killed_in_bad_weather_stays_within_its_budget(tmp_path, mimic, figures, seed):
     """Requests that were out when the process died, or came back as rubbish, may have been billed."""
     ordeal = Ordeal(tmp_path, mimic, seed, tokens=200_000, usd=0.6)
     set_faults(mimic, *WEATHER)
@@ -63,9 +59,7 @@ def test_a_run_killed_in_bad_weather_stays_within_its_budget(
 
 
 @pytest.mark.slow
-def test_bad_weather_and_kills_change_no_verdict(
-    tmp_path: Path, mimic: MimicProcess, figures: list[Figures], undisturbed_run: Reached
-) -> None:
+def test_bad_weather_and_kills_change_no_verdict(tmp_path, mimic, figures, undisturbed_run):
     ordeal = Ordeal(tmp_path, mimic, seed=3)
     for _ in range(4):  # while it loads, replays or asks for the first time
         ordeal.killed_after(ordeal.random.uniform(0.0, 1.5))
@@ -79,9 +73,7 @@ def test_bad_weather_and_kills_change_no_verdict(
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_random_moments_reaches_the_same_end(
-    tmp_path: Path, mimic: MimicProcess, figures: list[Figures], undisturbed_run: Reached
-) -> None:
+def test_a_run_killed_at_random_moments_reaches_the_same_end(tmp_path, mimic, figures, undisturbed_run):
     ordeal = Ordeal(tmp_path, mimic, seed=1)
     ordeal.disturbed("SIGKILL", ordeal.random.randrange(1, 140))
     ordeal.disturbed("SIGKILL", IN_ROUNDS - len(ordeal.books.records))
@@ -93,7 +85,7 @@ def test_a_run_killed_at_random_moments_reaches_the_same_end(
 
 
 @pytest.mark.slow
-def test_what_was_in_flight_is_asked_again_first(tmp_path: Path, figures: list[Figures]) -> None:
+def test_what_was_in_flight_is_asked_again_first(tmp_path, figures):
     """Otherwise the verdicts would have another basis than the uninterrupted run's."""
     with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
         ordeal = Ordeal(tmp_path, mimic, seed=1)
@@ -109,7 +101,7 @@ def test_what_was_in_flight_is_asked_again_first(tmp_path: Path, figures: list[F
 
 
 @pytest.mark.slow
-def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path: Path, figures: list[Figures]) -> None:
+def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path, figures):
     """The mimic that the run starts for itself dies with it; the next session starts another."""
     config = write_config(tmp_path, quickstart(latency=0.02))
     books = Books(tmp_path / "run")
@@ -158,9 +150,7 @@ GO_ON = ("-o", "budget.trials=60")
 
 
 @pytest.mark.slow
-def test_a_file_of_another_version_is_refused_with_what_to_do(
-    stopped_run: Path, figures: list[Figures]
-) -> None:
+def test_a_file_of_another_version_is_refused_with_what_to_do(stopped_run, figures):
     books = Books(stopped_run)
     books.look()
     before = (stopped_run / "run.db").read_bytes()
@@ -180,9 +170,7 @@ def test_a_file_of_another_version_is_refused_with_what_to_do(
 
 
 @pytest.mark.slow
-def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(
-    stopped_run: Path, figures: list[Figures]
-) -> None:
+def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(stopped_run, figures):
     books = Books(stopped_run)
     books.look()
     with closing(sqlite3.connect(stopped_run / "run.db", isolation_level=None)) as db:
@@ -228,7 +216,7 @@ def on_another_disk(folder: Path, options: str, script: str) -> subprocess.Compl
 
 
 @pytest.mark.slow
-def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path: Path, figures: list[Figures]) -> None:
+def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path, figures):
     """What was stored is safe, and the run goes on where there is room."""
     data = quickstart(latency=0.001, equivalence=0.001)
     data["mimic"]["answer"] = "{answer} " + " ".join(str(number) for number in range(400))
@@ -249,7 +237,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path: Path, figures: lis
 
 
 @pytest.mark.slow
-def test_a_place_that_may_not_be_written_to(tmp_path: Path, figures: list[Figures]) -> None:
+def test_a_place_that_may_not_be_written_to(tmp_path, figures):
     run = f"{COMMAND} run {write_config(tmp_path, quickstart())} --out disk/run --display none"
     done = on_another_disk(tmp_path, "ro", run)
     assert done.returncode == 2, done

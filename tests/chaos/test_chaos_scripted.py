@@ -1,15 +1,12 @@
 """Runs through storms of faults in virtual time, and what their books would notice."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from chaos_books import Bill, Books, Figures
+from chaos_books import Bill, Books
 from storm import MODELS, MOST, World, storm
 from weather import Weather
 
@@ -20,12 +17,12 @@ from adaptive_eval.store.codec import load_json
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 15])
-def test_a_run_through_a_storm(tmp_path: Path, figures: list[Figures], seed: int) -> None:
+def test_a_run_through_a_storm(tmp_path, figures, seed):
     figures.append(storm(World(seed, tmp_path / "run"), sessions=5))
     assert figures[0].faults.total() > 50
 
 
-def test_512_in_flight_stay_within_every_budget(tmp_path: Path, figures: list[Figures]) -> None:
+def test_512_in_flight_stay_within_every_budget(tmp_path, figures):
     """No own budgets that would end a model early: all three have hundreds of requests out."""
     world = World(7, tmp_path / "run", trouble=0.2)
     world.spec = SessionSpec(
@@ -61,7 +58,7 @@ def damage(db: sqlite3.Connection) -> None:
 HARMS = {"lost": lose, "doubled": double, "damaged": damage}
 
 
-def test_the_books_notice_what_should_not_happen(tmp_path: Path, figures: list[Figures]) -> None:
+def test_the_books_notice_what_should_not_happen(tmp_path, figures):
     """A suite that could not fail would promise nothing."""
     world = World(1, tmp_path / "run")
     figures.append(storm(world, sessions=1))

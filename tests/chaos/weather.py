@@ -4,8 +4,6 @@ Most storms run whole sessions in virtual time, against servers that keep their 
 kills and stops the installed command for real, beside a mimic server that misbehaves.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """A mimic for the tests that ask one, and a cluster of Ray on this machine for those marked so."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Workers on this event loop, whose mail is pickled as it is between processes; and runs to set them to."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle

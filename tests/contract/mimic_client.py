@@ -1,7 +1,5 @@
 """A mimic with models of every kind, and what the tests ask it through the OpenAI client."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The cluster that the tests marked ``ray`` share."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A real HTTP server on loopback that answers as a test has scripted, down to the byte where it must."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

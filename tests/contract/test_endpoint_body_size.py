@@ -1,7 +1,5 @@
 """A response has a largest size, decompressed: whatever a server sends, and whatever was asked."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """What every executor promises, here or elsewhere; and what those with workers promise when workers die."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from collections import Counter
@@ -90,14 +88,14 @@ def attempt(built: Built, open_: Opened, url: str, n: int = 1) -> Any:
     return asyncio.run(main())
 
 
-def test_answers_and_scores_are_those_of_this_process(mimic: MimicProcess, opened: Opened) -> None:
+def test_answers_and_scores_are_those_of_this_process(mimic, opened):
     built = built_at(mimic.base_url)
     found = asked(built, range(40), opened)
     assert found == asked(built, range(40), in_process)
     assert len({score.category for _, score in found}) == 2
 
 
-def test_several_answers_come_in_order(mimic: MimicProcess, opened: Opened) -> None:
+def test_several_answers_come_in_order(mimic, opened):
     built = built_at(mimic.base_url)
     texts = [answer.text for answer in attempt(built, opened, mimic.base_url, n=4)]
     assert texts == [answer.text for answer in attempt(built, in_process, mimic.base_url, n=4)]
@@ -115,7 +113,7 @@ def test_several_answers_come_in_order(mimic: MimicProcess, opened: Opened) -> N
     ],
     ids=["429", "500", "404", "dropped"],
 )
-def test_errors_cross_the_border_whole(opened: Opened, fault: dict[str, Any], kind: type) -> None:
+def test_errors_cross_the_border_whole(opened, fault, kind):
     with MimicProcess(mimic_spec()) as server:
         httpx.post(f"{server.url}/mimic/faults", json={"faults": [fault]}).raise_for_status()
         built = built_at(server.base_url)
@@ -124,7 +122,7 @@ def test_errors_cross_the_border_whole(opened: Opened, fault: dict[str, Any], ki
     assert (str(there), vars(there), there.billed) == (str(here), vars(here), here.billed)
 
 
-def test_an_answer_from_elsewhere_is_scored(mimic: MimicProcess, opened: Opened) -> None:
+def test_an_answer_from_elsewhere_is_scored(mimic, opened):
     built = built_at(mimic.base_url)
     target = built.tasks[0].questions[0].target
 
@@ -136,7 +134,7 @@ def test_an_answer_from_elsewhere_is_scored(mimic: MimicProcess, opened: Opened)
     assert asyncio.run(main()) == [1, 0]
 
 
-def test_an_attempt_can_be_broken_off(opened: Opened) -> None:
+def test_an_attempt_can_be_broken_off(opened):
     """Nothing is left of it, and the next one is answered."""
     with MimicProcess(mimic_spec()) as server:
         hang = {"faults": [{"kind": "hang", "after": 0.0}]}
@@ -172,7 +170,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started() -> None:
+def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started():
     with MimicProcess(mimic_spec()) as server:
         built = built_at(server.base_url)
         desks = Desks(built)
@@ -197,9 +195,7 @@ def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started(
     assert [remark for remark in desks.remarks if "has died: it was told to" in remark]
 
 
-def test_an_answer_outlives_the_worker_that_was_to_score_it(
-    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_outlives_the_worker_that_was_to_score_it(mimic, monkeypatch):
     built = built_at(mimic.base_url)
     desks = Desks(built)
     messages, request = built.tasks[0].render(built.tasks[0].questions[0]), trial(built, 0)
@@ -221,7 +217,7 @@ def test_an_answer_outlives_the_worker_that_was_to_score_it(
     assert len(desks.started) == 2
 
 
-def test_without_any_worker_the_run_ends(mimic: MimicProcess) -> None:
+def test_without_any_worker_the_run_ends(mimic):
     built = built_at(mimic.base_url)
     desks = Desks(built, refuse_after=1)
     messages = built.tasks[0].render(built.tasks[0].questions[0])
@@ -237,7 +233,7 @@ def test_without_any_worker_the_run_ends(mimic: MimicProcess) -> None:
     asyncio.run(main())
 
 
-def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MimicProcess) -> None:
+def test_a_worker_has_no_more_in_hand_than_it_may(mimic):
     built = built_at(mimic.base_url)
     desks = Desks(built)
     found = asked(built, range(40), lambda _: desks.executor(size=2, most=3))
@@ -245,7 +241,7 @@ def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MimicProcess) -> None:
     assert all(1 <= desk.most <= 3 for desk in desks.started)
 
 
-def test_a_bug_is_not_taken_for_a_failure(mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_not_taken_for_a_failure(mimic, monkeypatch):
     built = built_at(mimic.base_url)
     desks = Desks(built)
 
@@ -257,9 +253,7 @@ def test_a_bug_is_not_taken_for_a_failure(mimic: MimicProcess, monkeypatch: pyte
         asked(built, range(1), lambda _: desks.executor())
 
 
-def test_what_is_sent_to_workers_holds_no_secret(
-    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_sent_to_workers_holds_no_secret(mimic, monkeypatch):
     """They take keys from their own environment, and say so where one is not set there."""
     data = config_at(mimic.base_url)
     for model in data["models"]:
@@ -305,15 +299,13 @@ def decided(results: Results) -> Any:
     return [(pair.first, pair.second, pair.verdict, pair.decided_at) for pair in results.pairs]
 
 
-def test_the_same_decisions_whoever_does_the_work(
-    tmp_path: Path, mimic: MimicProcess, opened: Opened
-) -> None:
+def test_the_same_decisions_whoever_does_the_work(tmp_path, mimic, opened):
     built = built_at(mimic.base_url)
     there = reached(built, tmp_path / "there", opened)
     assert decided(there) == decided(reached(built, tmp_path / "here", in_process))
 
 
-def test_workers_that_die_all_the_time_decide_nothing(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_workers_that_die_all_the_time_decide_nothing(tmp_path, mimic):
     built = built_at(mimic.base_url, retry={"attempts": 50, "requeue": 50})
     desks = Desks(built, lifetime=10)
     there = reached(built, tmp_path / "there", lambda _: desks.executor())
@@ -324,7 +316,7 @@ def test_workers_that_die_all_the_time_decide_nothing(tmp_path: Path, mimic: Mim
     assert "worker" in {one.error for one in lost}
 
 
-def test_a_run_without_workers_ends_and_is_resumed(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_run_without_workers_ends_and_is_resumed(tmp_path, mimic):
     """With the first two every worker is gone; another sitting, here in one process, goes on."""
     built = built_at(mimic.base_url)
     desks = Desks(built, refuse_after=2, lifetime=20)

@@ -1,9 +1,6 @@
 """From a config to sources and clients: who shares what, and what real servers say to being found."""
 
-from __future__ import annotations
-
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -54,7 +51,7 @@ def test_a_key_that_is_not_set_is_told_before_any_server_is_found(monkeypatch, m
         Finder(config(FILE, FILE, **model))
 
 
-def test_a_server_is_let_in_once_it_serves_the_model(tmp_path: Path):
+def test_a_server_is_let_in_once_it_serves_the_model(tmp_path):
     async def main(url):
         async with Finder(config(FILE, FILE)) as finder:
             there = finder.discoveries["a"].connect

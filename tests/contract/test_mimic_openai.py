@@ -1,9 +1,6 @@
 """The mimic as the OpenAI client sees it, also where it misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -22,7 +19,7 @@ from adaptive_eval.mimic.process import MimicProcess
 # What it says
 
 
-def test_an_answer_has_everything_the_client_reads(mimic: MimicProcess) -> None:
+def test_an_answer_has_everything_the_client_reads(mimic):
     response = answer(mimic, "sage", seed=1)
     (choice,) = response.choices
     assert choice.message.role == "assistant"
@@ -36,7 +33,7 @@ def test_an_answer_has_everything_the_client_reads(mimic: MimicProcess) -> None:
     assert response.usage.total_tokens == response.usage.prompt_tokens + response.usage.completion_tokens
 
 
-def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MimicProcess) -> None:
+def test_answers_over_http_are_those_of_the_pure_examinee(mimic):
     examinee = Examinee(SPEC)
     asked = examinee.asked("coin", ASK)
     expected = [examinee.reply(asked, 100 + index).text for index in range(60)]
@@ -46,7 +43,7 @@ def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MimicProcess) -
 # Seeds
 
 
-def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None:
+def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic):
     several = answer(mimic, seed=7, n=4)
     single = [answer(mimic, seed=7 + index) for index in range(4)]
     assert texts(several) == [texts(response)[0] for response in single]
@@ -58,7 +55,7 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None
 # Errors
 
 
-def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
+def test_a_wrong_key_is_refused_everywhere_but_for_health():
     spec = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),), api_key="right-key")
     with MimicProcess(spec) as locked:
         with pytest.raises(openai.AuthenticationError) as caught:
@@ -74,7 +71,7 @@ def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
 # Counts
 
 
-def test_requests_in_flight_are_counted(mimic: MimicProcess) -> None:
+def test_requests_in_flight_are_counted(mimic):
     def counts() -> dict[str, int]:
         found: dict[str, int] = stats(mimic)["models"]["popular"]
         return found
@@ -91,7 +88,7 @@ def test_requests_in_flight_are_counted(mimic: MimicProcess) -> None:
     assert counts()["peak_in_flight"] == 20
 
 
-def test_answers_are_counted_by_seed_with_their_usage() -> None:
+def test_answers_are_counted_by_seed_with_their_usage():
     with MimicProcess(SPEC) as fresh:
 
         async def use(client: AsyncOpenAI) -> list[Any]:
@@ -109,7 +106,7 @@ def test_answers_are_counted_by_seed_with_their_usage() -> None:
 # The ways in which a mimic misbehaves when it is told to, as the OpenAI client sees them.
 
 
-def test_a_rate_limit_says_when_to_come_back(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
+def test_a_rate_limit_says_when_to_come_back(mimic, faulty):
     faulty({"kind": "status", "status": 429, "retry_after": 1.5, "first": 1})
     with pytest.raises(openai.RateLimitError) as caught:
         answer(mimic)
@@ -119,9 +116,7 @@ def test_a_rate_limit_says_when_to_come_back(mimic: MimicProcess, faulty: Callab
 
 
 @pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
-def test_a_dropped_connection_is_an_error(
-    mimic: MimicProcess, faulty: Callable[..., None], after: float
-) -> None:
+def test_a_dropped_connection_is_an_error(mimic, faulty, after):
     faulty({"kind": "drop", "after": after, "first": 1})
 
     async def use(client: AsyncOpenAI) -> None:
@@ -132,7 +127,7 @@ def test_a_dropped_connection_is_an_error(
     ask(mimic, use)
 
 
-def test_a_slow_start_answers_503_and_then_serves() -> None:
+def test_a_slow_start_answers_503_and_then_serves():
     body = {"model": "coin", "messages": [{"role": "user", "content": "x"}]}
     never, soon = (MimicSpec(models=SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
     with httpx.Client() as client, MimicProcess(never) as starting:

@@ -1,14 +1,11 @@
 """The mimic as a process: it starts, fails with a reason, dies with its parent; and its command."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 
 import httpx
@@ -38,7 +35,7 @@ print(*sorted({"numpy", "scipy", "openai", "httpx", "rich"} & sys.modules.keys()
 """
 
 
-def test_it_serves_between_start_and_stop() -> None:
+def test_it_serves_between_start_and_stop():
     mimic = MimicProcess(SPEC)
     assert mimic.pid is None
     mimic.start()
@@ -51,14 +48,14 @@ def test_it_serves_between_start_and_stop() -> None:
         httpx.get(f"{url}/health")
 
 
-def test_ctrl_c_in_the_terminal_does_not_reach_it() -> None:
+def test_ctrl_c_in_the_terminal_does_not_reach_it():
     """A run drains its answers on Ctrl-C, so its mimic must outlive the signal to its process group."""
     with MimicProcess(SPEC) as mimic:
         assert mimic.pid is not None
         assert os.getpgid(mimic.pid) != os.getpgid(0)
 
 
-def test_it_dies_with_its_parent_even_by_kill_9() -> None:
+def test_it_dies_with_its_parent_even_by_kill_9():
     arguments = [sys.executable, "-c", PARENT, spec_to_json(SPEC)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -85,7 +82,7 @@ def accepts(port: int) -> bool:
     return True
 
 
-def test_a_port_in_use_is_told() -> None:
+def test_a_port_in_use_is_told():
     with MimicProcess(SPEC) as mimic:
         port = int(mimic.url.rpartition(":")[2])
         with pytest.raises(
@@ -94,7 +91,7 @@ def test_a_port_in_use_is_told() -> None:
             MimicProcess(SPEC, port=port).start()
 
 
-def test_the_process_imports_only_what_it_needs() -> None:
+def test_the_process_imports_only_what_it_needs():
     """It starts while a person waits: numpy, scipy and the OpenAI client would take it seconds."""
     done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
@@ -112,7 +109,7 @@ def serve(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_command_serves_until_ctrl_c(tmp_path):
     key = tmp_path / "key.jsonl"
     key.write_text('{"question": "What is 6 times 7?", "answer": 42}\n')
     with serve(

@@ -1,7 +1,5 @@
 """Whole runs on a real cluster of Ray, by the installed command; workers and runs are killed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -109,7 +107,7 @@ def balance(run: Path, *, killed: bool = False) -> None:
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -> None:
+def test_code_is_shipped_and_secrets_are_not(tmp_path, cluster):
     """The scorer is a function beside the config, which imports its neighbour; a key is asked for."""
     write_grader(tmp_path)
     (tmp_path / ".env").write_text(f"LAB_PASS={KEY}")
@@ -134,7 +132,7 @@ def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -
 
 
 @pytest.mark.ray
-def test_stored_answers_are_scored_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+def test_stored_answers_are_scored_on_the_cluster(cluster, tmp_path):
     """Also by a function that lies beside the config, and nowhere else."""
     write_grader(tmp_path)
     with MimicProcess(mimic_spec()) as mimic:
@@ -151,9 +149,7 @@ def test_stored_answers_are_scored_on_the_cluster(cluster: Cluster, tmp_path: Pa
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(
-    tmp_path: Path, cluster: Cluster, undisturbed: Reached
-) -> None:
+def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path, cluster, undisturbed):
     """SIGKILL, in the middle. What it had in hand is asked again; the server is not blamed."""
     run = tmp_path / "run"
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
@@ -182,9 +178,7 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_killed_run_is_resumed_and_leaves_no_workers(
-    tmp_path: Path, cluster: Cluster, undisturbed: Reached
-) -> None:
+def test_a_killed_run_is_resumed_and_leaves_no_workers(tmp_path, cluster, undisturbed):
     run = tmp_path / "run"
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
@@ -219,9 +213,7 @@ def nodes() -> Iterator[Any]:
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(
-    tmp_path: Path, nodes: Any, undisturbed: Reached
-) -> None:
+def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(tmp_path, nodes, undisturbed):
     """All processes of a node are killed, and a node joins. Later those of the head: exit code 4, a hint."""
     run = tmp_path / "run"
     node = nodes.add_node(num_cpus=2, **MEMORY)
@@ -248,9 +240,7 @@ def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(
 @pytest.mark.ray
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [b"/raylet", b"DashboardAgent"])
-def test_rays_own_process_on_this_machine_ends(
-    tmp_path: Path, cluster: Cluster, undisturbed: Reached, name: bytes
-) -> None:
+def test_rays_own_process_on_this_machine_ends(tmp_path, cluster, undisturbed, name):
     """The cluster is the run's own (``address: local``): its raylet is killed, or what that ends with."""
     run = tmp_path / "run"
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
@@ -273,9 +263,7 @@ def test_rays_own_process_on_this_machine_ends(
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_client_of_a_cluster_with_servers_that_are_found(
-    tmp_path: Path, nodes: Any, undisturbed: Reached
-) -> None:
+def test_a_client_of_a_cluster_with_servers_that_are_found(tmp_path, nodes, undisturbed):
     """By ``ray://``; the second server joins and the first leaves while the run is under way."""
     pytest.importorskip("grpc")
     nodes.add_node(num_cpus=2, **MEMORY)
@@ -303,9 +291,7 @@ def test_a_client_of_a_cluster_with_servers_that_are_found(
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_limits_hold_over_all_workers_while_servers_misbehave(
-    tmp_path: Path, cluster: Cluster, undisturbed: Reached
-) -> None:
+def test_limits_hold_over_all_workers_while_servers_misbehave(tmp_path, cluster, undisturbed):
     """Six places at the server, as it counted itself; 429 and broken connections decide nothing."""
     run = tmp_path / "run"
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
@@ -330,7 +316,7 @@ def test_limits_hold_over_all_workers_while_servers_misbehave(
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_rate_is_one_of_all_workers(tmp_path: Path, cluster: Cluster) -> None:
+def test_a_rate_is_one_of_all_workers(tmp_path, cluster):
     """20 requests a second: 60 of them cannot take less than two seconds, whoever sends them."""
     run = tmp_path / "run"
     with MimicProcess(mimic_spec()) as mimic:
@@ -348,7 +334,7 @@ def test_a_rate_is_one_of_all_workers(tmp_path: Path, cluster: Cluster) -> None:
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path: Path, cluster: Cluster) -> None:
+def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path, cluster):
     command = ("plan", "--models", 2, "--questions", 10, "--replicates", 12, "--seed", 4, "--json")
     here = adaptive_eval(*command, "--workers", 1, cwd=tmp_path)
     there = adaptive_eval(*command, "--ray", cluster.address, cwd=tmp_path)
@@ -367,7 +353,7 @@ def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path: Path, clus
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_cluster_that_is_not_there(tmp_path: Path, cluster: Cluster) -> None:
+def test_a_cluster_that_is_not_there(tmp_path, cluster):
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
@@ -377,9 +363,7 @@ def test_a_cluster_that_is_not_there(tmp_path: Path, cluster: Cluster) -> None:
     assert f"error: no cluster of Ray at {address}: " in done.err
 
 
-def test_without_ray_the_message_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_the_message_says_what_to_install(tmp_path, monkeypatch):
     data = {**quickstart(), "executor": {"kind": "ray", "address": "local"}}
     built = build(load_config(write_config(tmp_path, data)))
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -387,7 +371,7 @@ def test_without_ray_the_message_says_what_to_install(
         pass
 
 
-def test_a_head_that_does_not_answer_for_too_long_is_noticed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_does_not_answer_for_too_long_is_noticed_once(monkeypatch):
     monkeypatch.setattr("adaptive_eval.executors.ray_cluster._HEAD_ASKED", 0.001)
     monkeypatch.setattr("adaptive_eval.executors.ray_cluster._HEAD_AGAIN", 0.003)
     said: list[str] = []
@@ -400,7 +384,7 @@ def test_a_head_that_does_not_answer_for_too_long_is_noticed_once(monkeypatch: p
 
 
 @pytest.mark.slow
-def test_who_does_not_ask_for_ray_does_not_load_it(tmp_path: Path) -> None:
+def test_who_does_not_ask_for_ray_does_not_load_it(tmp_path):
     """Nor anything else of the executor with workers."""
     config = write_config(tmp_path, quickstart() | {"budget": {"trials": 5}})
     program = f"""

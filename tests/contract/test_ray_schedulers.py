@@ -1,7 +1,5 @@
 """The documented ways to start a run under a scheduler, with stubs in place of the scheduler's commands."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -27,7 +25,7 @@ from command_line import (
     stored_trials,
     write_config,
 )
-from ray_here import Cluster, until, write_grader
+from ray_here import until, write_grader
 from ruamel.yaml import YAML
 
 from adaptive_eval.mimic.process import MimicProcess
@@ -101,7 +99,7 @@ def free_port() -> int:
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_job_of_ray(tmp_path: Path, job_server: str) -> None:
+def test_a_job_of_ray(tmp_path, job_server):
     """It is stopped with answers on their way, which are awaited; sent again, it ends as in one process.
 
     The scorer is a function beside the config, which is in the job's folder already.
@@ -143,9 +141,7 @@ def ray_job(*words: str, cwd: Path) -> str:
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_the_entry_point_of_kuberay(
-    in_one_process: tuple[Path, Reached], tmp_path: Path, cluster: Cluster
-) -> None:
+def test_the_entry_point_of_kuberay(in_one_process, tmp_path, cluster):
     folder, alone = in_one_process
     manifest = YAML(typ="safe").load((ROOT / "configs" / "ray" / "kuberay.yaml").read_text("utf-8"))
     line = manifest["spec"]["entrypoint"].replace("/config/", f"{folder}/").replace("/runs/", f"{tmp_path}/")
@@ -156,7 +152,7 @@ def test_the_entry_point_of_kuberay(
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_job_of_slurm(in_one_process: tuple[Path, Reached], tmp_path: Path, cluster: Cluster) -> None:
+def test_a_job_of_slurm(in_one_process, tmp_path, cluster):
     """Both nodes of the job are this machine; they end with the job."""
     import ray
 

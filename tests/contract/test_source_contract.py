@@ -1,7 +1,5 @@
 """Sources of servers, one suite for all kinds: real files, real commands, and the resolver."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

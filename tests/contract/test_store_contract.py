@@ -1,7 +1,5 @@
 """What every implementation of the run file promises; to hold another one to it, add it here."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tempfile

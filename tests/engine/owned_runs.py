@@ -1,7 +1,5 @@
 """Scripted scenes run to their end under an owned clock."""
 
-from __future__ import annotations
-
 import asyncio
 
 from owned_clock import run_owned

@@ -1,7 +1,5 @@
 """A scripted controller, endpoint and store, which write down in one journal what happens in which order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,7 +1,5 @@
 """Answers that say nothing about the models: told at the first sign, and the end of a run if most are."""
 
-from __future__ import annotations
-
 import pytest
 from owned_clock import run_owned
 from scripted import Scene

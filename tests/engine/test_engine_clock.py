@@ -1,11 +1,8 @@
 """Clocks that jump: a laptop that sleeps, a machine that is suspended, a wall clock that is set."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 
 import pytest
@@ -81,7 +78,7 @@ def asleep(scene: Scene, after: float, *, monotonic: bool) -> None:
 
 
 @pytest.mark.parametrize("monotonic", [True, False], ids=["the clock goes on", "the clock stands still"])
-def test_a_night_s_sleep_costs_an_attempt_and_no_running_time(monotonic: bool) -> None:
+def test_a_night_s_sleep_costs_an_attempt_and_no_running_time(monotonic):
     """What was out times out, at once or after its time; nothing is missing, no deadline is reached."""
     scene = Scene(
         steps={"a": 400, "b": 400},
@@ -102,7 +99,7 @@ def test_a_night_s_sleep_costs_an_attempt_and_no_running_time(monotonic: bool) -
     assert 100.0 < last.elapsed < 250.0 + (0.0 if monotonic else TIMEOUT)
 
 
-def test_the_deadline_is_held_after_the_night() -> None:
+def test_the_deadline_is_held_after_the_night():
     options = RunnerOptions(deadlines=Deadlines(50.0))
     scene = Scene(steps={"a": 10_000}, options=options, jitter=lambda: 0.5)
     asleep(scene, 20.0, monotonic=True)
@@ -128,7 +125,7 @@ class SteppedClock(OwnedClock):
 @pytest.mark.parametrize(
     "step", [-86_400.0, 86_400.0, -3600.0], ids=["a day back", "a day on", "an hour back"]
 )
-def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path: Path, step: float) -> None:
+def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path, step):
     clock = SteppedClock(lambda now: step if now > 20.0 else 0.0)
     scene = Scene(
         steps={"a": 200}, clock=clock, options=RunnerOptions(deadlines=Deadlines(40.0)), jitter=lambda: 0.5
@@ -151,7 +148,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path: Path
     assert summary_at(RunHeader("demo"), latest).state == "stopped"
 
 
-def test_a_stopwatch_leaves_out_what_no_running_process_can_take() -> None:
+def test_a_stopwatch_leaves_out_what_no_running_process_can_take():
     class Clock:
         seconds = 0.0
 
@@ -173,7 +170,7 @@ def test_a_stopwatch_leaves_out_what_no_running_process_can_take() -> None:
     assert watch.read() == 8.0 + LONGEST_PAUSE
 
 
-def test_a_stall_counts_and_a_sleep_does_not() -> None:
+def test_a_stall_counts_and_a_sleep_does_not():
     class Clock:
         seconds = 0.0
 
@@ -194,7 +191,7 @@ def test_a_stall_counts_and_a_sleep_does_not() -> None:
     assert watch.read() == 150.0
 
 
-def test_the_heartbeat_counts_while_the_main_thread_waits() -> None:
+def test_the_heartbeat_counts_while_the_main_thread_waits():
     heartbeat = Stopwatch(SystemClock()).heartbeat  # what a run uses
     before, waited = heartbeat(), Event()
     while heartbeat() == before:
@@ -202,7 +199,7 @@ def test_the_heartbeat_counts_while_the_main_thread_waits() -> None:
     assert heartbeat() > before
 
 
-def test_a_deadline_nearer_than_the_clock_can_tell_is_reached() -> None:
+def test_a_deadline_nearer_than_the_clock_can_tell_is_reached():
     """Sums of pauses and the clock differ in their last digits; after months no smaller step is a step."""
     scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=Deadlines(10.1), elapsed=0.3))
 

@@ -1,7 +1,5 @@
 """Attempts that fail, and answers that no scorer could judge."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 

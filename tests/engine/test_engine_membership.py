@@ -1,7 +1,5 @@
 """Servers that a source names, under an owned clock: they join, leave, come back, refuse, or never come."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field

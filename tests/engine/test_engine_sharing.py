@@ -1,7 +1,5 @@
 """Trials of a question that share a request, under an owned clock: no answer is lost or paid twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What was paid for and not answered: told to the session at once, and read from the run file afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path
@@ -18,7 +16,7 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
+from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -40,7 +38,7 @@ def failed(kind: str, status: int | None = None) -> TransientEndpointError:
         (failed("server", 500), False), (refused(), False),
     ],
 )  # fmt: skip
-def test_which_failures_may_have_been_billed(error: EndpointError, billed: bool) -> None:
+def test_which_failures_may_have_been_billed(error, billed):
     assert error.billed is billed
     scene = Scene(
         steps={"a": 1, "b": 1}, scripts={"a": lambda step, attempt: (0.1, error if attempt < 3 else None)}
@@ -49,7 +47,7 @@ def test_which_failures_may_have_been_billed(error: EndpointError, billed: bool)
     assert scene.controller.presumed == ([KEY, KEY] if billed else [])
 
 
-def test_without_a_budget_for_it_no_further_attempt_is_made() -> None:
+def test_without_a_budget_for_it_no_further_attempt_is_made():
     """The trial comes back to the session, which may ask for it again."""
     scene = Scene(steps={"a": 1, "b": 1}, scripts={"a": lambda step, attempt: (0.1, failed("timeout"))})
     scene.controller.affords = lambda key: False
@@ -59,7 +57,7 @@ def test_without_a_budget_for_it_no_further_attempt_is_made() -> None:
     assert scene.controller.abandoned == {KEY: False}
 
 
-def test_what_is_cancelled_with_a_request_out_is_told_as_such() -> None:
+def test_what_is_cancelled_with_a_request_out_is_told_as_such():
     options = RunnerOptions(deadlines=Deadlines(5.0), at_deadline="cancel")
     wait = RetryPolicy(base=100.0, cap=100.0)
     scripts = {"a": lambda step, attempt: 60.0, "b": lambda step, attempt: (0.1, broken())}
@@ -73,7 +71,7 @@ def test_what_is_cancelled_with_a_request_out_is_told_as_such() -> None:
     }
 
 
-def test_a_stopped_model_s_trials_are_given_up_one_and_all() -> None:
+def test_a_stopped_model_s_trials_are_given_up_one_and_all():
     def script(step: int, attempt: int):
         return (1.0, refused()) if step == 0 else (0.1, broken())
 
@@ -128,7 +126,7 @@ def presumed(session: Session) -> float:
     return next(line.presumed for line in session.budget.lines() if line.name == "tokens")
 
 
-def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path: Path) -> None:
+def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path):
     """Timeouts, cancelled requests, waits broken off: all of them, and nothing else."""
 
     def script(step: int, attempt: int):
@@ -161,9 +159,7 @@ class Lacking:
 
 
 @pytest.mark.parametrize("seconds", [2.5, 30.0])
-def test_answers_that_lacked_something_are_assumed_billed_in_each_session(
-    tmp_path: Path, seconds: float
-) -> None:
+def test_answers_that_lacked_something_are_assumed_billed_in_each_session(tmp_path, seconds):
     options = RunnerOptions(deadlines=Deadlines(seconds), at_deadline="cancel")
     first = sit(tmp_path / "run", lambda step, attempt: 1.0 + step % 3 / 4, options, scoring=Lacking())
     assert presumed(first) > 0
@@ -182,7 +178,7 @@ class Away:
         return Score(1, completion.text)
 
 
-def test_an_answer_that_no_scorer_could_judge_is_charged_once(tmp_path: Path) -> None:
+def test_an_answer_that_no_scorer_could_judge_is_charged_once(tmp_path):
     """It has been reported with its tokens: nothing is presumed of it, in this sitting or the next."""
     limits = BudgetSpec(tokens=1_000)
     first = sit(tmp_path / "run", lambda step, attempt: 1.0, limits=limits, scoring=Away())
@@ -197,7 +193,7 @@ def test_an_answer_that_no_scorer_could_judge_is_charged_once(tmp_path: Path) ->
     assert tokens.spent > limits.tokens - 2 * WORST
 
 
-def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path: Path) -> None:
+def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path):
     """Servers bill all that leaves no answer at its worst; sittings end by cancelling what is out."""
     sent = 0
 
@@ -249,7 +245,7 @@ def attempt(error: str | None, status: int | None = None) -> AttemptRecord:
         (1, [None, "malformed"], TrialRecord(REQUEST, 1.0, None, None, missing="no scorer"), 1),
     ],
 )
-def test_what_a_run_file_says_of_one_trial(tmp_path: Path, launches, attempts, outcome, left) -> None:
+def test_what_a_run_file_says_of_one_trial(tmp_path, launches, attempts, outcome, left):
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         for _ in range(launches):
             writer.launch([REQUEST], 1.0)
@@ -262,7 +258,7 @@ def test_what_a_run_file_says_of_one_trial(tmp_path: Path, launches, attempts, o
         assert set(reader.error_counts().get("a", {})) == {*attempts} - {None, "cancelled", "withdrawn"}
 
 
-def test_a_trial_does_not_make_good_another_one_s_loss(tmp_path: Path) -> None:
+def test_a_trial_does_not_make_good_another_one_s_loss(tmp_path):
     other = TrialRequest(TrialKey("b", 3), "task", "q1", 0, 2)
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         writer.launch([REQUEST, other], 1.0)
@@ -272,7 +268,7 @@ def test_a_trial_does_not_make_good_another_one_s_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-def test_no_further_attempt_is_made_before_a_billed_one_is_on_the_disk(servers: int) -> None:
+def test_no_further_attempt_is_made_before_a_billed_one_is_on_the_disk(servers):
     """Else a process that is killed between the two has paid for one that nobody knows of.
 
     With a second server the next attempt is made there, and without a wait.

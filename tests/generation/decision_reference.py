@@ -8,8 +8,6 @@ plain Python: STATISTICS, section 5, with its walk of one pass with calibration 
 after it, the steps at which a model's prior is fitted, and missing answers dropped for a pair as a whole.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from math import cosh, exp, log, log1p, pi, sin, sqrt

@@ -6,8 +6,6 @@ Nothing here knows scorio: finite banks are ratios of binomial coefficients, pos
 rising factorials summed term by term, and variances are differences of moments, which 80 digits can afford.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache

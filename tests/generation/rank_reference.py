@@ -11,8 +11,6 @@ Girth estimates 2PL marginally, not jointly, so it is no reference here. Rasch i
 Bradley-Terry between models and questions.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

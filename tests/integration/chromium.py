@@ -1,7 +1,5 @@
 """A real headless Chromium, and the installed command serving a page for it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

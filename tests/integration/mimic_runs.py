@@ -1,7 +1,5 @@
 """Whole runs against mimics through the command line: exit codes and messages are those a person gets."""
 
-from __future__ import annotations
-
 import copy
 import json
 from contextlib import redirect_stderr, redirect_stdout

@@ -1,7 +1,5 @@
 """Programs for the scorer code, with their tests and results: ``tests/data/programs.txt``."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

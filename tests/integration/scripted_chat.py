@@ -1,7 +1,5 @@
 """A chat server whose replies a function writes, from the request's body: a judge or verifier for tests."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ It prints a number each time the store has promised something: in mode ``write``
 in mode ``stay`` too, without closing and reopening the run now and then, in mode ``create`` the runs created.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ready benchmarks by name: each on a made-up row of its dataset's real columns."""
 
-from __future__ import annotations
-
 import json
 import socket
 from itertools import count

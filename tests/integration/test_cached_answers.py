@@ -1,7 +1,5 @@
 """A run against a server behind a cache says so: in its plain lines, its stored results and its reports."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from contextlib import chdir
@@ -63,7 +61,7 @@ def warnings_of(folder: Path) -> list[str]:
     return [text for text in snapshot.results["warnings"] if "asked again" in text]
 
 
-def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run: tuple[Path, str]) -> None:
+def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run):
     folder, said = run
     (warning,) = warnings_of(folder)
     assert warning.startswith("stale: ")
@@ -77,7 +75,7 @@ def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run: tupl
 
 
 @pytest.mark.slow
-def test_a_continued_run_takes_up_the_audit_from_what_is_stored(run: tuple[Path, str]) -> None:
+def test_a_continued_run_takes_up_the_audit_from_what_is_stored(run):
     folder, _ = run
     before = warnings_of(folder)
     done = adaptive_eval("run", folder, "--display", "none", "-o", "budget.trials=243", cwd=folder.parent)

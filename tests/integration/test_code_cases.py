@@ -1,7 +1,5 @@
 """Cases of LiveCodeBench: read from its rows without unpickling, and programs run on them."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sys

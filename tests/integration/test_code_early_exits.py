@@ -1,7 +1,5 @@
 """Programs that end early, replace what judges them or look for the secret: none of them passes its tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The scorer code: programs in a real sandbox, hostile ones among them, and a refusal where there is none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

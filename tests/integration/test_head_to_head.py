@@ -1,7 +1,5 @@
 """A judge that compares answers with the stored ones of a model, in both orders, through whole runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

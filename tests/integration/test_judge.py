@@ -1,7 +1,5 @@
 """The scorer judge against a scripted server and a mimic: verdicts, votes, order, nonsense, its budget."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@ The library is installed by hand (``pip install litellm``); LITELLM names the pr
 in another environment (``pip install 'litellm[proxy]'``).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -86,7 +84,7 @@ def arguments(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, s
         }
 
 
-def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str, str]]) -> None:
+def test_a_run_through_the_library(tmp_path, arguments):
     pytest.importorskip("litellm", reason="litellm is not installed")
     page = PAGE.partition("## LiteLLM's library")[2].partition("```yaml\n")[2].partition("```")[0]
     models = YAML(typ="safe", pure=True).load(page)["models"]
@@ -98,7 +96,7 @@ def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str
     assert seeded == {True}  # the other two take none
 
 
-def test_a_model_without_a_provider_is_named(tmp_path: Path) -> None:
+def test_a_model_without_a_provider_is_named(tmp_path):
     pytest.importorskip("litellm", reason="litellm is not installed")
     config = config_of(tmp_path, [{"name": "m", "model": "no-such-model", "endpoints": ["litellm"]}])
     done = command("validate", write_config(tmp_path, config))
@@ -107,9 +105,7 @@ def test_a_model_without_a_provider_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif("LITELLM" not in os.environ, reason="LITELLM does not name the proxy's command")
-def test_a_run_through_the_proxy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, dict[str, str]]
-) -> None:
+def test_a_run_through_the_proxy(tmp_path, monkeypatch, arguments):
     monkeypatch.setenv("LITELLM_MASTER_KEY", "sk-of-this-test-only-0123456789")
     with proxy(tmp_path, arguments) as url:
         more = {"endpoints": [url], "api_key_env": "LITELLM_MASTER_KEY"}

@@ -3,8 +3,6 @@
 Neither is a dependency; the model needs the package ``gguf``.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
@@ -79,7 +77,7 @@ def tiny_model(path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", COMMANDS)
-def test_a_run_against_the_real_server(tmp_path: Path, package: str) -> None:
+def test_a_run_against_the_real_server(tmp_path, package):
     for needed in ("gguf", package):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     tiny_model(tmp_path / "tiny.gguf")

@@ -1,7 +1,5 @@
 """The command line, the pilot and Python calls run by one function: none of them can lose a part of it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable
@@ -46,14 +44,14 @@ def written(folder: Path, data: dict[str, object]) -> Path:
     return folder / "config.yaml"
 
 
-def test_the_command_audits_its_answers(tmp_path: Path, audited: set[str]) -> None:
+def test_the_command_audits_its_answers(tmp_path, audited):
     config = written(tmp_path, mimic_config(budget={"trials": 20}))
     assert command("run", config, "--out", tmp_path / "run", "--display", "none").exit_code == 3
     assert audited == {"sage", "novice"}
     assert "copies" in stored_warnings(tmp_path / "run")
 
 
-def test_evaluate_audits_its_answers_and_warns(tmp_path: Path, audited: set[str]) -> None:
+def test_evaluate_audits_its_answers_and_warns(tmp_path, audited):
     with pytest.warns(adaptive_eval.EvaluationWarning, match="copies") as caught:
         found = adaptive_eval.evaluate(MODELS, ROWS, budget={"trials": 24}, out=tmp_path / "run")
     assert {warning.filename for warning in caught} == {__file__}
@@ -62,7 +60,7 @@ def test_evaluate_audits_its_answers_and_warns(tmp_path: Path, audited: set[str]
     assert "copies" in (tmp_path / "run" / "report.md").read_text("utf-8")
 
 
-def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path: Path) -> None:
+def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path):
     task = {
         "dataset": ROWS,
         "scorer": "numeric",
@@ -83,7 +81,7 @@ def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path: Path) -> None:
         assert "len_p33" in run.meta()["thresholds"]
 
 
-def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path: Path) -> None:
+def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path):
     options = {"budget": {"trials": 300}, "out": tmp_path / "run"}
     loose = adaptive_eval.evaluate(MODELS, ROWS, stopping={"confidence": 0.8}, **options)
     budget = {"trials": loose.results.trials}
@@ -99,7 +97,7 @@ def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_config_runs_and_continues_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_runs_and_continues_from_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = written(tmp_path, mimic_config())
     first = adaptive_eval.run_config(config, overrides=["budget.trials=20"])
@@ -115,7 +113,7 @@ def test_a_config_runs_and_continues_from_python(tmp_path: Path, monkeypatch: py
         adaptive_eval.run_config(mimic_config(), overrides=["budget.trials=1"])
 
 
-def test_functions_that_answer_with_one_long_text_decide_nothing_on_copies(tmp_path: Path) -> None:
+def test_functions_that_answer_with_one_long_text_decide_nothing_on_copies(tmp_path):
     def essay(word: str) -> Callable[[str], str]:
         return lambda prompt: " ".join(f"{prompt}{word}{number}" for number in range(200)) + f" {word}"
 

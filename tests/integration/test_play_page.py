@@ -1,7 +1,5 @@
 """The page to play with, in Chromium: its rule is the Python rule, and it shows what it counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

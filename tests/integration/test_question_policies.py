@@ -1,7 +1,5 @@
 """How a run chooses its questions, kept from session to session of the run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The report in a real browser: whole on its own, deaf to what models say, on screens, phones and paper."""
 
-from __future__ import annotations
-
 import shutil
 
 import chromium

@@ -1,7 +1,5 @@
 """Stored answers under other scorers and rubrics: rescore, and samples to look at them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

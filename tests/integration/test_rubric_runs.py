@@ -1,7 +1,5 @@
 """Rubrics from the config to the stored category: pilots, given thresholds, own schemas, going on."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

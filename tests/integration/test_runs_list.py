@@ -1,15 +1,12 @@
 """The list of runs, and commands that are written a little wrong."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from mimic_runs import command, mimic_config
 
 
-def test_runs_are_listed_with_state_and_trials(tmp_path: Path) -> None:
+def test_runs_are_listed_with_state_and_trials(tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps(mimic_config(budget={"trials": 10})), encoding="utf-8")
     assert command("run", config, "--out", tmp_path / "runs" / "one", "--display", "none").exit_code == 3
@@ -34,7 +31,7 @@ def test_runs_are_listed_with_state_and_trials(tmp_path: Path) -> None:
         ("import", "analyze --write"),
     ],
 )
-def test_an_unknown_command_suggests_the_nearest(written: str, meant: str) -> None:
+def test_an_unknown_command_suggests_the_nearest(written, meant):
     done = command(written)
     assert done.exit_code == 2
     assert f"did you mean {meant}" in done.stderr

@@ -1,7 +1,5 @@
 """Runs that ask for several answers with one request, against a mimic in its own process."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -92,7 +90,7 @@ def run(mimic: WholeMimic, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 
 @pytest.mark.slow
-def test_one_request_asks_for_several_answers(run: tuple[Path, int]) -> None:
+def test_one_request_asks_for_several_answers(run):
     trials = stored(run[0])
     assert len(trials) == 2 * 12 * 9
     sizes = Counter(record.sent.get("n", 1) for record in trials.values())
@@ -102,9 +100,7 @@ def test_one_request_asks_for_several_answers(run: tuple[Path, int]) -> None:
     assert run[1] < 2 * (12 + 12 * 2 + 8)
 
 
-def test_the_prompt_is_paid_once_in_each_request_and_no_token_is_lost(
-    run: tuple[Path, int], mimic: WholeMimic
-) -> None:
+def test_the_prompt_is_paid_once_in_each_request_and_no_token_is_lost(run, mimic):
     trials = stored(run[0])
     requests = defaultdict(list)
     for key, record in trials.items():
@@ -117,9 +113,7 @@ def test_the_prompt_is_paid_once_in_each_request_and_no_token_is_lost(
 
 
 @pytest.mark.slow
-def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
-    run: tuple[Path, int], mimic: WholeMimic, tmp_path: Path
-) -> None:
+def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(run, mimic, tmp_path):
     """The mimic gives sample i the seed + i, as vLLM does: how trials are put together changes no answer."""
     rows = stored(run[0])
     asked = {(key.model, one.request.question, one.request.repeat): one for key, one in rows.items()}
@@ -135,7 +129,7 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
         assert (record.request.seed, record.completion.text) == (other.request.seed, other.completion.text)
 
 
-def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path: Path) -> None:
+def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path):
     models = (model("one", ignores=("n",)), model("two"))
     with WholeMimic(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
         config = write_config(tmp_path, process.base_url)
@@ -154,7 +148,7 @@ def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path
 
 
 @pytest.mark.slow
-def test_a_pilots_answers_are_paid_once_too(mimic: WholeMimic, tmp_path: Path) -> None:
+def test_a_pilots_answers_are_paid_once_too(mimic, tmp_path):
     """The pilot asks for whole blocks, and the run takes its answers however requests were put together."""
     config = write_config(tmp_path, mimic.base_url)
     text = config.read_text().replace("max_tokens: 200", "max_tokens: 200, logprobs: true")
@@ -173,7 +167,7 @@ def test_a_pilots_answers_are_paid_once_too(mimic: WholeMimic, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_run_over_plain_completions(mimic: WholeMimic, tmp_path: Path) -> None:
+def test_a_run_over_plain_completions(mimic, tmp_path):
     config = write_config(tmp_path, mimic.base_url)
     text = config.read_text().replace("concurrency: 8,", "concurrency: 8, api: completions,")
     config.write_text(

@@ -1,7 +1,5 @@
 """Scorers beyond exact, numeric and choice in whole runs against mimics."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

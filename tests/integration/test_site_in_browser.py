@@ -1,7 +1,5 @@
 """Pages of the documentation site that ./scripts/site has built, in a real browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The run file under ``kill -9``, power loss, a full disk and read-only media, for real."""
 
-from __future__ import annotations
-
 import functools
 import os
 import random

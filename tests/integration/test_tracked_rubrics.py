@@ -1,7 +1,5 @@
 """Several rubrics over one run: one steers, all rank; their ranks in every form of the report."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

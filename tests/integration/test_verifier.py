@@ -1,7 +1,5 @@
 """The scorer verifier: labels read off log-probabilities, calibrated; its schemas in whole runs."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The way of a trial in docs/architecture.md, against the calls of a real run."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

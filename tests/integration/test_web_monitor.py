@@ -1,7 +1,5 @@
 """The web page in a real browser: live, complete, usable by all, and deaf to what models say."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

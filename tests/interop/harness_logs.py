@@ -1,7 +1,5 @@
 """Logs that the real Inspect and lm-evaluation-harness write against a local server of biased coins."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

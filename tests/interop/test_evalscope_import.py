@@ -6,8 +6,6 @@ It brings more than a gigabyte, so ``scripts/interop`` leaves it out. To run thi
     ./scripts/interop -k evalscope
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

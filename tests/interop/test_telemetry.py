@@ -1,7 +1,5 @@
 """The real OpenTelemetry SDK and exporter take what we send, by the names of the GenAI conventions."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -39,7 +37,7 @@ SECTION = PAGE.read_text("utf-8").partition("## OpenTelemetry")[2]
 DOCUMENTED = YAML(typ="safe", pure=True).load(SECTION.split("```")[1].removeprefix("yaml"))["notify"]
 
 
-def test_a_trial_becomes_spans_and_metrics() -> None:
+def test_a_trial_becomes_spans_and_metrics():
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.trace import TracerProvider
@@ -133,7 +131,7 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
             server.shutdown()
 
 
-def test_a_run_sends_them_to_a_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):
     (tmp_path / "q.jsonl").write_text('{"input": "2 + 2?", "target": "4"}\n', "utf-8")
     faults = (FaultSpec(kind="status", status=500, requests=(1, 1)),)
     models = tuple(ModelSpec(name=name, mean=0.5) for name in ("a", "b"))

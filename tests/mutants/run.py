@@ -8,8 +8,6 @@ line), whose old text occurs exactly once in the file. The exit code is 1 where 
 text is not there (any more), it cannot be imported, or the tests fail without it.
 """
 
-from __future__ import annotations
-
 import argparse
 import compileall
 import importlib

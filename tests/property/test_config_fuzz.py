@@ -1,7 +1,5 @@
 """Whatever is in a config file: a RunConfig, or a ConfigError in plain words. Never anything else."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

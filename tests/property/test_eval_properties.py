@@ -68,7 +68,7 @@ def calls_of(name: str) -> st.SearchStrategy[tuple[np.ndarray, dict[str, Any]]]:
 
 @EACH_METRIC
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_questions_and_trials_have_no_order(name: str, data: st.DataObject, seed: int) -> None:
+def test_questions_and_trials_have_no_order(name, data, seed):
     R, keywords = data.draw(calls_of(name))
     rng = np.random.default_rng(seed)
     order = rng.permutation(R.shape[0])
@@ -80,9 +80,7 @@ def test_questions_and_trials_have_no_order(name: str, data: st.DataObject, seed
 
 @EACH_METRIC
 @given(data=st.data(), before=st.integers(0, 4), behind=st.integers(0, 4))
-def test_ragged_input_of_equal_counts_is_the_rectangle(
-    name: str, data: st.DataObject, before: int, behind: int
-) -> None:
+def test_ragged_input_of_equal_counts_is_the_rectangle(name, data, before, behind):
     R, keywords = data.draw(calls_of(name))
     expected = value_of(name, R, keywords)
     categories = keywords["w"].size if "w" in keywords else 2
@@ -94,7 +92,7 @@ def test_ragged_input_of_equal_counts_is_the_rectangle(
 
 
 @given(call=categorical_calls(), seed=st.integers(0, 2**32 - 1))
-def test_bayes_and_avg_order_matrices_alike_at_equal_counts(call: tuple[Any, Any], seed: int) -> None:
+def test_bayes_and_avg_order_matrices_alike_at_equal_counts(call, seed):
     R, keywords = call
     w = keywords["w"]
     other = np.random.default_rng(seed).integers(0, w.size, R.shape)
@@ -110,7 +108,7 @@ def test_bayes_and_avg_order_matrices_alike_at_equal_counts(call: tuple[Any, Any
 
 
 @given(call=binary_calls())
-def test_all_of_k_are_right_no_oftener_than_one_and_one_no_oftener_than_any(call: tuple[Any, Any]) -> None:
+def test_all_of_k_are_right_no_oftener_than_one_and_one_no_oftener_than_any(call):
     R, keywords = call
     k, slack = keywords["k"], 1e-12
     every, any_, area = (getattr(metrics, f)(R, k) for f in ("pass_hat_k", "pass_at_k", "auc_at_k"))
@@ -124,7 +122,7 @@ def test_all_of_k_are_right_no_oftener_than_one_and_one_no_oftener_than_any(call
 
 
 @given(call=binary_calls(), finer=st.floats(0.0, 1.0))
-def test_a_higher_threshold_is_met_less_often(call: tuple[Any, Any], finer: float) -> None:
+def test_a_higher_threshold_is_met_less_often(call, finer):
     R, keywords = call
     k, low, high = keywords["k"], *sorted((keywords["tau"], finer))
     prior = {"alpha0": keywords["alpha0"], "beta0": keywords["beta0"]}
@@ -134,7 +132,7 @@ def test_a_higher_threshold_is_met_less_often(call: tuple[Any, Any], finer: floa
 
 
 @given(call=binary_calls())
-def test_thresholds_at_their_limits(call: tuple[Any, Any]) -> None:
+def test_thresholds_at_their_limits(call):
     R, keywords = call
     k, prior = keywords["k"], {"alpha0": keywords["alpha0"], "beta0": keywords["beta0"]}
     for tau in (0.0, 1.0 / k):
@@ -149,7 +147,7 @@ def test_thresholds_at_their_limits(call: tuple[Any, Any]) -> None:
 
 
 @given(call=binary_calls())
-def test_one_draw_is_the_mean(call: tuple[Any, Any]) -> None:
+def test_one_draw_is_the_mean(call):
     R, keywords = call
     mean = metrics.avg(R)[0]
     for name in ("pass_at_k", "pass_hat_k", "auc_at_k", "maj_at_k", "max_at_k", "geom_ds_at_k"):
@@ -164,7 +162,7 @@ def test_one_draw_is_the_mean(call: tuple[Any, Any]) -> None:
 
 
 @given(call=binary_calls(), bonus=st.integers(0, 40))
-def test_the_best_of_binary_outcomes_is_pass_at_k(call: tuple[Any, Any], bonus: int) -> None:
+def test_the_best_of_binary_outcomes_is_pass_at_k(call, bonus):
     R, keywords = call
     k = keywords["k"]
     assert metrics.max_at_k(R, k) == pytest.approx(metrics.pass_at_k(R, k), abs=1e-15)
@@ -176,7 +174,7 @@ def test_the_best_of_binary_outcomes_is_pass_at_k(call: tuple[Any, Any], bonus: 
 
 
 @given(call=categorical_calls(), shift=finite, scale=st.floats(0.01, 50.0))
-def test_rewards_have_no_natural_zero_or_unit(call: tuple[Any, Any], shift: float, scale: float) -> None:
+def test_rewards_have_no_natural_zero_or_unit(call, shift, scale):
     R, keywords = call
     w, k, R0 = keywords["w"], keywords["k"], keywords["R0"]
     moved = shift + scale * w
@@ -195,7 +193,7 @@ def test_rewards_have_no_natural_zero_or_unit(call: tuple[Any, Any], shift: floa
 
 @pytest.mark.parametrize("name", BINARY)
 @given(call=binary_calls())
-def test_results_stay_in_range(name: str, call: tuple[Any, Any]) -> None:
+def test_results_stay_in_range(name, call):
     R, keywords = call
     result = value_of(name, R, keywords)
     if not name.endswith("_ci"):

@@ -3,8 +3,6 @@
 Crossed: scales, graded answers, lost answers, several tasks, arrival orders, several answers a request.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

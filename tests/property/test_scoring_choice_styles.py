@@ -1,7 +1,5 @@
 """A clearly given option is found in every style and for every option."""
 
-from __future__ import annotations
-
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

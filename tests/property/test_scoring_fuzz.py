@@ -1,7 +1,5 @@
 """Scorers on anything a model may say: always a score, bounded, storable, in linear time."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Numbers survive the ways of writing them."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What must hold for every outcome tensor, metric and seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -41,9 +39,7 @@ def study(outcomes: np.ndarray, metric: Metric, seed: int, **options: object) ->
 
 @given(tensors, metrics, seeds)
 @few
-def test_a_replicate_converges_where_its_own_trajectory_does(
-    outcomes: np.ndarray, metric: Metric, seed: int
-) -> None:
+def test_a_replicate_converges_where_its_own_trajectory_does(outcomes, metric, seed):
     source = Bootstrap(outcomes)
     result = study(outcomes, metric, seed)
     for index in (0, 7, 19):
@@ -54,9 +50,7 @@ def test_a_replicate_converges_where_its_own_trajectory_does(
 
 @given(tensors, metrics, seeds, st.randoms(), st.sampled_from([0, 1]))
 @few
-def test_the_order_of_models_and_questions_does_not_matter(
-    outcomes: np.ndarray, metric: Metric, seed: int, shuffler: object, axis: int
-) -> None:
+def test_the_order_of_models_and_questions_does_not_matter(outcomes, metric, seed, shuffler, axis):
     order = list(range(outcomes.shape[axis]))
     shuffler.shuffle(order)
     moved = outcomes.take(order, axis)
@@ -65,7 +59,7 @@ def test_the_order_of_models_and_questions_does_not_matter(
 
 @given(tensors, seeds)
 @few
-def test_weights_of_zero_and_one_are_the_binary_case(outcomes: np.ndarray, seed: int) -> None:
+def test_weights_of_zero_and_one_are_the_binary_case(outcomes, seed):
     weighted = Bootstrap(outcomes, weights=[-2.5, 4.0])
     assert np.array_equal(
         study(outcomes, Metric("avg"), seed).at,
@@ -75,7 +69,7 @@ def test_weights_of_zero_and_one_are_the_binary_case(outcomes: np.ndarray, seed:
 
 @given(tensors, metrics, seeds)
 @few
-def test_summaries_are_consistent(outcomes: np.ndarray, metric: Metric, seed: int) -> None:
+def test_summaries_are_consistent(outcomes, metric, seed):
     result = study(outcomes, metric, seed)
     assert result.pmf().sum() + result.never == pytest.approx(1)
     assert np.all(np.diff(result.cdf()) >= -1e-15)
@@ -89,7 +83,7 @@ def test_summaries_are_consistent(outcomes: np.ndarray, metric: Metric, seed: in
 
 @given(tensors, seeds)
 @few
-def test_more_models_never_converge_earlier(outcomes: np.ndarray, seed: int) -> None:
+def test_more_models_never_converge_earlier(outcomes, seed):
     models = outcomes.shape[0]
     growth = convergence_growth(
         Bootstrap(outcomes),
@@ -106,9 +100,7 @@ def test_more_models_never_converge_earlier(outcomes: np.ndarray, seed: int) -> 
     arrays(np.float64, (3, 6), elements=st.floats(0, 1)), arrays(np.float64, (3,), elements=st.floats(0, 1))
 )
 @few
-def test_shifting_reaches_every_mean_and_keeps_the_order_of_questions(
-    p: np.ndarray, means: np.ndarray
-) -> None:
+def test_shifting_reaches_every_mean_and_keeps_the_order_of_questions(p, means):
     shifted = shift_to_means(p, means)
     np.testing.assert_allclose(shifted.mean(axis=1), means, atol=1e-14)
     assert shifted.min() >= 0
@@ -119,9 +111,7 @@ def test_shifting_reaches_every_mean_and_keeps_the_order_of_questions(
 
 @given(arrays(np.float64, (6,), elements=st.floats(0, 1)), st.floats(0.001, 0.2), st.floats(0, 4))
 @few
-def test_credible_ranks_are_dense_and_follow_the_means(
-    mu: np.ndarray, sigma: float, threshold: float
-) -> None:
+def test_credible_ranks_are_dense_and_follow_the_means(mu, sigma, threshold):
     ranks = credible_ranks(mu, np.full(6, sigma), threshold)
     assert set(ranks) == set(range(1, ranks.max() + 1))
     assert np.all(np.diff(ranks[np.argsort(-mu, kind="stable")]) >= 0)

@@ -1,7 +1,5 @@
 """Many independent pairs of models on one board: with the family ``pair`` they do not touch each other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

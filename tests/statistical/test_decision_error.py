@@ -5,8 +5,6 @@ the count that a rate of exactly that size would exceed with probability 1e-4; s
 that just keeps its promise would fail that rarely, and one that errs twice as often would nearly always.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from many_pairs import PairSetting, least, most
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 from session_scripts import make_spec
 
 from adaptive_eval.core.spec import GoalSpec
-from adaptive_eval.options.decisions import GoalKind
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from adaptive_eval.simulate.many_runs import simulate_fixed
 from scorio.sequential.cells import Cells, unit_scores
@@ -48,7 +45,7 @@ TIES = [
 
 
 @pytest.mark.parametrize("setting", TIES, ids=str)
-def test_equal_models_are_called_different_in_at_most_five_per_cent(setting: PairSetting) -> None:
+def test_equal_models_are_called_different_in_at_most_five_per_cent(setting):
     result = setting.decide(seed=1)
     assert result.wrong_calls.total == setting.pairs
     assert result.wrong_calls.count <= most(setting.pairs, ALPHA)
@@ -56,19 +53,19 @@ def test_equal_models_are_called_different_in_at_most_five_per_cent(setting: Pai
 
 @pytest.mark.parametrize("rule", ["exact"])
 @pytest.mark.slow
-def test_other_rules_with_that_promise_keep_it(rule: str) -> None:
+def test_other_rules_with_that_promise_keep_it(rule):
     result = PairSetting(30, 40, 0.4).decide(seed=2, rule=rule)
     assert result.wrong_calls.count <= most(400, ALPHA)
 
 
 @pytest.mark.slow
-def test_a_fixed_threshold_that_is_watched_errs_in_a_third_of_runs_or_more() -> None:
+def test_a_fixed_threshold_that_is_watched_errs_in_a_third_of_runs_or_more():
     """What the other tests would see if the default rule were no better: they can fail."""
     result = PairSetting(30, 60, 0.4).decide(seed=4, rule="zscore")
     assert result.wrong_calls.count >= least(400, 1 / 3)
 
 
-def test_one_look_errs_as_often_as_its_threshold_says() -> None:
+def test_one_look_errs_as_often_as_its_threshold_says():
     """z ≥ 1.645 on both sides is 10 %; five standard errors of 400 pairs are 7.5 points."""
     setting = PairSetting(30, 20, 0.5)
     chances = GivenChances(np.full((800, 30), 0.5))
@@ -77,7 +74,7 @@ def test_one_look_errs_as_often_as_its_threshold_says() -> None:
 
 
 @pytest.mark.slow
-def test_real_gaps_are_found_and_their_sign_is_right() -> None:
+def test_real_gaps_are_found_and_their_sign_is_right():
     result = PairSetting(30, 60, 0.4, gap=0.2).decide(seed=5)
     assert (result.verdict == 1).sum() >= least(400, 0.99)
     assert result.wrong.sum() <= most(400, 0.01)
@@ -97,7 +94,7 @@ def test_real_gaps_are_found_and_their_sign_is_right() -> None:
     ],
     ids=str,
 )
-def test_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent(setting: PairSetting) -> None:
+def test_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent(setting):
     result = setting.decide(seed=6, equivalence=setting.gap)
     assert result.wrong_ties.total == setting.pairs
     assert result.wrong_ties.count <= most(setting.pairs, ALPHA)
@@ -118,14 +115,14 @@ class Steady(PairSetting):
         return p
 
 
-def test_steady_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent() -> None:
+def test_steady_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent():
     """Questions differ and answers hardly vary, so that the noise is known from few repeats."""
     result = Steady(300, 2, 0.5, gap=0.05).decide(seed=9, equivalence=0.05)
     assert result.wrong_ties.total == 400
     assert result.wrong_ties.count <= most(400, ALPHA)
 
 
-def test_equal_models_are_found_tied() -> None:
+def test_equal_models_are_found_tied():
     result = PairSetting(30, 120, 0.5, pairs=200).decide(seed=7, equivalence=0.1)
     assert (result.verdict == 2).sum() >= least(200, 0.94)
     assert result.wrong_calls.count <= most(200, ALPHA)
@@ -147,7 +144,7 @@ def test_equal_models_are_found_tied() -> None:
     ],
     ids=str,
 )
-def test_anytime_intervals_of_differences_and_scores_cover_the_truth_all_along(setting: PairSetting) -> None:
+def test_anytime_intervals_of_differences_and_scores_cover_the_truth_all_along(setting):
     """An interval misses when the truth has evidence 1/α against it at any time.
 
     The last settings are those where intervals from V, without the continuity term, miss in 9 to 49 %.
@@ -188,14 +185,14 @@ def watch_intervals(setting: PairSetting, seed: int) -> tuple[int, int]:
     [(0.5,) * 5, (0.4,) * 11, (0.3, 0.3, 0.3, 0.5, 0.5, 0.5, 0.7, 0.7, 0.7)],
     ids=["five equal", "eleven equal", "three groups"],
 )
-def test_any_wrong_winner_on_a_board_in_at_most_five_per_cent(means: tuple[float, ...]) -> None:
+def test_any_wrong_winner_on_a_board_in_at_most_five_per_cent(means):
     spec = make_spec(len(means), max_passes=40)
     result = simulate(spec, BiasedCoins(means, correlation=0.5), 150, seed=9, in_flight=1, workers=1)
     assert result.family_wise.count <= most(150, ALPHA)
 
 
 @pytest.mark.slow
-def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties() -> None:
+def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties():
     """Nine models, each a margin better than the last: every tie is wrong."""
     means = tuple(0.5 + 0.1 * np.arange(-4, 5))
     spec = make_spec(9, max_passes=60, equivalence=0.1, ties="family")
@@ -204,7 +201,7 @@ def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties
 
 
 @pytest.mark.slow
-def test_latency_that_depends_on_the_outcome_biases_nothing() -> None:
+def test_latency_that_depends_on_the_outcome_biases_nothing():
     """Right answers take five times as long, 60 are in flight: equal models stay equal."""
     spec = make_spec(2, max_passes=8)
     result = simulate(
@@ -217,7 +214,7 @@ def test_latency_that_depends_on_the_outcome_biases_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["all"])
-def test_composed_goals_keep_the_error_of_their_whole_family(kind: GoalKind) -> None:
+def test_composed_goals_keep_the_error_of_their_whole_family(kind):
     """Three equal models, each at the number it is held against: every winner of any part is wrong."""
     parts = (GoalSpec("ranking"), GoalSpec("threshold", value=0.6), GoalSpec("width", width=0.08))
     spec = make_spec(3, goal=kind, goals=parts, max_passes=30)
@@ -228,7 +225,7 @@ def test_composed_goals_keep_the_error_of_their_whole_family(kind: GoalKind) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.005, *slowly(0.001)])
-def test_intervals_of_scores_cover_far_in_the_tail(alpha: float) -> None:
+def test_intervals_of_scores_cover_far_in_the_tail(alpha):
     """Scores near 0 and 1, where few answers are of the rare kind; by V alone over 1 % are missed."""
     missed = total = 0
     for setting in (PairSetting(200, 2, 0.05), PairSetting(200, 2, 0.95)):

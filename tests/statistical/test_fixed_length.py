@@ -1,7 +1,5 @@
 """What the report says a run of fixed length would have taken is what such a run takes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
@@ -10,9 +8,7 @@ from scorio.sequential.fixed import fixed_passes
 
 
 @pytest.mark.parametrize(("questions", "half_width", "comparisons"), [(30, 0.05, 1), (40, 0.08, 10)])
-def test_so_many_passes_give_intervals_of_that_width_that_cover(
-    questions: int, half_width: float, comparisons: int
-) -> None:
+def test_so_many_passes_give_intervals_of_that_width_that_cover(questions, half_width, comparisons):
     rng = np.random.default_rng(3)
     runs, alpha = 4000, 0.05
     p = rng.beta(4.0, 4.0, (2, questions))
@@ -28,5 +24,5 @@ def test_so_many_passes_give_intervals_of_that_width_that_cover(
     assert norm.isf(level / 2) * shorter > half_width
 
 
-def test_a_wide_interval_still_takes_one_pass() -> None:
+def test_a_wide_interval_still_takes_one_pass():
     assert fixed_passes([0.001, 0.4], [1.0, 0.1], 0.05).tolist() == [1, 154]

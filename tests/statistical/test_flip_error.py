@@ -3,8 +3,6 @@
 Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probability 1e-4 (`many_pairs.most`).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +29,7 @@ class Flipping(PairSetting):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("margin", [None, 0.02])
-def test_equal_models_whose_answers_flip_are_not_called_different(margin: float | None) -> None:
+def test_equal_models_whose_answers_flip_are_not_called_different(margin):
     """Taken as steady, about half of the pairs (a quarter with a margin) get a winner.
 
     `simulate` does not serve here: it takes models at temperature 0 as steady.
@@ -51,7 +49,7 @@ def test_equal_models_whose_answers_flip_are_not_called_different(margin: float 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.0, 2.0])
-def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(gap: float) -> None:
+def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(gap):
     """Scores of `choice_probability`: the log-odds of a letter shift with every request, by .01, .1 or .5.
 
     Models whose odds differ by `gap` are told apart all the same.
@@ -81,7 +79,7 @@ def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(ga
 
 @pytest.mark.parametrize(("questions", "gap", "passes"), [(1000, 20, 1.2), (100, 10, 2.0)])
 @pytest.mark.parametrize("alike", [True, False])
-def test_steady_models_are_decided_soon(questions: int, gap: int, passes: float, alike: bool) -> None:
+def test_steady_models_are_decided_soon(questions, gap, passes, alike):
     rng = np.random.default_rng(questions)
     good = rng.permutation(questions) < 0.7 * questions
     bad = good.copy() if alike else rng.permutation(good)

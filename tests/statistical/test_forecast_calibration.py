@@ -5,8 +5,6 @@ differences are drawn from that mixture. Bounds are the counts that a calibrated
 tolerance) would miss with probability 1e-4 on each side; seeds are fixed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 
@@ -84,14 +82,14 @@ def _step(session: Session, chances: np.ndarray, rng: np.random.Generator) -> No
 
 
 @pytest.mark.parametrize(("look", "passes"), [(100, 60), (240, 60)])
-def test_intervals_of_trials_cover_about_as_often_as_they_say(look: int, passes: int) -> None:
+def test_intervals_of_trials_cover_about_as_often_as_they_say(look, passes):
     found = forecasted(150, 2, look, passes)
     covered = int(((found.low <= found.more) & (found.more <= found.high)).sum())
     runs = found.more.size
     assert least(runs, 0.8 - TOLERANCE) <= covered <= most(runs, 0.8 + TOLERANCE)
 
 
-def test_intervals_cover_near_the_ends_of_the_scale_too() -> None:
+def test_intervals_cover_near_the_ends_of_the_scale_too():
     """Where few answers differ, V holds more for safety than for noise, which leaves it later."""
     found = forecasted(100, 2, 120, 100, 0.95, 0.08)
     runs, covered = found.more.size, int(((found.low <= found.more) & (found.more <= found.high)).sum())
@@ -99,7 +97,7 @@ def test_intervals_cover_near_the_ends_of_the_scale_too() -> None:
     assert int((found.more < found.low).sum()) <= most(runs, 0.1 + TOLERANCE)
 
 
-def test_runs_resolve_within_their_cap_about_as_often_as_forecast() -> None:
+def test_runs_resolve_within_their_cap_about_as_often_as_forecast():
     found = forecasted(150, 2, 100, 12)
     runs, chance = found.more.size, float(found.chance.mean())
     assert 0.3 < chance < 0.7  # else this would say nothing
@@ -107,14 +105,14 @@ def test_runs_resolve_within_their_cap_about_as_often_as_forecast() -> None:
     assert least(runs, chance - CHANCE_TOLERANCE) <= resolved <= most(runs, chance + CHANCE_TOLERANCE)
 
 
-def test_higher_chances_come_true_more_often() -> None:
+def test_higher_chances_come_true_more_often():
     found = forecasted(150, 2, 100, 12)
     likely = found.chance > np.median(found.chance)
     assert found.resolved[likely].mean() > found.resolved[~likely].mean()
 
 
 @pytest.mark.parametrize(("models", "look"), [(5, 150), (8, 800)])
-def test_intervals_cover_on_boards_whose_pairs_share_their_models(models: int, look: int) -> None:
+def test_intervals_cover_on_boards_whose_pairs_share_their_models(models, look):
     """80 % intervals hold the trials of at least 70 % of boards, fewer with probability 1e-4."""
     found = forecasted(40, models, look, 60)
     covered = int(((found.low <= found.more) & (found.more <= found.high)).sum())

@@ -3,8 +3,6 @@
 Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probability 1e-4 (`many_pairs.most`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from many_pairs import most
@@ -19,7 +17,7 @@ RUNS, MARGIN = 60, 0.1
 
 
 @pytest.mark.parametrize(("models", "k", "in_flight"), [(2, 1, 2), (4, 1, 4), (4, 2, 30)])
-def test_a_wrong_best_is_claimed_in_at_most_five_per_cent(models: int, k: int, in_flight: int) -> None:
+def test_a_wrong_best_is_claimed_in_at_most_five_per_cent(models, k, in_flight):
     """All but the best k are worse by the margin; half of the questions are hard."""
     wrong, best = 0, {f"m{number}" for number in range(k)}
     for seed in range(RUNS):

@@ -5,8 +5,6 @@ Measured on these very cells before Îº followed the level and the clusters: 0.3â
 equal pairs called, and 11 to 58 % of intervals wrong at 5 %.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from many_pairs import most
@@ -21,7 +19,7 @@ from scorio.sequential.trial_sequence import TrialSequence
 
 
 @pytest.mark.slow
-def test_partial_credit_against_a_rare_full_score_keeps_every_level() -> None:
+def test_partial_credit_against_a_rare_full_score_keeps_every_level():
     """One model always gets 0.05, the other rarely 1, else 0."""
     rng, pairs, steps, wrong = np.random.default_rng(1), 1000, 600, {0.01: 0, 0.001: 0}
     first, second = np.arange(pairs), pairs + np.arange(pairs)
@@ -46,7 +44,7 @@ SIZES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-def test_few_or_unequal_clusters_keep_the_level(sizes: list[int]) -> None:
+def test_few_or_unequal_clusters_keep_the_level(sizes):
     """One model solves a tenth of the clusters and nothing else, the other a tenth of all questions."""
     rng, pairs, bar = np.random.default_rng(2), 300, np.log(20.0)
     names = np.repeat(np.arange(len(sizes)), sizes)

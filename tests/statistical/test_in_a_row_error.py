@@ -1,7 +1,5 @@
 """Questions asked several times in a row: the rules keep their promises on such a trial sequence too."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest
@@ -35,19 +33,19 @@ class InARow(PairSetting):
     ],
     ids=str,
 )
-def test_equal_models_are_called_different_in_at_most_five_per_cent(setting: InARow) -> None:
+def test_equal_models_are_called_different_in_at_most_five_per_cent(setting):
     result = setting.decide(seed=21)
     assert result.wrong_calls.total == setting.pairs
     assert result.wrong_calls.count <= most(setting.pairs, ALPHA)
 
 
-def test_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent() -> None:
+def test_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent():
     setting = InARow(30, 81, 0.5, gap=0.1)
     result = setting.decide(seed=22, equivalence=0.1)
     assert result.wrong_ties.count <= most(setting.pairs, ALPHA)
 
 
-def test_real_gaps_are_found_and_their_sign_is_right() -> None:
+def test_real_gaps_are_found_and_their_sign_is_right():
     result = InARow(30, 61, 0.4, gap=0.2).decide(seed=23)
     assert (result.verdict == 1).sum() >= least(400, 0.99)
     assert result.wrong.sum() <= most(400, 0.01)

@@ -3,8 +3,6 @@
 Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probability 1e-4 (`many_pairs.most`).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +44,7 @@ def verdicts(goal: GoalSpec, models: int, seed: int) -> list[str]:
 @pytest.mark.parametrize(
     "goal", [GoalSpec("ranking"), GoalSpec("threshold", value=MEAN)], ids=lambda goal: goal.kind
 )
-def test_losses_on_hard_questions_make_a_wrong_winner_in_at_most_five_per_cent(goal: GoalSpec) -> None:
+def test_losses_on_hard_questions_make_a_wrong_winner_in_at_most_five_per_cent(goal):
     models = 2 if goal.kind == "ranking" else 1
     wrong = sum(bool({"better", "worse"} & {*verdicts(goal, models, seed)}) for seed in range(RUNS))
     assert wrong <= most(RUNS, 0.05)
@@ -66,13 +64,13 @@ def against_stored(seed: int, *, known: bool) -> bool:
     return bool((result.verdict != 0).any())
 
 
-def test_no_verdict_against_stored_results_that_their_lost_answers_could_turn() -> None:
+def test_no_verdict_against_stored_results_that_their_lost_answers_could_turn():
     """A tenth of the questions lost all stored answers; of the others 40 % of the wrong ones are lost."""
     assert not any(against_stored(seed, known=True) for seed in range(RUNS))
     assert sum(against_stored(seed, known=False) for seed in range(RUNS)) > RUNS / 2
 
 
-def test_skipping_what_is_lost_would_err() -> None:
+def test_skipping_what_is_lost_would_err():
     """What the test above would see if lost trials were skipped: it can fail."""
     rng = np.random.default_rng(3)
     right = (

@@ -5,8 +5,6 @@ errors of the simulation unless said otherwise: with a fresh seed a right progra
 comparison with probability 6e-7.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -44,7 +42,7 @@ def exact_order(p: np.ndarray, n: int) -> tuple[float, float]:
     return float(second @ below), float(first @ second)
 
 
-def test_order_and_ties_of_a_pair_have_their_exact_probabilities() -> None:
+def test_order_and_ties_of_a_pair_have_their_exact_probabilities():
     pair = biased_coins(seed=1).subset(LLM9_AND_10)
     grid, number = [1, 5, 20, 80], 20_000
     result = pair_separation(pair, grid, replicates=number, seed=11)
@@ -55,7 +53,7 @@ def test_order_and_ties_of_a_pair_have_their_exact_probabilities() -> None:
             assert abs(ours - exact) < 5 * np.sqrt(exact * (1 - exact) / number)
 
 
-def test_fig_3_is_reproduced() -> None:
+def test_fig_3_is_reproduced():
     # The coins are one unknown draw; ours differ from draw to draw by 0.004 in P and 0.02 in z.
     draws = [biased_coins(seed=seed).subset(LLM9_AND_10) for seed in range(10)]
     for n, paper in ((80, 0.837), (199, 0.947), (285, 0.969)):
@@ -64,14 +62,14 @@ def test_fig_3_is_reproduced() -> None:
     np.testing.assert_allclose(z, [1.14, 1.645, 1.96], atol=0.08)
 
 
-def test_table_1_is_the_most_frequent_ranking_and_comes_up_in_a_quarter_of_runs() -> None:
+def test_table_1_is_the_most_frequent_ranking_and_comes_up_in_a_quarter_of_runs():
     patterns = credible_patterns(biased_coins(seed=1), 80, replicates=20_000, seed=4)
     assert tuple(patterns.ranks[0]) == TABLE_1
     # 0.2776 in 400,000 other runs of these coins (standard error 0.0007); 5 standard errors here are 0.016.
     assert patterns.frequency[0] == pytest.approx(0.2776, abs=0.018)
 
 
-def test_prior_study_has_the_papers_figures() -> None:
+def test_prior_study_has_the_papers_figures():
     study = prior_study(paper_originals(seed=1), replicates=8_000, seed=2)
     # Standard errors: 0.0011 of the mean tau, 0.0039 of the fraction.
     assert study.original_tau.mean() == pytest.approx(0.88, abs=0.01)
@@ -85,7 +83,7 @@ def test_prior_study_has_the_papers_figures() -> None:
     assert depth[16][late] == pytest.approx(-0.03, abs=0.01)
 
 
-def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k() -> None:
+def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k():
     # Averaged over draws of the coins: for a single one, a Pass@k has a true ranking of its own.
     curves = [
         tau_curves(IndependentRuns(biased_coins(seed=seed), 80), paper_metrics(), replicates=100, seed=seed)
@@ -100,7 +98,7 @@ def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k() -> None:
         assert metric.name == "naive_pass_at_k" or gap[0] > bound[0], metric.label
 
 
-def test_convergence_of_two_models_has_its_exact_distribution() -> None:
+def test_convergence_of_two_models_has_its_exact_distribution():
     """One question, N = 3: all 27 column draws by hand give the exact PMF."""
     outcomes = np.array([[[1, 1, 0]], [[0, 1, 0]]])
     gaps = outcomes[0, 0].astype(int) - outcomes[1, 0]

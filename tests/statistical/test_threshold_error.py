@@ -4,8 +4,6 @@ Seeds are fixed; bounds as in `test_decision_error`: the count that a rate of ex
 exceed with probability 1e-4.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from many_pairs import least, most
@@ -46,16 +44,14 @@ def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8
 @pytest.mark.parametrize(
     ("questions", "passes", "value", "shape"), [(100, 6, 0.05, 8.0), (200, 3, 0.005, 8.0)]
 )
-def test_the_tail_of_bets_is_as_small_as_promised(
-    questions: int, passes: int, value: float, shape: float
-) -> None:
+def test_the_tail_of_bets_is_as_small_as_promised(questions, passes, value, shape):
     bets, _ = peaks(questions, passes, value, seed=1, shape=shape)
     for alpha in (0.05, 0.005, 0.001, 1e-4):
         assert (bets >= np.log(1.0 / alpha)).sum() <= most(MODELS, alpha)
 
 
 @pytest.mark.slow
-def test_evidence_with_the_models_own_variance_is_not() -> None:
+def test_evidence_with_the_models_own_variance_is_not():
     """What the test above would see if the variance came from few successes: it can fail."""
     _, own = peaks(100, 6, 0.05, seed=1)
     assert (own >= np.log(1.0 / 0.001)).sum() >= least(MODELS, 0.005)
@@ -66,8 +62,8 @@ def test_evidence_with_the_models_own_variance_is_not() -> None:
     ("models", "questions", "passes", "value"), [(10, 100, 15, 0.05), (20, 300, 2, 0.05), (15, 300, 3, 0.97)]
 )
 def test_any_model_of_a_family_at_the_threshold_is_called_in_at_most_five_per_cent(
-    models: int, questions: int, passes: int, value: float
-) -> None:
+    models, questions, passes, value
+):
     runs = 150
     spec = make_spec(models, questions, goal="threshold", value=value, max_passes=passes)
     p = biased_coins((value,) * models, questions, seed=3, concentration=8.0, correlation=0.0).p
@@ -75,7 +71,7 @@ def test_any_model_of_a_family_at_the_threshold_is_called_in_at_most_five_per_ce
     assert result.family_wise.count <= most(runs, 0.05)
 
 
-def test_models_off_the_threshold_are_found_on_their_side() -> None:
+def test_models_off_the_threshold_are_found_on_their_side():
     chances = np.repeat([[0.65], [0.35], [0.75]], 100, axis=1)
     spec = make_spec(3, 100, goal="threshold", value=0.5, max_passes=20)
     result = simulate(spec, GivenChances(chances), 10, seed=5, in_flight=1, workers=1)

@@ -1,7 +1,5 @@
 """Two configs, changes of them, and what is wrong with one."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """A run in which everything that comes from outside tries to act on whoever looks at it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A server on loopback that answers in JSON, as the methods of a handler say."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

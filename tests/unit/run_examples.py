@@ -4,8 +4,6 @@
 process would store, with times that are counted and not measured.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Driving a session with scripted answers, in whatever order and batches a test wants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache

@@ -1,7 +1,5 @@
 """Specs and answers for simulations, and the session's own way to run them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

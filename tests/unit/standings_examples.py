@@ -5,8 +5,6 @@ only need to be consistent with each other, not exact). The named moments below 
 to survive.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import math

@@ -1,7 +1,5 @@
 """convergence@n from its definition, with fractions and sorting: slow, and nothing shared with scorio."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb
 

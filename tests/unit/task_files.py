@@ -1,7 +1,5 @@
 """Tasks from files by the settings that a test names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

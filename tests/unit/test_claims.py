@@ -1,7 +1,5 @@
 """Claims on a run's results: which way round a pair stands, both ends of an interval, several at once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

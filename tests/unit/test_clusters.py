@@ -1,7 +1,5 @@
 """Questions in groups: a config names the groups, and only where questions are a sample do they count."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

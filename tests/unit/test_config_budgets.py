@@ -1,7 +1,5 @@
 """The ``budget`` sections of a run, a model and a task: what they take and what they need to be held."""
 
-from __future__ import annotations
-
 import pytest
 from config_texts import WIDE, with_changes
 

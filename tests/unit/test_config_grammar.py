@@ -1,7 +1,5 @@
 """What may be written in a config, and in settings given beside it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -96,17 +94,17 @@ def test_neither_references_nor_prior_change_what_a_trial_is():
 # The section ``executor``: where a cluster is, and that nothing written there is passed over.
 
 
-def test_it_is_this_process_unless_something_else_is_said() -> None:
+def test_it_is_this_process_unless_something_else_is_said():
     assert config_from_data(plain()).executor.kind == "local"
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "head:6379", "ray://head.lab:10001"])
-def test_addresses_of_clusters(address: str) -> None:
+def test_addresses_of_clusters(address):
     config = config_from_data(plain(executor={"kind": "ray", "address": address}))
     assert config.executor.address == address
 
 
-def test_it_is_no_part_of_what_a_trial_is() -> None:
+def test_it_is_no_part_of_what_a_trial_is():
     """A run on a cluster goes on in one process, and the other way round."""
     spread = config_from_data(plain(executor={"kind": "ray", "address": "auto", "actors": 16}))
     alone = parse_config(spread.text, overrides=["executor.kind=local"])

@@ -1,7 +1,5 @@
 """What a trial of a run is, what may change between two sittings, and how a difference is told."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

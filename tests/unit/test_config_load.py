@@ -1,7 +1,5 @@
 """Loading a config: what a good one gives, and files that are none."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

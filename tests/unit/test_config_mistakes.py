@@ -4,8 +4,6 @@
 ``REWRITE=1 pytest tests/unit/test_config_mistakes.py`` writes them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, field, replace

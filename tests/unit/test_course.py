@@ -1,7 +1,5 @@
 """The course of a run: bounded, up to date, and the same however it was read."""
 
-from __future__ import annotations
-
 import pytest
 import run_examples as runs
 import standings_examples as examples

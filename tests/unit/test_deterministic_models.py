@@ -1,7 +1,5 @@
 """Models that repeat their answers: tested, asked once a question, and decided exactly."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Addresses as people and jobs write them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

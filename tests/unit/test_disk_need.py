@@ -1,7 +1,5 @@
 """What a run takes on its disk is forecast, and looked for before it begins."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

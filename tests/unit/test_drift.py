@@ -1,7 +1,5 @@
 """The evidence that a model changes: false alarms as promised, changes found, and per server."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

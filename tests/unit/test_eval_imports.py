@@ -17,25 +17,25 @@ def fresh(code: str) -> str:
 @pytest.mark.parametrize(
     "statement", ["import scorio", "from scorio import eval", "import scorio; scorio.eval.bayes([[0, 1]])"]
 )
-def test_nothing_else_is_loaded(statement: str) -> None:
+def test_nothing_else_is_loaded(statement):
     loaded = fresh(f"{statement}\nimport sys; print(*sys.modules)").split()
     assert not {"scipy", "scorio.rank", "scorio.study", "scorio.categorical", "scorio.sequential"} & set(
         loaded
     )
 
 
-def test_a_run_loads_no_page_of_its_report() -> None:
+def test_a_run_loads_no_page_of_its_report():
     loaded = fresh("import adaptive_eval.run.execution\nimport sys; print(*sys.modules)").split()
     assert not {"adaptive_eval.views.page", "adaptive_eval.views.plots"} & set(loaded)
 
 
-def test_a_session_starts_without_scipy_the_metrics_and_the_faces_for_arrays() -> None:
+def test_a_session_starts_without_scipy_the_metrics_and_the_faces_for_arrays():
     loaded = fresh("import adaptive_eval.core.session, sys; print(*sys.modules)").split()
     unused = {"scipy", "scorio.eval", "scorio.sequential.comparison", "scorio.sequential.planning"}
     assert not unused & set(loaded)
 
 
-def test_no_metric_needs_scipy() -> None:
+def test_no_metric_needs_scipy():
     code = (
         "from scorio import eval; R = [[0, 1, 1], [1, 1, 1]]\n"
         "eval.bayes_ci(R); eval.mg_pass_at_k_ci(R, 3); eval.geom_at_k_ci(R, 3); eval.maj_at_k(R, 3)\n"
@@ -44,7 +44,7 @@ def test_no_metric_needs_scipy() -> None:
     assert fresh(code) == "False"
 
 
-def test_packages_are_found_by_name() -> None:
+def test_packages_are_found_by_name():
     assert scorio.eval.__name__ == "scorio.eval"
     assert {"categorical", "eval", "rank", "sequential", "study"} <= set(dir(scorio))
     with pytest.raises(AttributeError, match="no attribute 'metrics'"):
@@ -52,7 +52,7 @@ def test_packages_are_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("module", ["categorical", "eval", "rank", "sequential", "sequential.parts", "study"])
-def test_every_name_of_a_stub_is_found(module: str) -> None:
+def test_every_name_of_a_stub_is_found(module):
     package = import_module(f"scorio.{module}")
     assert package.__all__
     for name in package.__all__:

@@ -39,7 +39,7 @@ def refused(function: Callable[[], Any], *words: str) -> None:
         assert word in str(caught.value)
 
 
-def test_aliases() -> None:
+def test_aliases():
     assert metrics.unanimous_at_k is metrics.pass_hat_k
     assert metrics.unanimous_at_k_ci is metrics.pass_hat_k_ci
     assert metrics.geo_spectrum_at_k(R, 3, lambda_=0.2) == metrics.geo_spectrum_at_k(R, 3, 0.2)
@@ -49,7 +49,7 @@ def test_aliases() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_returns_plain_floats(name: str) -> None:
+def test_returns_plain_floats(name):
     result = call(name, R)
     if name.endswith("_ci"):
         assert len(result) == 4
@@ -70,17 +70,17 @@ def test_returns_plain_floats(name: str) -> None:
     ],
     ids=["list", "bool", "int8", "uint64", "float", "fortran", "reversed", "rows reversed"],
 )  # fmt: skip
-def test_any_array_of_whole_numbers_will_do(name: str, form: Any) -> None:
+def test_any_array_of_whole_numbers_will_do(name, form):
     assert call(name, form) == call(name, R)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_dimension_is_one_question(name: str) -> None:
+def test_one_dimension_is_one_question(name):
     assert call(name, R[0]) == call(name, R[:1])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_inputs_are_never_modified(name: str) -> None:
+def test_inputs_are_never_modified(name):
     outcomes, mask = R.copy(), np.array([[False] * 5, [False, True, False, False, False]])
     inputs: dict[str, Any] = {"missing": mask, "question_weights": np.array([0.25, 0.75])}
     if name in ("bayes", "bayes_ci", "max_at_k_ci"):
@@ -102,14 +102,14 @@ def test_inputs_are_never_modified(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith(("bayes", "avg"))])
-def test_k_is_a_number_of_draws(name: str) -> None:
+def test_k_is_a_number_of_draws(name):
     assert call(name, R, np.int64(2)) == call(name, R, 2)
     if name in BEYOND_N:
         assert all(map(math.isfinite, call(name, R, 6)))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_ci")])
-def test_intervals_have_a_level_and_ordered_bounds(name: str) -> None:
+def test_intervals_have_a_level_and_ordered_bounds(name):
     mu, sigma, lo, hi = call(name, R, bounds=None)
     assert call(name, R, bounds=(0.5, 0.55))[2:] == (min(max(lo, 0.5), 0.55), min(max(hi, 0.5), 0.55))
     narrow = call(name, R, confidence=1e-9, bounds=None)
@@ -119,13 +119,13 @@ def test_intervals_have_a_level_and_ordered_bounds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["geom_at_k", "geom_ds_at_k"])
-def test_a_negative_power_of_pass_at_k_0_is_0_where_the_other_is_positive(name: str) -> None:
+def test_a_negative_power_of_pass_at_k_0_is_0_where_the_other_is_positive(name):
     assert call(name, R * 0, pass_power=-2.0, unanimous_power=1.0) == 0.0
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e155, 1e300])
 @pytest.mark.parametrize("name", ["bayes", "avg", "max_at_k_ci"])
-def test_rewards_of_any_size_have_a_finite_deviation(name: str, scale: float) -> None:
+def test_rewards_of_any_size_have_a_finite_deviation(name, scale):
     expected = np.array(call(name, R))
     assert np.array(call(name, R, w=[0.0, scale])) / scale == pytest.approx(expected, rel=1e-14)
 
@@ -147,7 +147,7 @@ class Array:
         return R.astype(dtype) if dtype is not None else R
 
 
-def test_containers_of_other_packages_are_taken() -> None:
+def test_containers_of_other_packages_are_taken():
     pandas = pytest.importorskip("pandas")
     expected = metrics.pass_at_k(R, 2)
     forms = [
@@ -196,7 +196,7 @@ EVERY = {
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_form_gives_the_same(name: str) -> None:
+def test_every_form_gives_the_same(name):
     function, keywords = getattr(metrics, name), EVERY[name]
     expected = function(None, counts=COUNTS, **keywords)
     assert function(PADDED, missing=-1, **keywords) == expected
@@ -207,7 +207,7 @@ def test_every_form_gives_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TWO_DRAWS)
-def test_an_estimator_uses_each_question_s_own_trials(name: str) -> None:
+def test_an_estimator_uses_each_question_s_own_trials(name):
     function, keywords = getattr(metrics, name), TWO_DRAWS[name]
     result = function(None, counts=COUNTS, **keywords)
     if name in ("geom_ds_at_k", "geo_spectrum_at_k", "geo_spectrum_star_at_k"):
@@ -219,12 +219,12 @@ def test_an_estimator_uses_each_question_s_own_trials(name: str) -> None:
         assert result == pytest.approx(np.mean(alone), abs=1e-15)
 
 
-def test_a_latent_budget_is_limited_by_the_largest_question() -> None:
+def test_a_latent_budget_is_limited_by_the_largest_question():
     assert metrics.pass_at_k_ci(None, 5, counts=COUNTS)[0] > 0.9
     assert metrics.geom_at_k_ci(None, 6, counts=COUNTS)[0] > 0.0
 
 
-def test_bayes_is_the_statistic_of_each_question_s_dirichlet() -> None:
+def test_bayes_is_the_statistic_of_each_question_s_dirichlet():
     prior = np.array([[0, 1, 0], [2, 0, 2], [0, 0, 0]])
     weights = np.array([0.5, 0.2, 0.3])
     mu, variance = 0.0, 0.0
@@ -238,7 +238,7 @@ def test_bayes_is_the_statistic_of_each_question_s_dirichlet() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_question_weights_make_a_macro_average(name: str) -> None:
+def test_question_weights_make_a_macro_average(name):
     function, keywords = getattr(metrics, name), EVERY[name]
     one = function(None, counts=COUNTS, **keywords)
     even = function(None, counts=COUNTS, question_weights=np.full(3, 1 / 3), **keywords)

@@ -36,7 +36,7 @@ def scores(result: Any) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("questions", [1, 3, 60])
 @pytest.mark.parametrize("ragged", [False, True])
-def test_many_matrices_are_each_of_them(name: str, questions: int, ragged: bool) -> None:
+def test_many_matrices_are_each_of_them(name, questions, ragged):
     rng = np.random.default_rng(5)
     n: Any = rng.integers(K, 20, (4, 2, questions)) if ragged else 20
     correct = rng.binomial(n, 0.6, (4, 2, questions))
@@ -54,7 +54,7 @@ def test_many_matrices_are_each_of_them(name: str, questions: int, ragged: bool)
 
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("ragged", [False, True])
-def test_order_does_not_change_a_digit(name: str, ragged: bool) -> None:
+def test_order_does_not_change_a_digit(name, ragged):
     rng = np.random.default_rng(6)
     n: Any = rng.integers(K, 20, 200) if ragged else 20
     correct = rng.binomial(n, rng.random(200))
@@ -67,7 +67,7 @@ def test_order_does_not_change_a_digit(name: str, ragged: bool) -> None:
 
 @pytest.mark.parametrize("name", ["bayes", "avg", "max_at_k", "max_at_k_posterior"])
 @pytest.mark.parametrize("ragged", [False, True])
-def test_categorical_kernels_take_many_matrices_in_any_order(name: str, ragged: bool) -> None:
+def test_categorical_kernels_take_many_matrices_in_any_order(name, ragged):
     rng = np.random.default_rng(8)
     R = rng.integers(0, 4, (3, 2, 40, 12))
     if ragged:
@@ -83,7 +83,7 @@ def test_categorical_kernels_take_many_matrices_in_any_order(name: str, ragged: 
             assert part[index] == single
 
 
-def test_equal_category_sums_tie_exactly_whatever_the_questions() -> None:
+def test_equal_category_sums_tie_exactly_whatever_the_questions():
     one = np.array([[3, 1, 1, 0], [0, 2, 0, 3]])
     other = np.array([[1, 2, 0, 2], [2, 1, 1, 1]])
     for kernel in (_categories.bayes, _categories.avg):
@@ -92,9 +92,7 @@ def test_equal_category_sums_tie_exactly_whatever_the_questions() -> None:
 
 @pytest.mark.parametrize("name", ["bayes", "avg"])
 @pytest.mark.parametrize("size", [2, 4])
-def test_many_questions_are_weighed_by_how_often_their_counts_come_up(
-    name: str, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_questions_are_weighed_by_how_often_their_counts_come_up(name, size, monkeypatch):
     counts = _categories.category_counts(np.random.default_rng(3).integers(0, size, (3, 5000, 4)), size)
     kernel, w = getattr(_categories, name), np.array([-1.0, 2.5, 0.0, 1.0])[:size]
     fast = kernel(counts, w)
@@ -105,7 +103,7 @@ def test_many_questions_are_weighed_by_how_often_their_counts_come_up(
 
 @pytest.mark.parametrize("shape", [(2, 300, 4), (2, 300, 400), (3, 5, 400), (1, 1, 1)])
 @pytest.mark.parametrize("size", [1, 3, 4, 6])
-def test_trials_are_counted_whatever_the_shape(shape: tuple[int, ...], size: int) -> None:
+def test_trials_are_counted_whatever_the_shape(shape, size):
     R = np.random.default_rng(4).integers(-1, size, shape).astype(np.int16)
     R[0, 0] = size - 1  # as many of one category as there can be
     expected = np.stack([np.count_nonzero(np.equal(R, kind), axis=-1) for kind in range(size)], axis=-1)

@@ -32,7 +32,7 @@ def by_function(cases: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("examples", by_function(EXAMPLES))
-def test_the_reference_documentation_s_examples_hold(examples: list[dict[str, Any]]) -> None:
+def test_the_reference_documentation_s_examples_hold(examples):
     for example in examples:
         result = getattr(metrics, example["function"])(*example["args"], **example["kwargs"])
         expected, decimals = example["expected"], example["decimals"]
@@ -91,7 +91,7 @@ def assert_close(result: Any, expected: list[float], what: str) -> None:
 
 
 @pytest.mark.parametrize("cases", by_function(GOLDEN))
-def test_values_agree_with_high_precision_to_ten_digits(cases: list[dict[str, Any]]) -> None:
+def test_values_agree_with_high_precision_to_ten_digits(cases):
     for case in cases:
         table, function, arguments = table_of(case), getattr(metrics, case["function"]), arguments_of(case)
         what = json.dumps({key: case[key] for key in case if key != "expected"})
@@ -102,7 +102,7 @@ def test_values_agree_with_high_precision_to_ten_digits(cases: list[dict[str, An
             assert_close(function(padded(table, -1), missing=-1, **arguments), case["expected"], what)
 
 
-def test_golden_cases_reach_a_thousand_trials_and_every_function() -> None:
+def test_golden_cases_reach_a_thousand_trials_and_every_function():
     assert {case["function"] for case in GOLDEN} | {
         "unanimous_at_k",
         "unanimous_at_k_ci",
@@ -122,7 +122,7 @@ def generator() -> ModuleType:
     return module
 
 
-def test_golden_numbers_are_the_generator_s(generator: ModuleType) -> None:
+def test_golden_numbers_are_the_generator_s(generator):
     requests = list(generator.requests())
     assert [{key: case[key] for key in case if key != "expected"} for case in GOLDEN] == requests
     small = [case for case in GOLDEN if sum(map(sum, case.get("counts", [case.get("n", [])]))) < 40]
@@ -134,7 +134,7 @@ def test_golden_numbers_are_the_generator_s(generator: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
-def test_a_draw_of_all_trials_is_decided_by_one(wrong: int) -> None:
+def test_a_draw_of_all_trials_is_decided_by_one(wrong):
     n = 5000
     counts = [[wrong, n - wrong]]
     every = float(wrong == 0)
@@ -145,7 +145,7 @@ def test_a_draw_of_all_trials_is_decided_by_one(wrong: int) -> None:
     assert metrics.mg_pass_at_k(None, n, counts=counts) == pytest.approx(1.0 - 2 * wrong / n, abs=1e-15)
 
 
-def test_a_deviation_of_nearly_nothing_is_not_noise() -> None:
+def test_a_deviation_of_nearly_nothing_is_not_noise():
     # A majority of 101 draws is all but sure: 1 - g is about P(Binomial(101, 1/1000) > 50).
     mu, sigma, _, _ = metrics.maj_at_k_ci(None, 101, counts=[[0, 1000]])
     assert mu == pytest.approx(1.0, abs=1e-15)
@@ -157,7 +157,7 @@ def test_a_deviation_of_nearly_nothing_is_not_noise() -> None:
     assert sigma < 1e-14
 
 
-def test_a_small_variance_keeps_its_digits() -> None:
+def test_a_small_variance_keeps_its_digits():
     # p ~ Beta(10^9, 10^-3): 1 - p^k is about k q with E[q] = 1e-12, Var[q] = 1e-21.
     _, sigma, _, _ = metrics.pass_hat_k_ci(None, 3, counts=[[0, 3]], alpha0=1e9, beta0=1e-3)
     assert sigma == pytest.approx(3 * math.sqrt(1e-21), rel=1e-6)
@@ -166,7 +166,7 @@ def test_a_small_variance_keeps_its_digits() -> None:
     assert sigma == pytest.approx(math.sqrt(0.05), rel=1e-12)
 
 
-def test_a_question_that_is_never_right_among_a_thousand() -> None:
+def test_a_question_that_is_never_right_among_a_thousand():
     # E[p^1000] is about 1e-601 here, below the smallest double, and sits under a fractional power.
     mu, sigma, lo, _ = metrics.geom_ds_at_k_ci(np.zeros((2, 1000), dtype=int), 1000, 0.5, 0.01)
     assert mu == pytest.approx(math.sqrt(0.5) * 10 ** (-0.01 * 600.4), rel=1e-2)
@@ -175,7 +175,7 @@ def test_a_question_that_is_never_right_among_a_thousand() -> None:
 
 
 @pytest.mark.parametrize("name", ["mg_pass_at_k_ci", "maj_at_k_ci", "auc_at_k_ci", "g_pass_at_k_tau_ci"])
-def test_a_large_k_sums_over_the_counts_that_can_occur(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_k_sums_over_the_counts_that_can_occur(name, monkeypatch):
     tau = (0.6,) if "tau" in name else ()
     counts = [[4000, 4100], [8099, 1], [2000, 6100]]
     near = getattr(metrics, name)(None, 6000, *tau, counts=counts)
@@ -183,7 +183,7 @@ def test_a_large_k_sums_over_the_counts_that_can_occur(name: str, monkeypatch: p
     assert getattr(metrics, name)(None, 6000, *tau, counts=counts) == pytest.approx(near, rel=1e-12)
 
 
-def test_auc_of_a_large_k_is_the_trapezoidal_mean_of_pass_at_k() -> None:
+def test_auc_of_a_large_k_is_the_trapezoidal_mean_of_pass_at_k():
     for wrong, right in ((700, 300), (999, 1), (1000, 0)):
         log_failed = [
             math.lgamma(1 + wrong + j) - math.lgamma(2 + wrong + right + j)
@@ -195,7 +195,7 @@ def test_auc_of_a_large_k_is_the_trapezoidal_mean_of_pass_at_k() -> None:
         assert metrics.auc_at_k_ci(None, 900, counts=[wrong, right])[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_sums_that_would_take_minutes_are_refused() -> None:
+def test_sums_that_would_take_minutes_are_refused():
     with pytest.raises(ValueError, match="k and the numbers of trials must be smaller"):
         metrics.maj_at_k_ci(None, 10**6, counts=[[5 * 10**8, 5 * 10**8]])
 

@@ -1,7 +1,5 @@
 """A long run as a folder of Parquet parts, and files that appear whole or not at all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A forecast costs little however many pairs are open, and says what more trials would bring."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Results as columns and frames."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Questions asked several times in a row: the walk, and trials that are issued together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby

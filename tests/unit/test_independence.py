@@ -1,7 +1,5 @@
 """The audit of repeated answers: copies are found, and what comes again by nature is not cried over."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

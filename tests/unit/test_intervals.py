@@ -1,7 +1,5 @@
 """The interval that is shown: its variance, its cuts at a verdict, and what tasks weigh in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A model that nobody can be compared with any more, because the others have stopped, is not resolved."""
 
-from __future__ import annotations
-
 import pytest
 import standings_examples as examples
 from session_scripts import coin, drive, make_spec

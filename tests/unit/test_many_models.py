@@ -1,7 +1,5 @@
 """Views of a board of 100 models: what matters first, and no part that grows with the 4,950 pairs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a mimic answers: its spec, its key, its coins, its faults."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -67,13 +65,13 @@ FULL = MimicSpec(
 )
 
 
-def test_a_spec_survives_json() -> None:
+def test_a_spec_survives_json():
     text = spec_to_json(FULL)
     assert "\n" not in text
     assert spec_from_json(text) == FULL
 
 
-def test_a_spec_does_not_show_its_key() -> None:
+def test_a_spec_does_not_show_its_key():
     assert "'k'" not in repr(FULL)
 
 
@@ -81,7 +79,7 @@ def models(**fields: Any) -> dict[str, Any]:
     return {"models": [{"name": "a", "mean": 0.5, **fields}]}
 
 
-def test_a_wrong_key_is_not_repeated() -> None:
+def test_a_wrong_key_is_not_repeated():
     with pytest.raises(UsageError) as caught:
         spec_from_data({**models(), "api_key": ["sk-secret"]})
     assert "sk-secret" not in str(caught.value)
@@ -98,7 +96,7 @@ def outright(*questions: KnownQuestion) -> list[Answerable]:
 
 
 @given(st.decimals(-(10**9), 10**9, places=3) | st.integers(-(10**12), 10**12).map(Decimal))
-def test_wrong_numbers_are_never_right_and_keep_their_sign(number: Decimal) -> None:
+def test_wrong_numbers_are_never_right_and_keep_their_sign(number):
     (question,) = outright(KnownQuestion(id="q", question="How many?", target=str(number), kind="numeric"))
     wrong = [Decimal(text) for text in question.wrong]
     assert wrong
@@ -121,9 +119,7 @@ def names(count: int, prefix: str = "question") -> list[str]:
     sizes=st.lists(st.integers(0, 40), min_size=1, max_size=3),
     seed=st.integers(-5, 5),
 )
-def test_each_dataset_has_exactly_the_stated_mean(
-    mean: float, spread: float, sizes: list[int], seed: int
-) -> None:
+def test_each_dataset_has_exactly_the_stated_mean(mean, spread, sizes, seed):
     spec = MimicSpec(models=(ModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
     datasets = [names(size, f"set {number}") for number, size in enumerate(sizes)]
     chances = list(question_accuracies(spec, datasets)["a"])
@@ -135,7 +131,7 @@ def test_each_dataset_has_exactly_the_stated_mean(
             assert math.fsum(part) / size == pytest.approx(mean, abs=1e-11)
 
 
-def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
+def test_difficulties_are_shared_as_far_as_the_correlation_says():
     models = (
         ModelSpec(name="a", mean=0.5),
         ModelSpec(name="b", mean=0.7),
@@ -153,7 +149,7 @@ def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
     assert found[1.0] > 0.999
 
 
-def test_the_sample_is_pinned() -> None:
+def test_the_sample_is_pinned():
     """The quickstart's run is shown in the README: these numbers must not move between versions."""
     spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
     chances = question_accuracies(spec, [names(4)])["a"]
@@ -179,12 +175,12 @@ def replies(exam: Examinee, count: int, prompt: str = QUESTION.question) -> list
 
 
 @given(st.text())
-def test_tokens_joined_are_the_text(text: str) -> None:
+def test_tokens_joined_are_the_text(text):
     assert "".join(tokenize(text)) == text
     assert count_tokens(text) == len(tokenize(text))
 
 
-def test_coins_fall_right_as_often_as_they_should() -> None:
+def test_coins_fall_right_as_often_as_they_should():
     for chance in (0.03, 0.5, 0.9):
         answers = replies(examinee(ModelSpec(name="a", accuracies=(chance,))), 4000)
         right = sum(reply.answer == "42" for reply in answers)
@@ -192,7 +188,7 @@ def test_coins_fall_right_as_often_as_they_should() -> None:
         assert all(reply.right == (reply.answer == "42") for reply in answers)
 
 
-def test_coins_of_models_prompts_seeds_and_servers_are_independent() -> None:
+def test_coins_of_models_prompts_seeds_and_servers_are_independent():
     """Agreement of any two fair coins is a fair coin: a shared hash would agree always."""
     models = (ModelSpec(name="a", accuracies=(0.5,)), ModelSpec(name="b", accuracies=(0.5,)))
     first, other_server = examinee(*models), examinee(*models, seed=1)
@@ -207,7 +203,7 @@ def test_coins_of_models_prompts_seeds_and_servers_are_independent() -> None:
         assert abs(agreed - 1000) < 5 * math.sqrt(500)
 
 
-def test_tosses_are_pinned() -> None:
+def test_tosses_are_pinned():
     """A run file stores answers; asking again in a later version must give the same ones."""
     toss = Stream(7, "model", "prompt").toss(3)
     assert (toss.coin, toss.pick, toss.tail) == PINNED_TOSS
@@ -236,12 +232,12 @@ def key(*texts: str) -> Recogniser:
         ("", None),
     ],
 )
-def test_a_question_is_recognised_by_its_text(prompt: str, index: int | None) -> None:
+def test_a_question_is_recognised_by_its_text(prompt, index):
     known = key("Ann has 3 apples.", "Ann has 3 apples. Ben takes one.", "2 + 2")
     assert known.find(prompt) == index
 
 
-def test_questions_of_the_same_text_differ_by_their_choices() -> None:
+def test_questions_of_the_same_text_differ_by_their_choices():
     text = "Which of these is a fruit?"
     known = Recogniser(
         [
@@ -257,7 +253,7 @@ def test_questions_of_the_same_text_differ_by_their_choices() -> None:
 @given(
     text=st.text(max_size=60), top=st.integers(0, 20), noise=st.integers(0, 2**64 - 1), right=st.booleans()
 )
-def test_log_probabilities_are_proper(text: str, top: int, noise: int, right: bool) -> None:
+def test_log_probabilities_are_proper(text, top, noise, right):
     entries = token_logprobs(Sample(text, 1, "stop", None, right, 0.0, noise), top)
     assert [entry["token"] for entry in entries] == tokenize(text)
     for entry in entries:
@@ -291,11 +287,11 @@ def struck(fault: FaultSpec, requests: str) -> str:
         (FaultSpec(kind="drop", probability=1.0), "abc", "xxx"),
     ],
 )
-def test_each_trigger_strikes_where_it_says(fault: FaultSpec, requests: str, pattern: str) -> None:
+def test_each_trigger_strikes_where_it_says(fault, requests, pattern):
     assert struck(fault, requests) == pattern
 
 
-def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order() -> None:
+def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order():
     fault = FaultSpec(kind="drop", probability=0.5)
     names = [f"request {index}" for index in range(50)]
 
@@ -327,16 +323,16 @@ def made_by(script: str, function: str) -> list[dict[str, Any]]:
     return make()
 
 
-def test_arithmetic_is_what_its_script_makes() -> None:
+def test_arithmetic_is_what_its_script_makes():
     assert rows("arithmetic.jsonl") == made_by("make_arithmetic.py", "make_problems")
 
 
-def test_choice_is_what_its_script_makes() -> None:
+def test_choice_is_what_its_script_makes():
     assert rows("choice.jsonl") == made_by("make_choice.py", "make_questions")
 
 
 @pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])
-def test_a_mimic_recognises_every_question(name: str) -> None:
+def test_a_mimic_recognises_every_question(name):
     spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),))
     (key,) = load_answer_key(spec)
     recogniser = Recogniser(key)

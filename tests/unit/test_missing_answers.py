@@ -1,7 +1,5 @@
 """Answers that are lost, or never come: no verdict that they could turn, and no NaN."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

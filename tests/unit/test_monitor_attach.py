@@ -1,7 +1,5 @@
 """Watching a run from outside: what is seen, when it ends, and what its exit code says."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Metrics: what Prometheus reads is what the results say."""
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.request

@@ -1,7 +1,5 @@
 """Notices: delivered by HTTP and by a program, and never in the way of the run."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

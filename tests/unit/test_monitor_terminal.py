@@ -1,7 +1,5 @@
 """What a terminal shows of a run: at every size, as it goes, with its forecast."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

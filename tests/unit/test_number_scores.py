@@ -1,7 +1,5 @@
 """Scores that are numbers: counted as they are, within a range, from a scorer or a file to the report."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Rounds of each model's own: laid out from its own outcomes, and read without bias."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

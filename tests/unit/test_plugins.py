@@ -1,7 +1,5 @@
 """Rules and policies of packages: what they hand back is checked before it decides anything."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 
 import numpy as np

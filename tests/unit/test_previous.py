@@ -1,7 +1,5 @@
 """What a run takes from earlier runs and files; what it refuses is in ``tests/data/refusals.txt``."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Processes of this machine: they see what their caller sees."""
 
-from __future__ import annotations
-
 import os
 
 from adaptive_eval.executors.processes import process_pool

@@ -1,7 +1,5 @@
 """The command that a run ends with, where a budget or a cap has ended it: one that can be given as it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Pages of the documentation and public names: what they name exists, and what is public is on them."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import inspect
@@ -109,7 +107,7 @@ FILES_NAMED = sorted(
 
 
 @pytest.mark.parametrize("named", FILES_NAMED)
-def test_a_file_and_its_name_exist(named: str) -> None:
+def test_a_file_and_its_name_exist(named):
     path, _, name = named.partition(": ")
     below = ("adaptive_eval", "scorio", ".")
     found = [file for folder in below for file in (ROOT / folder).glob(path.rstrip("/"))]
@@ -119,7 +117,7 @@ def test_a_file_and_its_name_exist(named: str) -> None:
         assert re.search(rf"^\s*(?:(?:async )?def |class )?{part}\b", text, re.MULTILINE), named
 
 
-def test_there_are_files_to_check() -> None:
+def test_there_are_files_to_check():
     assert len(FILES_NAMED) > 40
 
 
@@ -203,7 +201,7 @@ ROWS = [line for line in RELIABILITY.partition("\n## Faults")[2].splitlines() if
 
 
 @pytest.mark.parametrize("node", NAMED)
-def test_a_named_test_exists(node: str) -> None:
+def test_a_named_test_exists(node):
     path, *names = node.split("::")
     body = ast.parse((ROOT / path).read_text("utf-8")).body
     for name in names:
@@ -214,7 +212,7 @@ def test_a_named_test_exists(node: str) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:40])
-def test_every_fault_has_a_test(row: str) -> None:
+def test_every_fault_has_a_test(row):
     _, _fault, _what, tests, _ = re.split(r"(?<!`)\|", row)
     assert any(node in tests for node in NAMED)
 
@@ -232,11 +230,11 @@ def test_every_error_rate_that_is_simulated_has_a_row_with_its_seed():
     assert [name for name in tests if f"`{name}`" not in PROMISES] == []
 
 
-def test_there_are_faults_to_check() -> None:
+def test_there_are_faults_to_check():
     assert len(ROWS) > 30
 
 
-def test_the_table_of_storms_shows_no_harm() -> None:
+def test_the_table_of_storms_shows_no_harm():
     """`./scripts/chaos --write` makes it, and what it shows is what the page promises."""
     table = RELIABILITY.partition("<!-- chaos: begin -->")[2].partition("<!-- chaos: end -->")[0]
     rows = [
@@ -251,11 +249,11 @@ def test_the_table_of_storms_shows_no_harm() -> None:
 
 
 @pytest.mark.parametrize("name", adaptive_eval.__all__)
-def test_every_public_name_exists(name: str) -> None:
+def test_every_public_name_exists(name):
     assert getattr(adaptive_eval, name) is not None
 
 
-def test_the_page_lists_what_is_public() -> None:
+def test_the_page_lists_what_is_public():
     text = (ROOT / "docs" / "python.md").read_text("utf-8")
     table = text.partition("## What is public")[2].partition("\n## ")[0]
     named = {
@@ -266,7 +264,7 @@ def test_the_page_lists_what_is_public() -> None:
     assert named == set(adaptive_eval.__all__)
 
 
-def test_type_checkers_know_what_is_public() -> None:
+def test_type_checkers_know_what_is_public():
     stub = (ROOT / "adaptive_eval" / "__init__.pyi").read_text("utf-8")
     assert set(re.findall(r"import \w+ as (\w+)", stub)) | {"__version__"} == set(adaptive_eval.__all__)
 

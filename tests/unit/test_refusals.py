@@ -5,8 +5,6 @@ with, and what has none must not fail. An error without a code of ours has the f
 title ``# …`` begins a section. ``REWRITE=1 pytest tests/unit/test_refusals.py`` writes what is refused now.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Two runs compared: verdicts that have changed, and differences of scores with intervals that hold."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

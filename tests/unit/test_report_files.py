@@ -1,7 +1,5 @@
 """The files of reports and leaderboards, and results of earlier runs in them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

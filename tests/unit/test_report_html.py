@@ -1,7 +1,5 @@
 """The HTML report and its tables."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

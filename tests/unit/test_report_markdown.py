@@ -1,7 +1,5 @@
 """The Markdown report: what it holds, and that nothing in a name or a setting acts."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

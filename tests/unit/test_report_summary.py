@@ -1,7 +1,5 @@
 """What a report says follows from the run file alone, and agrees with what the session knew."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts, figures and untrusted text in words: what monitor and report share."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Run-ahead beyond the common prefix: as far as open pairs need, and without a part in the decisions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``samples_per_request: auto``: what it is follows from prompts and answers, and stays for a whole run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The scorers math, regex, contains, json, f1, rouge and python, and the public set of tricky answers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """How answers are read: numbers, texts, calls, and what is shown of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

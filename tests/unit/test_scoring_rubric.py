@@ -1,7 +1,5 @@
 """Rubrics over the signals of answers, one by one and many at once."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

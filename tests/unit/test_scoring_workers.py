@@ -1,7 +1,5 @@
 """Processes that score: what happens to an answer when they die, and where user functions are found."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Decisions about pairs against the vectors, an independent implementation and the definitions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from math import exp, log

@@ -1,7 +1,5 @@
 """Sessions that go on: models that stop and return, and histories of any kind."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Specifications made by hand: mistakes are refused by name, and what can never be decided is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks, bounds, ties and composed goals in a session."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from math import log

@@ -1,7 +1,5 @@
 """Runs that spend tokens or USD: what trials cost decides which question and model is asked again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

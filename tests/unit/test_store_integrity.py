@@ -1,7 +1,5 @@
 """Damage to a run file: random bit flips are never a traceback and never unnoticed in a stored answer."""
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3

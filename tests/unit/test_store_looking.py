@@ -1,7 +1,5 @@
 """Run files as they are read: stored bodies, tallies, moments."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections import Counter

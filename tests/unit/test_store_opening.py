@@ -1,7 +1,5 @@
 """Run files: opened, locked, and refused where they are damaged."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The writer on a file system that does not cooperate."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Studies: convergence, curves, sources."""
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -49,7 +47,7 @@ def gold_ranks(outcomes: np.ndarray) -> list[int]:
 @pytest.mark.parametrize("resampling", ["columns", "columns-per-model", "rows"])
 @pytest.mark.parametrize("metric", [AVG, Metric("bayes"), Metric("pass_at_k", k=2), Metric("pass_at_k", k=4)])
 @pytest.mark.parametrize("confirm", [0, 1, 3])
-def test_every_replicate_agrees_with_the_definition(resampling: str, metric: Metric, confirm: int) -> None:
+def test_every_replicate_agrees_with_the_definition(resampling, metric, confirm):
     outcomes = recorded()
     source = Bootstrap(outcomes, resampling)
     result = convergence(source, metric, replicates=60, seed=9, confirm=confirm)
@@ -61,7 +59,7 @@ def test_every_replicate_agrees_with_the_definition(resampling: str, metric: Met
     assert len({int(at) for at in result.at}) > 3, "the case must not be trivial"
 
 
-def test_ties_in_the_gold_standard_must_be_matched() -> None:
+def test_ties_in_the_gold_standard_must_be_matched():
     outcomes = recorded(models=3, questions=2, trials=6, seed=5)
     outcomes[1] = outcomes[2]
     source = Bootstrap(outcomes, "columns-per-model")
@@ -74,7 +72,7 @@ def test_ties_in_the_gold_standard_must_be_matched() -> None:
     assert 0 < result.never < 1
 
 
-def test_workers_do_not_change_the_result() -> None:
+def test_workers_do_not_change_the_result():
     source, metric = Bootstrap(recorded()), Metric("pass_at_k", k=3)
     alone = convergence(source, metric, replicates=3000, seed=3)
     for executor in (ThreadPoolExecutor(3), ProcessPoolExecutor(2)):
@@ -87,7 +85,7 @@ def example(at: list[int]) -> Convergence:
     return Convergence(AVG, np.array([1, 2]), 5, np.array(at, dtype=np.int32), np.random.SeedSequence(1))
 
 
-def test_summaries_keep_the_replicates_that_never_converge_apart() -> None:
+def test_summaries_keep_the_replicates_that_never_converge_apart():
     result = example([1, 3, 3, NEVER])
     assert result.pmf().tolist() == [0.25, 0, 0.5, 0, 0]
     assert result.cdf().tolist() == [0.25, 0.25, 0.75, 0.75, 0.75]
@@ -101,7 +99,7 @@ def test_summaries_keep_the_replicates_that_never_converge_apart() -> None:
 
 
 @pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=3)])
-def test_rank_trajectory_follows_the_recorded_order(metric: Metric) -> None:
+def test_rank_trajectory_follows_the_recorded_order(metric):
     outcomes = recorded(seed=6)
     trajectory = rank_trajectory(outcomes, metric)
     assert trajectory.trials.tolist() == list(range(metric.first, 13))
@@ -114,7 +112,7 @@ def test_rank_trajectory_follows_the_recorded_order(metric: Metric) -> None:
 
 
 @pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=2)])
-def test_growth_is_convergence_of_each_subset(metric: Metric) -> None:
+def test_growth_is_convergence_of_each_subset(metric):
     outcomes = recorded(models=5, seed=12)
     outcomes[3] = outcomes[1]
     source = Bootstrap(outcomes)
@@ -137,7 +135,7 @@ PASS3 = Metric("pass_at_k", k=3)
 
 
 @pytest.mark.parametrize("resampling", ["columns", "rows"])
-def test_tau_curves_are_the_mean_of_scipys_tau(resampling: str) -> None:
+def test_tau_curves_are_the_mean_of_scipys_tau(resampling):
     means = [0.3, 0.5, 0.5, 0.8]
     source = Bootstrap(biased_coins(means, 3, seed=1).sample(7, seed=2), resampling)
     gold = [4, 2, 2, 1]
@@ -156,7 +154,7 @@ def test_tau_curves_are_the_mean_of_scipys_tau(resampling: str) -> None:
     assert curves.trials.tolist() == list(range(1, 8))
 
 
-def test_posterior_is_bayes_of_the_counts() -> None:
+def test_posterior_is_bayes_of_the_counts():
     correct = np.random.default_rng(1).integers(0, 13, (4, 5, 7))
     mu, sigma = _categories.bayes(np.stack([12 - correct, correct], axis=-1), np.array([0.0, 1.0]))
     for ours, theirs in zip(posterior(correct, 12), (mu, sigma), strict=True):
@@ -164,20 +162,20 @@ def test_posterior_is_bayes_of_the_counts() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.645, 3.0])
-def test_credible_ranks_are_those_of_the_ranking_package(threshold: float) -> None:
+def test_credible_ranks_are_those_of_the_ranking_package(threshold):
     rng = np.random.default_rng(2)
     mu, sigma = rng.random((50, 8)).round(1), 0.1 * rng.random((50, 8))
     expected = [rank_with_confidence(m, s, z=threshold) for m, s in zip(mu, sigma, strict=True)]
     assert np.array_equal(credible_ranks(mu, sigma, threshold), expected)
 
 
-def test_originals_have_the_papers_means() -> None:
+def test_originals_have_the_papers_means():
     originals = paper_originals(seed=3)
     assert tuple(originals.means) == PAPER_ORIGINAL_MEANS
     np.testing.assert_allclose(originals.p.mean(axis=1), PAPER_ORIGINAL_MEANS, atol=1e-14)
 
 
-def test_updates_draw_from_the_perturbed_beta() -> None:
+def test_updates_draw_from_the_perturbed_beta():
     update = BetaUpdate([20.0], [20.0], shift=10.0)
     p = update.draw(np.random.default_rng(1), 4000, 200)
     # Means of Beta(30, 30), Beta(10, 10), Beta(30, 10), Beta(10, 30), each a quarter of the models.
@@ -191,7 +189,7 @@ def test_updates_draw_from_the_perturbed_beta() -> None:
 
 @pytest.mark.parametrize("concentration", [0.3, 2.0, 8.0, 500.0])
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
-def test_coins_have_exactly_the_stated_means(concentration: float, correlation: float) -> None:
+def test_coins_have_exactly_the_stated_means(concentration, correlation):
     means = (0.0, 0.003, *PAPER_MEANS, 0.999, 1.0)
     coins = biased_coins(means, 30, seed=4, concentration=concentration, correlation=correlation)
     np.testing.assert_allclose(coins.p.mean(axis=1), means, rtol=0, atol=1e-14)
@@ -200,7 +198,7 @@ def test_coins_have_exactly_the_stated_means(concentration: float, correlation: 
     assert tuple(coins.means) == means
 
 
-def test_sampling_follows_the_probabilities() -> None:
+def test_sampling_follows_the_probabilities():
     coins = Coins([[0.0, 1.0, 0.3]])
     outcomes = coins.sample(20_000, seed=1)
     assert outcomes.shape == (1, 3, 20_000)
@@ -220,7 +218,7 @@ def traced(resampling: Resampling, trials: int = 40) -> np.ndarray:
     return np.asarray(replicate_trials(source, 0, seed=1))
 
 
-def test_column_bootstrap_draws_whole_trials_with_replacement() -> None:
+def test_column_bootstrap_draws_whole_trials_with_replacement():
     drawn = traced("columns")
     trial = drawn % 5
     assert drawn.shape == (2, 3, 40)
@@ -229,13 +227,13 @@ def test_column_bootstrap_draws_whole_trials_with_replacement() -> None:
     assert set(trial[0, 0]) == set(range(5))
 
 
-def test_columns_per_model_draws_whole_trials_of_each_model() -> None:
+def test_columns_per_model_draws_whole_trials_of_each_model():
     trial = traced("columns-per-model") % 5
     assert np.all(trial == trial[:, :1])
     assert not np.array_equal(trial[0], trial[1])
 
 
-def test_row_bootstrap_draws_every_question_by_itself() -> None:
+def test_row_bootstrap_draws_every_question_by_itself():
     drawn = traced("rows")
     assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
     rows = (drawn % 5).reshape(6, 40)
@@ -243,7 +241,7 @@ def test_row_bootstrap_draws_every_question_by_itself() -> None:
     assert all(set(row) == set(range(5)) for row in rows)
 
 
-def test_more_than_255_recorded_trials_and_drawn_ones() -> None:
+def test_more_than_255_recorded_trials_and_drawn_ones():
     outcomes = np.zeros((1, 1, 300), dtype=int)
     outcomes[0, 0, :299] = 1
     for resampling in ("columns", "rows"):
@@ -254,13 +252,13 @@ def test_more_than_255_recorded_trials_and_drawn_ones() -> None:
         assert total > 380
 
 
-def test_weights_mean_the_decimal_numbers_they_are_written_as() -> None:
+def test_weights_mean_the_decimal_numbers_they_are_written_as():
     # 0.1 + 0.2 and 0.3 + 0 are equal scores, though not as floats.
     outcomes = np.array([[[1, 2]], [[3, 0]]])
     assert Bootstrap(outcomes, weights=[0.0, 0.1, 0.2, 0.3]).gold().tolist() == [1, 1]
 
 
-def test_permuted_columns_hold_every_recorded_trial_once() -> None:
+def test_permuted_columns_hold_every_recorded_trial_once():
     outcomes = (np.random.default_rng(2).random((3, 4, 6)) < 0.5).astype(int)
     source = Bootstrap(outcomes, "permuted-columns")
     found = replicate_trials(source, 3, seed=1)

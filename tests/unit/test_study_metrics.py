@@ -1,7 +1,5 @@
 """The keys that studies rank by are the metrics, and equal scores have equal keys."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
@@ -48,7 +46,7 @@ SUBSET_METRICS = [
 
 
 @pytest.mark.parametrize("metric", SUBSET_METRICS, ids=lambda m: f"{m.label}-{m.tau}")
-def test_keys_are_proportional_to_the_mean_over_all_subsets(metric: Metric) -> None:
+def test_keys_are_proportional_to_the_mean_over_all_subsets(metric):
     n = 6
     keys = metric.keys(np.arange(n + 1)[:, None], n)
     scores = [over_all_subsets(metric, right, n) for right in range(n + 1)]
@@ -58,7 +56,7 @@ def test_keys_are_proportional_to_the_mean_over_all_subsets(metric: Metric) -> N
     assert [Fraction(int(key)) for key in keys] == [scale * score for score in scores]
 
 
-def test_auc_is_the_trapezoid_of_pass_at_1_to_k() -> None:
+def test_auc_is_the_trapezoid_of_pass_at_1_to_k():
     n, k = 7, 4
     passed = [
         [over_all_subsets(Metric("pass_at_k", k=j), c, n) for c in range(n + 1)] for j in range(1, k + 1)
@@ -71,7 +69,7 @@ def test_auc_is_the_trapezoid_of_pass_at_1_to_k() -> None:
     assert [Fraction(int(key), int(keys[n])) for key in keys] == expected
 
 
-def test_naive_pass_plugs_in_the_observed_rate() -> None:
+def test_naive_pass_plugs_in_the_observed_rate():
     keys = Metric("naive_pass_at_k", k=3).keys(np.arange(5)[:, None], 4)
     assert [Fraction(int(key), int(keys[4])) for key in keys] == [
         1 - (1 - Fraction(c, 4)) ** 3 for c in range(5)
@@ -102,7 +100,7 @@ def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
     ],
     ids=lambda m: m.label,
 )  # fmt: skip
-def test_keys_order_models_as_the_metric_of_scorio_eval(metric: Metric) -> None:
+def test_keys_order_models_as_the_metric_of_scorio_eval(metric):
     rng = np.random.default_rng(5)
     correct = rng.integers(0, 81, (300, 30))
     scores = kernel_scores(metric, correct, 80)
@@ -112,7 +110,7 @@ def test_keys_order_models_as_the_metric_of_scorio_eval(metric: Metric) -> None:
     np.testing.assert_allclose(keys / slope, scores, rtol=1e-9, atol=1e-12)
 
 
-def test_equal_rational_scores_tie_where_float_sums_differ() -> None:
+def test_equal_rational_scores_tie_where_float_sums_differ():
     metric, n, questions = Metric("pass_at_k", k=3), 10, 4
     floats = np.asarray(_bank_metrics.pass_at_k(_aggregate.Counted(np.arange(n + 1)[:, None], n), 3))
     groups: dict[int, list[tuple[int, ...]]] = {}
@@ -128,7 +126,7 @@ def test_equal_rational_scores_tie_where_float_sums_differ() -> None:
     assert misled, "the point of integer keys: plain float sums would split some ties"
 
 
-def test_numerators_too_long_for_64_bits_are_rounded_and_still_tie() -> None:
+def test_numerators_too_long_for_64_bits_are_rounded_and_still_tie():
     metric, n, questions = Metric("pass_at_k", k=500), 1000, 30
     tolerance = metric.tolerance(n, questions)
     assert tolerance > 0
@@ -141,5 +139,5 @@ def test_numerators_too_long_for_64_bits_are_rounded_and_still_tie() -> None:
     assert metric.keys(counts, n) - metric.keys(worse, n) > tolerance
 
 
-def test_a_metric_needs_as_many_trials_as_it_draws() -> None:
+def test_a_metric_needs_as_many_trials_as_it_draws():
     assert [metric.first for metric in paper_metrics()] == [1, 2, 4, 8, 1, 4, 4]

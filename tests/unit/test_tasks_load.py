@@ -1,7 +1,5 @@
 """Tasks from files: rows, templates, what is wrong with one."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

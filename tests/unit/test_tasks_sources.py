@@ -1,7 +1,5 @@
 """Datasets that are no text file, rows filtered, worked examples, conversations, shuffled options."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import importlib

@@ -1,7 +1,5 @@
 """What views say of budgets, references, servers and standings."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The web monitor: its pages and how they are served."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A mimic that also streams and continues prompts (``POST /v1/completions``), answered by the same coins."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Real vLLM servers, one for each tiny model, for all tests of the session."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Both endpoints against a real vLLM: what the scripted servers of the contract tests imitate."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

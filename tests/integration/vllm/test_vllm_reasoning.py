@@ -1,16 +1,11 @@
 """A run against a real vLLM with a reasoning parser."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-from vllm_install import Installation
-from vllm_server import VllmServer
 
 from adaptive_eval.store.reader import RunReader
 
@@ -19,9 +14,7 @@ QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"
 THOUGHT = "The answer is [ABCD] or [a-z]{1,9}"
 
 
-def test_reasoning_is_kept_beside_the_answer_and_never_scored(
-    installation: Installation, crowded: VllmServer, tmp_path: Path
-) -> None:
+def test_reasoning_is_kept_beside_the_answer_and_never_scored(installation, crowded, tmp_path):
     """A grammar makes the model name one letter in its reasoning, and mostly another one after it."""
     tokens = json.loads((installation.models / crowded.model / "tokenizer.json").read_text())
     grammar = {

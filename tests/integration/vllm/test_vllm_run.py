@@ -1,7 +1,5 @@
 """`adaptive-eval run` against three real vLLM servers, as a user would run it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Several answers with one request against a real vLLM: the same trials, one prompt, and its prefix cache."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess
@@ -61,9 +59,7 @@ def answers_of(server: VllmServer, folder: Path, samples: int) -> tuple[list[Tri
     return trials, counted.generation_tokens, sum(record.usage.completion_tokens for record in trials)
 
 
-def test_how_trials_are_put_into_requests_changes_no_answer_of_vllm(
-    servers: dict[str, VllmServer], tmp_path: Path
-) -> None:
+def test_how_trials_are_put_into_requests_changes_no_answer_of_vllm(servers, tmp_path):
     singly, *_ = answers_of(servers["tiny-1"], tmp_path, 1)
     together, counted, charged = answers_of(servers["tiny-1"], tmp_path, 4)
     # One question is asked for the second time in the first pass already.
@@ -125,7 +121,7 @@ def found_in_cache(server: VllmServer, ask: Callable[[OpenAIChat], Awaitable[Non
     return (after[1] - before[1]) / (after[0] - before[0])
 
 
-def test_the_prefix_cache_finds_the_questions_that_are_asked_close_together(crowded: VllmServer) -> None:
+def test_the_prefix_cache_finds_the_questions_that_are_asked_close_together(crowded):
     sampling = {"temperature": 1.0, "max_tokens": 2}
     shares = {
         ask.__name__: found_in_cache(crowded, ask, sampling=sampling)
@@ -137,7 +133,7 @@ def test_the_prefix_cache_finds_the_questions_that_are_asked_close_together(crow
     assert shares["in_one_request"] > 0.6
 
 
-def test_what_only_vllm_knows_is_passed_on(servers: dict[str, VllmServer]) -> None:
+def test_what_only_vllm_knows_is_passed_on(servers):
     async def main() -> Any:
         extra = {"prompt_logprobs": 1, "priority": 0, "min_tokens": 3, "top_k": 20}
         sampling = {"max_tokens": 3, "logprobs": True, "top_logprobs": 2}

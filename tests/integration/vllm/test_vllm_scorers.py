@@ -1,7 +1,5 @@
 """Runs whose answers are judged or verified by a real vLLM server: structured output, log-probabilities."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess
@@ -159,9 +157,7 @@ def test_a_verifier_gives_every_answer_probabilities(verified):
     assert verified.counted.generation_tokens == 33
 
 
-def test_the_probabilities_are_those_that_the_server_gives_for_the_same_question(
-    verified: Scored, servers: dict[str, VllmServer]
-):
+def test_the_probabilities_are_those_that_the_server_gives_for_the_same_question(verified, servers):
     from adaptive_eval.build.assembly import build, config_of_run
     from adaptive_eval.scoring.registry import build_scorer
     from adaptive_eval.store.reader import RunReader

@@ -8,8 +8,6 @@ The cache is ``~/.cache/adaptive-eval/vllm``, or the folder named by ``ADAPTIVE_
 2.5 GB and a few minutes once. What is there is used again as long as it is what this folder describes.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -10,8 +10,6 @@ gibberish, but asked for one of a few given texts (structured output ``choice``)
 probabilities that depend on the question: a real stochastic benchmark.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
