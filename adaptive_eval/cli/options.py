@@ -296,7 +296,7 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
 
 def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     """Return the session and the answers of recorded outcomes."""
-    from adaptive_eval.interop.found import weighted
+    from adaptive_eval.interop.found import require_independent, weighted
     from adaptive_eval.interop.recorded_files import (
         copies_words,
         logs_of_runs,
@@ -328,4 +328,5 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         known = None
     tasks = weighted(shared.task_specs(known or weights_of(options)), runs)
     spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated)
+    require_independent(spec, runs)
     return spec, RecordedAnswers(shared)

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 
 import zstandard
 
-from adaptive_eval.core.spec import TaskSpec
+from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.scoring.registry import build_scorer
@@ -135,6 +135,7 @@ class Log:
     weights: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: _NONE)
     # the weight of each task in the overall score, if the file says it
     shares: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    clustered: bool = False  # whether questions are in clusters, which the file does not name
 
 
 def weighted(tasks: Sequence[TaskSpec], logs: Iterable[Log]) -> tuple[TaskSpec, ...]:
@@ -143,6 +144,16 @@ def weighted(tasks: Sequence[TaskSpec], logs: Iterable[Log]) -> tuple[TaskSpec, 
     if any(task.name not in shares for task in tasks):
         return tuple(tasks)
     return tuple(replace(task, weight=shares[task.name]) for task in tasks)
+
+
+def require_independent(spec: SessionSpec, logs: Iterable[Log]) -> None:
+    """Refuse to take questions for a sample that are in clusters."""
+    for log in logs:
+        if log.clustered and spec.stopping.target == "population":
+            raise UsageError(
+                f"{log.path}: its questions are in clusters, which are not in the run file; leave the target "
+                "population out, or continue the run itself"
+            )
 
 
 def checked(log: Log) -> Iterator[Found]:

@@ -20,7 +20,7 @@ from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
-from adaptive_eval.interop.found import IMPORTED, Log, weighted
+from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weighted
 from adaptive_eval.interop.gather import (
     NOT_THERE,
     Cells,
@@ -197,7 +197,9 @@ def _write(
         levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
         tasks = [TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items()]
         cells = gatherer.cells()
-        session = Session(_without_early_repeats(decide(gathered.models, weighted(tasks, logs)), cells))
+        spec = decide(gathered.models, weighted(tasks, logs))
+        require_independent(spec, logs)
+        session = Session(_without_early_repeats(spec, cells))
         sequences = sequences_of(cells, len(gathered.models), session.board.run_sequence)
         meta = _meta(out, logs, counts, gathered, levels, session.spec)
         with RunWriter.create(stage, meta=meta, durability="normal") as writer:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.core.results import from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
+from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
@@ -229,11 +230,13 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     run_columns(directory)  # says what is wrong where there is no run
     with RunReader(directory) as reader:
         weights, latest = run_weights(reader), reader.latest_snapshot()
+        grouped = any("cluster" in task.fields for task in _tasks(reader.meta()))
     tasks = () if latest is None else from_json(latest.results).tasks
     shares = {task.task: task.weight for task in tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
-    return Log(directory, RUN, lambda: read(directory, choices), weights=weights, shares=shares)
+    log = Log(directory, RUN, lambda: read(directory, choices), weights=weights)
+    return replace(log, shares=shares, clustered=grouped)
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
@@ -243,10 +246,12 @@ def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
         stored = json.loads(meta[IMPORTED])
         kinds = dict.fromkeys(stored.get("ranges", ()), ScoreRange)
         return {task: kinds.get(task, tuple)(values) for task, values in stored["weights"].items()}
-    if "config" not in meta:
-        return {}
-    config = parse_config(meta["config"], meta.get("source", "config"))
-    return {task.name: task.rubric.category_weights for task in config.tasks}
+    return {task.name: task.rubric.category_weights for task in _tasks(meta)}
+
+
+def _tasks(meta: Mapping[str, str]) -> Sequence[TaskConfig]:
+    """Return the tasks of a run's config; none of an imported run."""
+    return parse_config(meta["config"], meta.get("source", "config")).tasks if "config" in meta else ()
 
 
 def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:

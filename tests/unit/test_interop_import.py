@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import run_examples as runs
 from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
@@ -228,6 +229,21 @@ def test_tasks_of_a_run_keep_their_weights(tmp_path):
     equal = imported(tmp_path / "equal", table)
     with pytest.raises(UsageError, match=r"weight in the score of its task 'x' is 0\.5, in .* is 0\.28"):
         read_recorded([tmp_path / "run", equal.directory])
+
+
+def test_clusters_that_the_run_file_does_not_hold_are_not_ignored(tmp_path):
+    config = """
+    name: forest
+    models: [{name: m, endpoints: ["http://x/v1"]}, {name: n, endpoints: ["http://x/v1"]}]
+    tasks: [{name: forest, dataset: d, fields: {cluster: family}, prompt: "{input}", scorer: numeric}]
+    """
+    runs.make_run(tmp_path / "run", meta={"config": config})
+    target = ("-o", "stopping.target=population")
+    for extra in (("--replicates", 2), ("--write", tmp_path / "again")):
+        refused = command("analyze", tmp_path / "run", *extra, *target)
+        assert isinstance(refused.exception, UsageError)
+        assert "its questions are in clusters" in str(refused.exception)
+        assert command("analyze", tmp_path / "run", *extra).exit_code == 0
 
 
 @pytest.mark.parametrize("gap", [0.02, 0.9])  # decided at the end, or early
