@@ -232,7 +232,7 @@ class Board:
     @property
     def lost(self) -> Bools:
         """Contrasts that were dropped undecided."""
-        return np.asarray(self.fold.lost & (self.fold.verdict == OPEN))
+        return self.fold.lost
 
     def exact(self, row: int) -> bool:
         """Return whether a contrast is known: all questions are answered, by models without noise."""

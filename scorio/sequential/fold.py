@@ -161,7 +161,7 @@ class Fold:
     Parameters
     ----------
     measured : ndarray of bool, shape (P,)
-        Contrasts that end when their tie evidence is positive and claim nothing.
+        Contrasts that end at a width and claim nothing: their tie evidence is infinite, or none.
     levels : Levels
         The thresholds.
     needed : callable
@@ -278,13 +278,8 @@ class Fold:
             latest.statistic[piece.rows], latest.sign[piece.rows], course.statistic, course.sign
         )
 
-    def ties_at(self, rows: Ints, tied: int) -> Floats:
-        """Return the threshold of tie evidence of each of `rows`."""
-        least = np.nextafter(0.0, 1.0)
-        return np.where(self._measured[rows], least, self.levels.tie(tied))
-
-    def least_thresholds(self, pieces: Sequence[Piece]) -> tuple[float, Floats]:
-        """Return the thresholds, of winners and of each contrast's tie, after all calls that may come.
+    def least_thresholds(self, pieces: Sequence[Piece]) -> tuple[float, float]:
+        """Return the thresholds, of winners and of ties, after all calls that may come.
 
         They fall with every call, so no contrast is called that does not reach them.
         """
@@ -293,19 +288,18 @@ class Fold:
             statistic[piece.rows] = piece.course.statistic[:, -1]
             tie[piece.rows] = np.maximum(tie[piece.rows], piece.course.tie.max(axis=1))
         open_ = self.verdict == OPEN
-        every = np.arange(self.verdict.size)
         calls = 0
         while True:
             winner = self.levels.winner(self.won + calls)
-            ties = self.ties_at(every, self.tied + calls)
+            ties = self.levels.tie(self.tied + calls)
             more = int((((statistic >= winner) | (tie >= ties)) & open_).sum())
             if more == calls:
                 return winner, ties
             calls = more
 
-    def reached(self, rows: Ints, course: Course, winner: float, ties: Floats) -> Bools:
+    def reached(self, rows: Ints, course: Course, winner: float, ties: float) -> Bools:
         """Return where `rows` reach these thresholds, or a model of theirs is newly good enough."""
-        found = (course.statistic >= winner) | (ties[rows] <= course.tie.T).T
+        found = (course.statistic >= winner) | (course.tie >= ties)
         if self.levels.claims:
             for known, enough in zip(self.enough_at, self.levels.good_enough(course), strict=True):
                 found |= (enough.T & (known[rows] < 0)).T
@@ -409,7 +403,7 @@ class _Candidates:
     """
 
     def __init__(
-        self, fold: Fold, pieces: Sequence[Piece], reached: Sequence[Bools], thresholds: tuple[float, Floats]
+        self, fold: Fold, pieces: Sequence[Piece], reached: Sequence[Bools], thresholds: tuple[float, float]
     ) -> None:
         self._pieces = pieces
         next_step = np.full(fold.verdict.size, NEVER)
@@ -444,7 +438,7 @@ class _Candidates:
         looks = self._looks
         row = looks.row[places]
         won = looks.statistic[places] >= fold.threshold
-        ready = won | (looks.tie[places] >= fold.ties_at(row, fold.tied))
+        ready = won | (looks.tie[places] >= fold.tie_threshold)
         enough = _newly(looks.enough[:, places], fold, row)
         some = np.flatnonzero((ready | enough.any(axis=0)) & fold.needed[row])
         moment = np.maximum(looks.moment[places[some]], fold.now).min(initial=NEVER)

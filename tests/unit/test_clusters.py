@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from config_texts import plain
-from session_scripts import drive, make_spec
+from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import DatasetError
-from scorio.sequential.evidence import GUARD
+from scorio.sequential.evidence import GUARD, log_evidence
 
 ROWS = [{"id": f"q{n}", "q": f"{n} + 1?", "a": str(n + 1), "passage": n // 3} for n in range(12)]
 FIELDS = {"input": "q", "target": "a", "cluster": "passage"}
@@ -76,3 +76,14 @@ def test_a_score_too_is_as_uncertain_as_its_groups_differ():
     expected = (sums**2).sum() / 30**2 + GUARD / 6**2
     assert session.board.task_scores(0).variance[0, 0] == pytest.approx(expected)
     assert session.comparison.latest.guarded[0] == pytest.approx(expected)
+
+
+def test_a_winner_by_bets_on_groups_has_an_interval_that_ends_at_0():
+    """The bets call it long before the normal approximation would exclude 0."""
+    spec = make_spec(2, 60, target="population", max_passes=6, seed=0)
+    spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=tuple(str(n % 30) for n in range(60))),))
+    session = drive(Session(spec), coin([0.8, 0.6]), slots=4)
+    (pair,) = session.results().pairs
+    latest = session.comparison.latest
+    assert (pair.verdict, pair.low) == ("better", 0.0)
+    assert log_evidence(latest.difference, latest.variance)[0] < 2.0

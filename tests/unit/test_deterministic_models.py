@@ -124,6 +124,14 @@ def test_a_run_over_a_population_says_when_nothing_more_can_be_learnt():
     assert max(asked(session)) <= 60 + REPEATS
 
 
+def test_a_repeat_that_is_lost_would_have_been_the_same():
+    spec = claimed(make_spec(1, 100, goal="width", width=0.001))
+    session = drive(Session(spec), fixed((70,)), missing=lambda request: request.key.index == 17)
+    assert (session.board.missing(0), session.stopped.reason) == (1, "resolved")
+    (line,) = session.results().models
+    assert (line.low, line.high) == pytest.approx((0.7, 0.7), abs=1e-4)
+
+
 def test_a_missing_answer_is_asked_for_again():
     spec = claimed(make_spec(2, 40))
     lost = {("m0", 3), ("m1", 17)}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -118,6 +118,19 @@ def test_exact_reads_every_pass_of_samples_per_prompt_of():
         decided[samples_per_prompt] = call[2]
     assert decided[4] % (4 * 20) == 20
     assert decided[4] < 2 * decided[1]
+
+
+@pytest.mark.parametrize("questions", [15, 16])
+def test_rounds_ask_every_question_in_whole_runs(questions):
+    """A round is as long as everything before it, and a multiple of the runs."""
+    spec = spec_of(2, models=1, questions=questions, rounds="rounds", goal="budget", trials=13 * questions)
+    session = drive(Session(spec), coin([0.6], spread=0.3), slots=4)
+    sequence = session.board.cells[0].sequence
+    begins = [*session.board.cells[0].rounds.begins, int(sequence.laid_out(0))]
+    for begin, end in pairwise(begins[: begins.index(begins[-1]) + 1]):
+        asked = sequence.of(np.zeros(1, dtype=int), begin, end)[0]
+        assert (np.bincount(asked, minlength=questions) % 2 == 0).all()
+        assert begin <= end - begin < begin + 2 * questions
 
 
 def test_repeats_in_a_row_are_worth_a_part_of_one_in_a_score_too():

@@ -157,6 +157,12 @@ def test_every_question_weighs_the_same_and_lost_answers_may_be_anything(steps, 
         assert d == pytest.approx(mine - np.mean([one.mean() for one in other if one.size]))
 
 
+def test_a_tie_is_no_less_in_reach_where_a_few_answers_are_lost():
+    session, answer = Session(make_spec(2, 60, equivalence=0.15)), coin((0.6, 0.6))
+    drive(session, answer, slots=4, missing=lambda request: request.key.index in (5, 20, 40, 55, 70))
+    assert (session.stopped.reason, session.results().pairs[0].verdict) == ("resolved", "tie")
+
+
 def test_no_call_that_lost_answers_could_turn():
     """Of one model half of the answers are lost: whatever it said, it may be as good as the other."""
     answers = np.ones((2, 300), dtype=np.int64)

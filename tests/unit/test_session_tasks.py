@@ -13,9 +13,10 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.goals import TIE
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialOutcome
 from adaptive_eval.views.headline import headline
+from scorio.sequential.evidence import confidence_radius
 
 # Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights.
 
@@ -231,6 +232,23 @@ class TestAll:
         drive(session, coin(MEANS), slots=4)
         assert session.stopped.reason == "partial"
         assert session.stopped.evidence["silent"] == ["m3"]
+
+
+def test_parts_in_any_order_decide_the_same():
+    """A number, a width and pairs, some of them with a reference; a width has no margin."""
+    reference = ReferenceSpec("old", {"t": np.tile([60, 40], (30, 1))})
+    found = []
+    for goals in ((ABOVE, WIDE, RANKING), (RANKING, ABOVE, WIDE)):
+        spec = replace(composed("all", *goals), references=(reference,))
+        session = drive(Session(spec), coin(MEANS), slots=4)
+        found.append(session.results().pairs)
+    first, other = ({(one.first, one.second): one for one in pairs} for pairs in found)
+    assert first == other
+    widths = [one for one in found[0] if one.kind == "width"]
+    radius = confidence_radius(session.comparison.latest.variance[-4:], 0.05)
+    low, middle, high = np.array([[one.low, one.difference, one.high] for one in widths]).T
+    assert low == pytest.approx(np.maximum(middle - radius, 0.0))
+    assert high == pytest.approx(np.minimum(middle + radius, 1.0))
 
 
 class TestErrorControl:
