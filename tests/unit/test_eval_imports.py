@@ -29,6 +29,21 @@ def test_a_run_loads_no_page_of_its_report():
     assert not {"adaptive_eval.views.page", "adaptive_eval.views.plots"} & set(loaded)
 
 
+def test_a_run_of_two_functions_loads_what_it_uses() -> None:
+    code = (
+        "import adaptive_eval, sys; from pathlib import Path; from tempfile import TemporaryDirectory\n"
+        "rows = [{'id': str(n), 'input': 'x', 'target': str(n)} for n in range(10)]\n"
+        "with TemporaryDirectory() as folder:\n"
+        "    models = {'a': lambda prompt: '1', 'b': lambda prompt: '2'}\n"
+        "    adaptive_eval.evaluate(models, rows, out=Path(folder, 'run'), budget={'trials': 60})\n"
+        "own = [name for name in sys.modules if name.partition('.')[0] in ('adaptive_eval', 'scorio')]\n"
+        "print(len(own), 'scorio.categorical' in own, 'adaptive_eval.interop.lm_eval_task' in own)"
+    )
+    own, *unused = fresh(code).split()
+    assert int(own) <= 190
+    assert unused == ["False", "False"]
+
+
 def test_a_session_starts_without_scipy_the_metrics_and_the_faces_for_arrays():
     loaded = fresh("import adaptive_eval.core.session, sys; print(*sys.modules)").split()
     unused = {"scipy", "scorio.eval", "scorio.sequential.comparison", "scorio.sequential.planning"}
