@@ -144,7 +144,8 @@ def whole(field: str, value: SupportsIndex) -> int:
     3
     """
     try:
-        number = int(operator.index(value))  # True would be read back as 1
+        # True would be read back as 1
+        number = value if type(value) is int else int(operator.index(value))
     except TypeError:
         number = -1
     if not 0 <= number <= _LARGEST:
