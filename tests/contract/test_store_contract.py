@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.errors import RunExists, RunLocked, RunMismatch, RunNotFound
@@ -466,6 +466,7 @@ records = st.one_of(
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(records, max_size=5, unique_by=lambda record: record.request.key))
+@example([scored(text="\ud83d\ude00"), scored(step=1, text="\udcff" * 700)])  # two lone surrogates, no emoji
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_what_is_accepted_is_read_back_the_same(name, records):
     store = IMPLEMENTATIONS[name]

@@ -180,8 +180,11 @@ def test_a_second_process_cannot_write_until_the_first_is_dead(tmp_path):
     run = tmp_path / "run"
     with started("stay", run) as process:
         process.stdout.readline()
-        with pytest.raises(RunLocked, match=f"is being written by process {process.pid} on "):
+        with pytest.raises(RunLocked, match="Stop that process, wait for it, or choose another") as caught:
             RunWriter.open(run)
+        assert f"{run} is being written by process {process.pid} on {os.uname().nodename}" in str(
+            caught.value
+        )
         promised = killed_after(process, 0.05)
     with RunWriter.open(run) as writer, writer.reader() as reader:
         assert reader.count() >= promised

@@ -138,15 +138,6 @@ def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
 #
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from adaptive_eval.store.writer import WriterLock
-lock = WriterLock.acquire(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.read()
-"""
-
 HOLD_AND_FORK = """
 import os, sys
 from pathlib import Path
@@ -190,15 +181,6 @@ def test_a_file_system_without_locks_is_refused_with_what_to_do(path, monkeypatc
     monkeypatch.setattr("fcntl.flock", flock)
     with pytest.raises(RunFileError, match=r"has no locks.* Put the run on a local disk"):
         WriterLock.acquire(path)
-
-
-def test_the_second_taker_is_told_who_holds_it(path, start):
-    holder, _ = start(HOLD)
-    with pytest.raises(RunLocked) as caught:
-        WriterLock.acquire(path)
-    assert f"is being written by process {holder.pid} on {os.uname().nodename}" in str(caught.value)
-    assert str(path.parent) in str(caught.value)
-    assert "Stop that process, wait for it, or choose another run name" in str(caught.value)
 
 
 def test_a_forked_child_does_not_keep_it_after_the_holder_was_killed(path, start):
@@ -292,10 +274,6 @@ def test_a_wrong_use_of_the_connection_is_not_blamed_on_the_file():
 
 def test_real_errors_carry_the_codes_that_are_mapped(tmp_path):
     text = tmp_path / "text.db"
-    text.write_bytes(b"not a database, but long enough to be read as one. " * 20)
-    db = sqlite3.connect(text)
-    with pytest.raises(RunDamaged, match="is not a run file"), translated(text, "reading"):
-        db.execute("SELECT * FROM sqlite_master")
-    db.close()
+    text.touch()
     with pytest.raises(RunFileError, match="a part of the path is a file"), translated(text, "creating"):
         os.mkdir(text / "runs")  # noqa: PTH102

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.errors import RunDiskFull, RunExists, RunFileError, RunLocked, RunNotFound
+from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
 from adaptive_eval.store.pending import add_scoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import Rescored, ScoringRecord, SnapshotRecord, TrialRecord
@@ -23,11 +23,6 @@ def trial(step: int, text: str = "42") -> TrialRecord:
 def stored(run: Path) -> list[int]:
     with RunReader(run) as reader:
         return [record.request.key.index for record in reader.trials()]
-
-
-def meta(run: Path) -> dict[str, str]:
-    with RunReader(run) as reader:
-        return reader.meta()
 
 
 @pytest.fixture
@@ -74,27 +69,6 @@ def test_durability_sets_when_sqlite_waits_for_the_disk(run, durability, level):
 
 
 # Commits that fail
-
-
-def test_after_a_full_disk_the_waiting_rows_are_kept_and_nothing_is_half_written(run):
-    with RunWriter.create(run, meta={}) as writer:
-        writer.outcome(trial(0))
-        writer.commit()
-        (pages,) = writer._db.execute("PRAGMA page_count").fetchone()
-        writer._db.execute(f"PRAGMA max_page_count = {pages + 2}")
-        for step in range(1, 50):
-            writer.outcome(trial(step, chr(0x4E00 + step) * 100))
-        writer.set_meta("state", "running")
-        for _ in range(2):
-            with pytest.raises(RunDiskFull, match=r"run\.db: no space left on the disk\. Free some space"):
-                writer.commit()
-            assert stored(run) == [0]
-        assert meta(run) == {}
-        writer._db.execute("PRAGMA max_page_count = 1000000")
-        writer.outcome(trial(50))
-        assert writer.outcome(trial(1)) is False
-        assert writer.commit() == 50
-    assert stored(run) == list(range(51))
 
 
 def test_a_commit_that_is_interrupted_is_undone_and_made_whole_by_the_next(run, monkeypatch):
@@ -173,21 +147,6 @@ def test_a_log_deleted_under_the_writer_is_noticed_and_nothing_committed_is_lost
     with RunWriter.open(run.with_name("copy")) as writer:
         assert not writer.outcome(trial(0))
         assert writer.outcome(trial(1))
-
-
-def test_a_commit_whose_end_was_not_seen_can_be_repeated(run):
-    """As after Ctrl-C between SQLite's commit and ours: the rows are in the file and still waiting."""
-    with RunWriter.create(run, meta={}) as writer:
-        for step in range(3):
-            writer.launch([trial(step).request], at=1.0)
-            writer.outcome(trial(step))
-        writer._db.execute("BEGIN")
-        writer._pending.write()
-        writer._db.execute("COMMIT")
-        assert writer.commit() == 3
-        with writer.reader() as reader:
-            assert reader.launched() == []
-    assert stored(run) == [0, 1, 2]
 
 
 # Readers beside a writer
