@@ -31,7 +31,6 @@ from adaptive_eval.build.grading import (
     ScorersAllowance,
     StoredAnswers,
     model_graded,
-    scorer_endpoints,
 )
 from adaptive_eval.build.model_clients import (
     ModelEndpoint,
@@ -68,7 +67,6 @@ from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.function import Answerer
-from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
@@ -281,10 +279,6 @@ class Built:
         started = self.started_at if self.continued is None else self.continued.get(STARTED_AT)
         notes = None if directory is None else directory / "batches.jsonl"
         return endpoints_of(asked, mimic_url, self.functions, f"{self.config.name} {started}", notes)
-
-    def scorer_endpoints(self) -> dict[str, tuple[OpenAIEndpoint, ...]]:
-        """Return the servers of judges and verifiers, to be probed."""
-        return scorer_endpoints(self.scorers)
 
     def start_mimic(self, stack: ExitStack | AsyncExitStack) -> str | None:
         """Start the config's own server of biased coins, where it is asked; return its base URL."""

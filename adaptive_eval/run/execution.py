@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.describe import targets_of
-from adaptive_eval.build.grading import resume_accounts
+from adaptive_eval.build.grading import resume_accounts, scorer_endpoints
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
@@ -256,7 +256,7 @@ class _Run:
             finder = await connections.enter_async_context(Finder(self.built.config))
             self.built = built = replace(self.built, discoveries=finder.discoveries)
             servers = {} if self.options.endpoints is not None else built.endpoints(mimic_url, self.directory)
-            probed = {**servers, **built.scorer_endpoints()}
+            probed = {**servers, **scorer_endpoints(built.scorers)}
             for endpoint in chain.from_iterable(probed.values()):
                 await connections.enter_async_context(endpoint)
             absent = require_usable(await probe_all(probed))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.grading import scorer_endpoints
 from adaptive_eval.build.model_clients import ModelEndpoint
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
@@ -68,7 +69,7 @@ async def report_endpoints(
     leaves it out.
     """
     models = built.endpoints(mimic_url)
-    endpoints = {**models, **built.scorer_endpoints()}
+    endpoints = {**models, **scorer_endpoints(built.scorers)}
     async with Finder(built.config) as finder:
         models = {**models, **await _found(built, finder, say)}
         try:
