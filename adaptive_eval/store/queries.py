@@ -64,7 +64,8 @@ SELECT task, sum(n) AS lost FROM (
 """  # noqa: S608
 
 LOG = """
-SELECT id, model, step, category, missing, answer, prompt_tokens, completion_tokens, cached_tokens
+SELECT id, model, step, category, missing, answer, after_stop, prompt_tokens, completion_tokens,
+    cached_tokens
 FROM outcomes WHERE id > :last AND id <= :end AND (:after_stop IS NULL OR after_stop = :after_stop)
 ORDER BY id LIMIT :batch
 """

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -155,24 +156,27 @@ class RunReader:
             At most so many outcomes at a time.
         after_stop : bool, optional
             False: only the outcomes that came before a stop. True: only those that came after one. Default:
-            all. A session that goes on after a stop goes on from what came after it.
+            all. A session that goes on after a stop goes on from what came after it; one that does not has
+            stopped before that is told.
 
         Yields
         ------
         list of TrialOutcome or Missing
-            Never empty.
+            Never empty; all of them before a stop, or all after it.
         """
         parameters = {"end": self._newest("outcomes"), "after_stop": after_stop, "batch": _batch(batch)}
         models = self._names("models")
 
-        def outcome(_: int, model: int, step: int, *told: Any) -> TrialOutcome | Missing:
-            category, missing, answer, *tokens = told
+        def outcome(_: int, model: int, step: int, *told: Any) -> tuple[bool, TrialOutcome | Missing]:
+            category, missing, answer, late, *tokens = told
             key, usage = TrialKey(models[model], step), Usage(*tokens)
             if category is None:
-                return Missing(key, unpack(missing), usage)
-            return TrialOutcome(key, category, usage, answer)
+                return late, Missing(key, unpack(missing), usage)
+            return late, TrialOutcome(key, category, usage, answer)
 
-        yield from self._batches(queries.LOG, parameters, outcome)
+        for found in self._batches(queries.LOG, parameters, outcome):
+            for _, told in groupby(found, itemgetter(0)):
+                yield [one for _, one in told]
 
     def outcomes(self) -> OutcomeColumns:
         """Return all outcomes as NumPy columns, in commit order; 500,000 take under a second."""

@@ -76,19 +76,22 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path):
 @pytest.mark.slow
 def test_a_run_that_went_on_after_its_stop_goes_on_again(tmp_path: Path) -> None:
     """Later rounds follow from the answers that came after the first stop."""
-    settings = {**config(equivalence=0.05), "budget": {"trials": 3000}}
-    settings["mimic"]["latency"] = {"median": 0.03}
+    settings = {**config(equivalence=0.05), "budget": {"trials": 3000}, "spend": "time"}
+    settings["mimic"]["latency"] = {"median": 0.05, "sigma": 1.0}
     settings["models"] = [settings["models"][place] for place in (0, 2)]
     settings["mimic"]["models"]["c"]["mean"] = 0.5
     path, stored = write_config(tmp_path, settings), 0
-    for confidence in (0.95, 0.999, 0.9999):
+    for confidence in (0.9, 0.9999, 0.99999999):
         done = in_process("run", path, "-o", f"stopping.confidence={confidence}", cwd=tmp_path)
         assert done.code == 0, done
         written = report(tmp_path / "runs/changed")
-        assert stored or any(line["after_stop"] for line in written["models"])
         trials = sum(line["trials"] for line in written["models"])
         assert trials > stored
         stored = trials
+    assert in_process("run", "runs/changed", "-o", "budget.trials=3001", cwd=tmp_path).code == 0
+    assert report(tmp_path / "runs/changed")["verdict"] == written["verdict"]
+    last = report(tmp_path / "runs/changed")["models"]
+    assert [line["after_stop"] for line in last] == [line["after_stop"] for line in written["models"]]
 
 
 @pytest.mark.slow

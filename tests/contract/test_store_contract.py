@@ -269,6 +269,7 @@ def test_after_stop_trials_are_known_and_replayed_in_their_order(writer):
     writer.commit()
     with writer.reader() as reader:
         assert logged(reader, batch=2) == [record.outcome for record in records]
+        assert [len(batch) for batch in reader.log()] == [2, 1, 2, 1, 2, 1], "a stop falls between batches"
         before = [record for record in records if not record.after_stop]
         assert logged(reader, batch=2, after_stop=False) == [record.outcome for record in before]
         late = [record for record in records if record.after_stop]
