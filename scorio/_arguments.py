@@ -115,17 +115,17 @@ def _real(
     return float(value)
 
 
-def bounds_pair(bounds: Sequence[float] | None) -> tuple[float, float]:
+def bounds_pair(bounds: Sequence[float] | None, name: str = "bounds") -> tuple[float, float]:
     """Check clipping bounds; None means none."""
     if bounds is None:
         return -math.inf, math.inf
     try:
         low, high = bounds
     except (TypeError, ValueError) as error:
-        raise ValueError(f"bounds must be None or a pair (lo, hi); got {bounds!r}") from error
-    low, high = _real("bounds[0]", low), _real("bounds[1]", high)
+        raise ValueError(f"{name} must be None or a pair (lo, hi); got {bounds!r}") from error
+    low, high = _real(f"{name}[0]", low), _real(f"{name}[1]", high)
     if not low <= high:
-        raise ValueError(f"bounds must satisfy lo <= hi; got {bounds!r}")
+        raise ValueError(f"{name} must satisfy lo <= hi; got {bounds!r}")
     return low, high
 
 

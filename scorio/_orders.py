@@ -162,6 +162,8 @@ def blocks_from_rank_list(rank_list: Sequence[float] | ArrayLike, tol: float = 1
     [[1], [0, 2]]
     """
     ranks = floats(rank_list)
+    if ranks.ndim != 1 or not np.isfinite(ranks).all():
+        raise ValueError(f"rank_list must be finite numbers, shape (n,); got {rank_list!r}")
     order = np.argsort(ranks, kind="stable")
     borders = np.flatnonzero(np.diff(ranks[order]) > tol) + 1
     return [np.sort(block).tolist() for block in np.split(order, borders) if block.size]

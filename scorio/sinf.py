@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypedDict, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arguments import credibility, finite, numbers, one_of
+from scorio._arguments import bounds_pair, credibility, finite, numbers, one_of
 from scorio._arrays import Floats
 
 __all__ = [
@@ -104,9 +104,8 @@ def ci_from_mu_sigma(
         raise ValueError(f"sigma must be at least 0; got {sigma!r}")
     reach = _reach(confidence) * sigma
     low, high = finite("mu", mu) - reach, mu + reach
-    if clip is not None:
-        low, high = max(clip[0], low), min(clip[1], high)
-    return float(low), float(high)
+    least, most = bounds_pair(clip, "clip")
+    return float(max(least, low)), float(min(most, high))
 
 
 def should_stop(

@@ -135,4 +135,9 @@ def read_weights(weights: ArrayLike | None) -> tuple[Floats, float, float]:
 
 
 def read_margin(equivalence: float | None, scale: float) -> float | None:
-    return None if equivalence is None else positive("equivalence", equivalence) / scale
+    """Return the margin in unit scores."""
+    if equivalence is None:
+        return None
+    if positive("equivalence", equivalence) >= scale:
+        raise ValueError(f"equivalence must be less than the range of scores, {scale:g}; got {equivalence!r}")
+    return equivalence / scale

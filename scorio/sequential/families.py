@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from math import log
 from typing import Protocol
 
-from scorio._arguments import one_of
+from scorio._arguments import one_of, whole
 
 
 class Family(Protocol):
@@ -116,13 +116,22 @@ def rank_intervals(models: int, better: Iterable[tuple[int, int]]) -> list[tuple
         For each model ``(1 + number declared better, L − number declared worse)``; simultaneous at the
         level of the family that declared the winners (Mogstad et al. 2024).
 
+    Raises
+    ------
+    ValueError
+        If a pair is not of two different models in 0..L - 1.
+
     Examples
     --------
     >>> rank_intervals(3, [(0, 1), (0, 2)])
     [(1, 1), (2, 3), (2, 3)]
     """
-    low, high = [1] * models, [models] * models
-    for winner, loser in better:
+    low, high = [1] * whole("models", models), [models] * models
+    for winner, loser in set(better):
+        if winner == loser or not (0 <= winner < models and 0 <= loser < models):
+            raise ValueError(
+                f"better must have pairs of different models in 0..{models - 1}; got {(winner, loser)}"
+            )
         low[loser] += 1
         high[winner] -= 1
     return list(zip(low, high, strict=True))

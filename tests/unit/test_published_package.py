@@ -230,6 +230,9 @@ def test_numbers_of_rankings_as_the_published_package_has_them():
         utils.lehmer_hash([0, 0])
     with pytest.raises(TypeError, match="integers"):
         utils.lehmer_hash([0.0, 1.0])
+    for ranks in (3, [1.0, math.nan]):
+        with pytest.raises(ValueError, match="rank_list must be finite"):
+            utils.ranking_hash(ranks)
 
 
 def test_confidence_and_intervals_of_one_look():
@@ -239,6 +242,9 @@ def test_confidence_and_intervals_of_one_look():
     assert sinf.ranking_confidence(0.5, 0.0, 0.6, 0.0) == (1.0, math.inf)
     assert sinf.ci_from_mu_sigma(0.5, 0.1, 0.9) == pytest.approx((0.3355146, 0.6644854))
     assert sinf.ci_from_mu_sigma(0.9, 0.1, clip=(0.0, 1.0))[1] == 1.0
+    for clip in ((1.0, 0.0), (0.0,), (0.0, math.nan)):
+        with pytest.raises(ValueError, match="clip must"):
+            sinf.ci_from_mu_sigma(0.9, 0.1, clip=clip)
     assert sinf.should_stop(0.1, 0.9, max_half_width=0.1645)
     assert not sinf.should_stop(0.1, 0.9, max_half_width=0.1644)
     assert sinf.should_stop(0.1, 0.9, max_ci_width=0.329)

@@ -178,6 +178,19 @@ def test_paired_difference_is_the_paired_t_test():
     assert clustered.units == 80
 
 
+def test_a_margin_that_no_difference_exceeds_is_refused():
+    for call in (compare, board, forecast):
+        with pytest.raises(ValueError, match="equivalence must be less than the range of scores, 4; got 5"):
+            call(*([R[:2]] if call is board else R[:2]), equivalence=5, weights=[-1, 3])
+
+
+def test_rank_intervals_take_a_pair_once_and_no_unknown_model():
+    assert sequential.rank_intervals(2, [(0, 1), (0, 1)]) == [(1, 1), (2, 2)]
+    for pair in ((0, -1), (1, 1), (0, 2)):
+        with pytest.raises(ValueError, match=r"better must have pairs of different models in 0\.\.1"):
+            sequential.rank_intervals(2, [pair])
+
+
 def test_below_ten_questions_the_test_for_one_look_is_named():
     few = R[:2, :9]
     calls = [
