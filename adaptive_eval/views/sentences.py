@@ -31,7 +31,11 @@ def environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(  # noqa: S701 - pages are made by an overlay that escapes
-        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        optimized=False,  # it takes longer than it saves: a template is filled once or twice
     )
     for module in (numbers, verdicts, budgets, sys.modules[__name__]):
         made.globals.update(_public(module))
