@@ -234,6 +234,7 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
     # What is held against no other model and no number is a score, not a difference.
     shift = -1.0 if goal == "width" else 0.0
     for here, there in zip(plain.results().pairs, scaled.results().pairs, strict=True):
+        assert here.tie_margin is None or (here.tie_margin == 1.0) == (here.verdict == "tie")
         ends = np.array([here.difference, here.low, here.high])
         assert np.array([there.difference, there.low, there.high]) == pytest.approx(4 * ends + shift)
 

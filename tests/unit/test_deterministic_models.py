@@ -34,7 +34,11 @@ def test_a_pair_is_exact_after_one_pass(parts):
     spec = claimed(make_spec(2, 100))
     names = spec.tasks[0].questions
     tasks = tuple(TaskSpec(f"t{part}", names[part::parts]) for part in range(parts))
-    session = drive(Session(replace(spec, tasks=tasks)), fixed((70, 73)))
+    spec, log = replace(spec, tasks=tasks), []
+    session = drive(Session(spec), fixed((70, 73)), log=log)
+    again = Session(spec)
+    again.replay(log)
+    assert asked(again) == asked(session)
     assert session.stopped.reason == "resolved"
     assert sum(asked(session)) <= 210
     assert (

@@ -169,6 +169,8 @@ class TestRefusals:
         logs = [Log(tmp_path / name, "Inspect log", lambda: iter([trial])) for name in ("first", "retry")]
         with pytest.raises(UsageError, match=r"retry: sample 1 is in .*first too: one is a retry"):
             import_logs(logs, tmp_path / "run")
+        trial = replace(trial, uuid="", number=1)  # two logs, each with a first epoch
+        assert import_logs(logs, tmp_path / "run").trials == 2
 
     def test_a_later_bad_file_leaves_nothing_of_the_first(self, tmp_path):
         good = csv(tmp_path / "good.csv", "a,q,1")
@@ -260,6 +262,11 @@ def test_trials_that_no_log_has_are_not_counted(tmp_path, gap):
     if pair.decided_at is not None:
         assert decided_trials(results) <= 2 * pair.decided_at + BATCH
     assert 0 < decided_trials(results) <= len(rows)
+    with RunReader(tmp_path / "run") as reader:
+        late = [one.request.key.model for one in reader.trials(missing=False, after_stop=True)]
+    assert {line.model: line.after_stop for line in results.models} == {
+        name: late.count(name) for name in "ab"
+    }
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import TrialKey, TrialRequest
+from adaptive_eval.trial import COPY_REASON, TrialKey, TrialRequest
 
 QUESTIONS = 12
 TASK = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
@@ -46,7 +46,7 @@ def built(folder, *models, tasks=(TASK,), seed=3, **parts):
     return build(config_from_data(plain(*models, seed=seed, tasks=list(tasks), **parts), base_dir=folder))
 
 
-def stored_run(folder, name, chances, *, steps=40, gaps=(), missing=0.0, **parts):
+def stored_run(folder, name, chances, *, steps=40, gaps=(), copies=(), missing=0.0, **parts):
     """Write a run whose models have walked `steps` steps; return its trials by model and step."""
     allocation = {"questions": "schedule"}
     run = built(folder, *chances, goal={"kind": "width", "width": 0.1}, allocation=allocation, **parts)
@@ -67,6 +67,8 @@ def stored_run(folder, name, chances, *, steps=40, gaps=(), missing=0.0, **parts
                     step,
                 )
                 record = answers.answer(request, STARTED + step, after_stop=False)
+                if (model, step) in copies:
+                    record = replace(record, completion=None, score=None, missing=COPY_REASON)
                 writer.launch([request], STARTED)
                 writer.outcome(record)
                 found[model, step] = record
@@ -99,6 +101,20 @@ class TestReferences:
         (again,) = replace(run, continued=run.meta()).spec.references
         assert reference.lost["t"].sum() == again.lost["t"].sum() == lost > 0
         assert any(f"{lost} trials without an answer" in words for words in run.session().results().warnings)
+
+    def test_a_copy_is_no_trial_of_its_model_and_nothing_to_the_others(self, folder):
+        trials = stored_run(folder, "first", {"a": 0.8, "b": 0.3}, copies={("b", 20), ("b", 33)})
+        taken = [{"run": "first", "models": ["a", "b"]}]
+        for reference in built(folder, "new", references=taken).spec.references:
+            assert np.array_equal(reference.counts["t"], expected_counts(trials, reference.name))
+            assert reference.lost["t"].sum() == 0
+
+    def test_a_trial_that_a_file_never_had_is_not_lost(self, folder):
+        rows = [f"a,n{number},{number % 2}," for number in range(QUESTIONS)]
+        rows += ["a,n3,1,", "a,n4,,timeout"]
+        (folder / "old.csv").write_text("\n".join(["model,question,category,missing", *rows]), "utf-8")
+        (reference,) = built(folder, "new", references=[{"file": "old.csv", "models": ["a"]}]).spec.references
+        assert (reference.counts["t"].sum(), reference.lost["t"].tolist()) == (13, [0] * 4 + [1] + [0] * 7)
 
     def test_a_series_takes_what_asked_the_same_of_the_run_that_was_started_last(self, folder):
         for name, model, task in (

@@ -81,6 +81,19 @@ class TestKinds:
         session.tell([TrialOutcome(request.key, 1, Usage(20, 5))])
         assert len(session.ask(9)) == room
 
+    def test_each_task_reserves_by_its_own_calls_and_prompts(self):
+        spec = measured(BudgetSpec(tokens=10**5))
+        several = replace(spec.tasks[0], name="u", prompt_varies=True, calls=3)
+        session = Session(replace(spec, tasks=(*spec.tasks, several)))
+        worst, tokens = session.budget.worst_case, {"t": 90, "u": 270}
+        for longest in (100, 110):
+            requests = session.ask(32)
+            assert {one.task for one in requests} == {"t", "u"}
+            session.tell([TrialOutcome(one.key, 1, Usage(20, tokens[one.task])) for one in requests])
+            assert {worst(0, 0, q) for q in range(4)} <= {Amount(20, longest), Amount(50, longest)}
+            assert {worst(0, 1, q) for q in range(4)} == {Amount(50, 3 * longest)}
+            tokens["u"] = 330
+
     def test_an_answer_without_usage_counts_at_its_worst(self):
         session = Session(measured(BudgetSpec(tokens=1000)))
         (request,) = session.ask(1)
@@ -122,6 +135,11 @@ class TestModels:
         ]
         (given_up,) = (one for one in session.decisions if one.kind == "model_stopped")
         assert (given_up.models, given_up.verdict) == (("m1",), "budget")
+
+    def test_without_a_goal_it_is_told_once_too(self):
+        spec = with_own(make_spec(2, 30, goal="budget", trials=80), m1=BudgetSpec(trials=12))
+        session = drive(Session(spec), coin(MEANS))
+        assert [one.models for one in session.decisions if one.kind == "model_stopped"] == [("m1",)]
 
     def test_trials_in_flight_may_still_give_back_what_the_next_one_needs(self):
         spec = with_own(measured(BudgetSpec()), a=BudgetSpec(tokens=300))

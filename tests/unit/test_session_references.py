@@ -107,8 +107,11 @@ class TestBoard:
         assert session.board.scores().slack[1, 0] == line.score - line.worst
 
     def test_its_interval_holds_what_its_lost_answers_allow(self):
-        reference = ReferenceSpec("old", {"t": table(0.75, 40, 8)}, lost={"t": np.repeat([0, 2], 20)})
-        session = Session(replace(make_spec(1, 40), references=(reference,)))
+        counts, lost = table(0.75, 40, 8), {"u": np.repeat([0, 2], 20)}
+        reference = ReferenceSpec("old", {"t": counts, "u": counts}, lost=lost)
+        spec = make_spec(1, 40)
+        tasks = (spec.tasks[0], replace(spec.tasks[0], name="u"))
+        session = Session(replace(spec, tasks=tasks, references=(reference,)))
         line = session.results().models[1]
         ends = line.score - line.worst, line.best - line.score
         assert session.board.scores().slack[1, 0] == pytest.approx(max(ends))
@@ -125,6 +128,7 @@ class TestBoard:
                     outcomes.append(Missing(request.key, reason) if early else TrialOutcome(request.key, 1))
                 session.tell(outcomes)
             ends.append((session.stopped.reason, session.decisions[0].verdict))
+            assert session.results().models[0].copies == (reason == COPY_REASON)
         assert ends[0] == ends[1] == ("resolved", "better")
 
     @pytest.mark.parametrize("rounds", ["schedule", "rounds"])

@@ -138,3 +138,11 @@ def test_a_refusal_has_our_words(make, words):
     with pytest.raises(UsageError) as refused:
         make()
     assert str(refused.value) == words
+
+
+def test_verdicts_and_the_limits_of_noise_at_temperature_0_share_the_error_rate():
+    spec = make_spec(3, 20, greedy=True)
+    spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("a", "b"))))
+    levels = spec.levels(spec.rule(), 3)
+    assert levels.level == levels.alpha == pytest.approx(0.05 - 3 * 2 * spec.flip_level)
+    assert spec.flip_level > 0.0

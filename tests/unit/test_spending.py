@@ -117,22 +117,37 @@ def test_of_two_models_the_cheaper_one_is_asked_more():
     assert second / draws == pytest.approx(0.2, abs=4 * 0.4 / np.sqrt(draws))
 
 
-def test_each_task_knows_what_its_own_trials_cost():
+@pytest.mark.parametrize(("spend", "token"), [("tokens", 1), ("usd", 1e-6)])
+def test_each_task_knows_what_its_own_trials_cost(spend, token):
     """The mean of a question's trials and of one at the mean of all questions; unknown costs are left out."""
-    spec = spec_by("tokens")
+    spec = spec_by(spend)
     session = Session(replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("a", "b", "c")))))
-    paid = {(task.name, one): [] for task in session.spec.tasks for one in task.questions}
+    paid = {
+        (model.name, task.name, one): []
+        for model in session.spec.models
+        for task in session.spec.tasks
+        for one in task.questions
+    }
     while session.budget.completed < 60:
         told = []
         for one in session.ask(30):
             cost = 0 if one.repeat == 1 else ord(one.question[-1]) * (1 if one.task == "t" else 50)
             told.append(TrialOutcome(one.key, 1, Usage(0, cost)))
-            if one.key.model == "m0" and cost:
-                paid[one.task, one.question].append(cost)
+            paid[one.key.model, one.task, one.question] += [cost] if cost else []
         session.tell(told)
     session.board.absorb()
+    whole = 0.0
     for task, cells in zip(session.spec.tasks, session.board.cells, strict=True):
-        costs = [paid[task.name, one] for one in task.questions]
-        mean = np.mean([np.mean(one) for one in costs if one])
-        expected = [(sum(one) + mean) / (len(one) + 1) for one in costs]
-        assert cells.cost(np.arange(1))[0] == pytest.approx(expected)
+        for row, model in enumerate(session.spec.models):
+            costs = [paid[model.name, task.name, one] for one in task.questions]
+            mean = np.mean([np.mean(one) for one in costs if one])
+            expected = np.array([(sum(one) + mean) / (len(one) + 1) for one in costs])
+            assert session.budget.in_units(1) * cells.cost(np.array([row]))[0] == pytest.approx(
+                expected * token
+            )
+            whole += expected.sum() * token
+    assert session.results().pass_cost == pytest.approx(whole)
+    trials = [account.trials for account in session.budget.models]
+    sums = [sum(map(sum, (of for key, of in paid.items() if key[0] == name))) for name in ("m0", "m1")]
+    means = session.budget.in_units(1) * np.array(session.budget.mean_costs())
+    assert means == pytest.approx(token * np.array(sums) / trials)
