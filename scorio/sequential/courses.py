@@ -15,11 +15,10 @@ from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
-from scorio.sequential.exact import ExactReader
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import ReferenceReader
-from scorio.sequential.rules import Rule
+from scorio.sequential.rules import ExactReader, Rule
 from scorio.sequential.scores import ScoreReader
 
 EXACT = 2.0 * FLOOR

@@ -19,9 +19,8 @@ from scorio.sequential.evidence import (
     tie_boundary,
     tie_variance,
 )
-from scorio.sequential.exact import ExactReader, log_exact_evidence
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.rules import Anytime
+from scorio.sequential.rules import Anytime, ExactReader, log_exact_evidence
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
 # The decision statistic against worked examples: c, D, V, log E and the verdict at several steps.
