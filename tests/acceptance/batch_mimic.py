@@ -18,12 +18,10 @@ Routes
 import asyncio
 import json
 import sys
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email.parser import BytesParser
 from email.policy import HTTP
 from hashlib import sha256
@@ -258,8 +256,7 @@ class OpenAIBatchRoutes(_BatchRoutes):
         content = parts.get("file")
         if not isinstance(content, bytes) or parts.get("purpose") != b"batch":
             raise ApiError(400, "A file with the purpose batch is needed.", param="file")
-        name = self._keep(content)
-        return JSONResponse(_file(name, self._files[name]))
+        return JSONResponse({"id": self._keep(content), "object": "file"})
 
     async def _content(self, request: Request) -> Response:
         return Response(_found(self._files, request), media_type="application/jsonl")
@@ -272,12 +269,8 @@ class OpenAIBatchRoutes(_BatchRoutes):
         lines = [json.loads(line) for line in content.splitlines() if line.strip()]
         data = {
             "id": f"batch_{uuid.uuid4().hex}",
-            "object": "batch",
-            "endpoint": body.get("endpoint"),
             "input_file_id": body["input_file_id"],
-            "completion_window": body.get("completion_window"),
             "status": "in_progress",
-            "created_at": int(time.time()),
             "metadata": body.get("metadata"),
         }
         return data, {line["custom_id"]: line for line in lines}
@@ -321,12 +314,8 @@ class MessageBatchRoutes(_BatchRoutes):
         requests = {line["custom_id"]: line["params"] for line in body["requests"]}
         data = {
             "id": f"msgbatch_{uuid.uuid4().hex}",
-            "type": "message_batch",
             "processing_status": "in_progress",
-            "request_counts": _counts(processing=len(requests)),
-            "created_at": datetime.now(UTC).isoformat(),
-            "ended_at": None,
-            "results_url": None,
+            "request_counts": {"processing": len(requests)},
         }
         return data, requests
 
@@ -336,16 +325,13 @@ class MessageBatchRoutes(_BatchRoutes):
         return "/v1/chat/completions", {**asked_as_chat(line), "seed": seed}
 
     def end(self, batch: _Batch, how: str) -> None:
-        """Say that it has ended, and where the results are."""
+        """Say that it has ended, and how the requests did that were not answered."""
         rest = {"completed": "errored", "cancelled": "canceled"}.get(how, how)
-        batch.data |= {"processing_status": "ended", "ended_at": datetime.now(UTC).isoformat(), "rest": rest}
-        types = [self._result(batch, name)["type"] for name in batch.requests]
-        batch.data["request_counts"] = _counts(**{kind: types.count(kind) for kind in set(types)})
-        batch.data["results_url"] = f"http://127.0.0.1{self.path}/{batch.data['id']}/results"
+        batch.data |= {"processing_status": "ended", "rest": rest}
 
     async def _results(self, request: Request) -> Response:
         batch = _found(self._batches, request)
-        if batch.data["results_url"] is None:
+        if batch.data["processing_status"] != "ended":
             raise ApiError(404, "The batch has not ended.", code="not_found")
         lines = [{"custom_id": name, "result": self._result(batch, name)} for name in batch.requests]
         return Response("\n".join(map(json.dumps, lines)), media_type="application/x-jsonl")
@@ -356,10 +342,6 @@ class MessageBatchRoutes(_BatchRoutes):
             return {"type": batch.data["rest"]}
         said = message_of(status, body)
         return {"type": "succeeded", "message": said} if status < 300 else {"type": "errored", "error": said}
-
-
-def _counts(**counts: int) -> dict[str, int]:
-    return dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0) | counts
 
 
 def _said(response: httpx2.Response) -> Any:
@@ -374,18 +356,6 @@ def _found(kept: dict[str, Any], request: Request) -> Any:
     if name not in kept:
         raise ApiError(404, f"There is no {name!r}.", code="not_found")
     return kept[name]
-
-
-def _file(name: str, content: bytes) -> dict[str, Any]:
-    return {
-        "id": name,
-        "object": "file",
-        "bytes": len(content),
-        "created_at": int(time.time()),
-        "filename": "batch.jsonl",
-        "purpose": "batch",
-        "status": "processed",
-    }
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ def test_a_file_with_foreign_tables_views_or_triggers_is_refused(run, db, use, s
 
 def test_a_query_without_an_end_ends_with_an_error(run, monkeypatch):
     monkeypatch.setattr(run_files, "_LEAST_TICKS", 2)
+    monkeypatch.setattr(run_files, "_TICK", 10_000)
     with RunReader(run) as reader:
         with pytest.raises(RunFileError):
             reader._rows(ENDLESS)
