@@ -52,7 +52,7 @@ def forecast(
     goal = comparison.contrasts
     if not goal.stops or spec.stopping.rule not in FORECAST_RULES or not fold.needed.any():
         return None
-    if not (comparison.latest.questions[fold.needed] >= 2).all():
+    if not (comparison.latest.questions[fold.needed] >= 2).all() or _repeats_are_copies(comparison, states):
         return None
     open_ = np.flatnonzero((fold.verdict == OPEN) & ~fold.lost)
     rows = _hardest(comparison, open_)
@@ -93,6 +93,13 @@ def forecast(
         usd=range_of(usd) if budget.priced else None,
         pairs=_of_pairs(comparison, rows, calls.steps.T, cap * spec.questions),
     )
+
+
+def _repeats_are_copies(comparison: Comparison, states: ModelStates) -> bool:
+    """Return whether every repeated answer of a needed model was a copy, which further ones would be, too."""
+    board = comparison.answers
+    repeats = board.trial_counts() - board.seen()
+    return any(states.copies[model] > 0 and repeats[model] == 0 for model in comparison.members)
 
 
 def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats, horizon: int) -> tuple[PairForecast, ...]:

@@ -11,7 +11,7 @@ from session_scripts import coin, drive, make_spec
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec
-from adaptive_eval.trial import TrialOutcome, Usage
+from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
 from adaptive_eval.views.sentences import say
 
 
@@ -83,6 +83,17 @@ def test_what_is_forecast_of_pairs_tokens_and_budgets_follows_from_the_trials(mo
     assert free.pairs[0].trials.median == pytest.approx(trials + 2)
     assert free.resolved_within_budget > 0.5
     assert [one.resolved_within_budget for one in limited] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_repeats_that_are_copies_promise_nothing(copies):
+    session, chance = Session(make_spec(2, 60, equivalence=0.02)), coin([0.6, 0.5])
+    while session.budget.completed < 180:
+        for one in session.ask(1):
+            copied = copies and one.repeat and one.key.model == "m0"
+            told = Missing(one.key, COPY_REASON) if copied else TrialOutcome(one.key, chance(one))
+            session.tell([told])
+    assert (session.forecast() is None) == copies
 
 
 @pytest.mark.slow
