@@ -64,6 +64,14 @@ def test_a_run_is_as_itself(before):
     )
 
 
+def test_a_reference_has_no_score_of_its_own_run(before):
+    first, *others = before.results.models
+    models = (replace(first, state="reference"), *others)
+    comparison = compare(before, replace(before, results=replace(before.results, models=models)))
+    assert [one.difference for one in comparison.models] == [None, 0, 0, 0]
+    assert "of 3 shared models 0 score higher" in comparison_words(comparison)
+
+
 def test_differences_are_now_minus_before_with_both_intervals_in_them(before, after):
     changes = of(compare(before, after))
     for name in ("oak", "elm", "yew"):
