@@ -299,6 +299,7 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
         "questions": latest.questions,
         "decided_at": _shown(called, fold.decided_at),
         "needed": needed,
+        "exact": comparison.exact,
         "kind": np.where(goal.measured, "width", np.where(goal.single, "threshold", "pair")),
     }
     names, verdicts, threshold = spec.names, fold.verdict.tolist(), fold.threshold
@@ -308,7 +309,8 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
         pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
         found |= {"verdict": _VERDICTS[verdicts[row]], "threshold": threshold}
-        found |= _if_exact(comparison, row)
+        if found["exact"]:
+            found |= _population_interval(comparison, row)
         rows.append(PairResult(*pair, **found))
     return tuple(rows)
 
@@ -356,20 +358,19 @@ def pair_decision(comparison: Comparison, call: Call) -> Decision:
         references = [name for name in (first, second) if name in spec.names[len(spec.models) :]]
         if references:
             evidence["reference"] = references[0]
-    evidence |= _if_exact(comparison, row)
+    if comparison.exact[row]:
+        evidence |= {"exact": True, **_population_interval(comparison, row)}
     models = (first,) if goal.single[row] else (first, second)
     return Decision(
         "pair", models, _VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
     )
 
 
-def _if_exact(comparison: Comparison, row: int) -> dict[str, Any]:
-    """Return, of a known difference or score, its interval for questions like these, in score units.
+def _population_interval(comparison: Comparison, row: int) -> dict[str, float]:
+    """Return the interval of a known difference or score for questions like these, in score units.
 
     What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
     """
-    if not comparison.exact(row):
-        return {}
     spec, goal, variance = comparison.spec, comparison.contrasts, 0.0
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         first = cells.noise(int(goal.first[row]))[0]
@@ -378,7 +379,7 @@ def _if_exact(comparison: Comparison, row: int) -> dict[str, Any]:
     radius = float(confidence_radius(variance, comparison.alpha))
     middle = float(comparison.latest.difference[row])
     low, high = (_shown_ends(comparison, row, end) for end in (middle - radius, middle + radius))
-    return {"exact": True, "population_low": low, "population_high": high}
+    return {"population_low": low, "population_high": high}
 
 
 def _shown_ends(comparison: Comparison, rows: int | slice, ends: Floats | float) -> Any:

@@ -234,9 +234,10 @@ class Board:
         """Contrasts that were dropped undecided."""
         return self.fold.lost
 
-    def exact(self, row: int) -> bool:
-        """Return whether a contrast is known: all questions are answered, by models without noise."""
-        return bool(self.latest.guarded[row] <= EXACT)
+    @property
+    def exact(self) -> Bools:
+        """Contrasts that are known: all questions are answered, by models without noise."""
+        return np.asarray(self.latest.guarded <= EXACT)
 
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores."""

@@ -228,11 +228,12 @@ class _Paths:
         """Draw true scores and the parts of the present errors that add up to the present scores."""
         score = self._scores.score
         models, weights, drawn = score.size, [], []
+        roots = [_root(by_questions), _root(by_noise)]
         for weight, tau in MIXTURE:
             prior = np.ones((models, models)) + 0.5 * tau**2 * np.eye(models)
             parts = (prior, by_questions, by_noise)
             whole = prior + by_questions + by_noise
-            free = [self._rng.standard_normal((paths, models)) @ _root(part).T for part in parts]
+            free = [self._rng.standard_normal((paths, models)) @ root.T for root in (_root(prior), *roots)]
             gain = np.linalg.solve(whole, (score - sum(free)).T).T
             drawn.append([one + gain @ part for one, part in zip(free, parts, strict=True)])
             fit = score @ np.linalg.solve(whole, score) + np.linalg.slogdet(whole)[1]
