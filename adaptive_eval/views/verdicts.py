@@ -231,6 +231,8 @@ def flipped(pair: PairResult) -> PairResult:
         difference=_negated(pair.difference),
         low=_negated(pair.high),
         high=_negated(pair.low),
+        population_low=_negated(pair.population_high),
+        population_high=_negated(pair.population_low),
     )
 
 

@@ -11,6 +11,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.sentences import describe, explain
+from adaptive_eval.views.verdicts import pair_order
 
 
 def claimed(spec, *names):
@@ -51,6 +52,9 @@ def test_a_pair_is_exact_after_one_pass(parts):
     assert pair.difference == pytest.approx(-0.03)
     assert (pair.low, pair.high) == pytest.approx((-0.03, -0.03), abs=1e-5)
     assert (pair.population_low, pair.population_high) == pytest.approx((-0.24, 0.18), abs=0.02)
+    (turned,) = pair_order(session.results())
+    assert (turned.first, turned.low, turned.population_low) == ("m1", -pair.high, -pair.population_high)
+    assert (turned.high, turned.population_high) == (-pair.low, -pair.population_low)
     for words in (describe(session.decisions[0]), explain(session.results(), "m0", "m1").lower()):
         assert "exact on these questions" in words
     for line, score in zip(session.results().models, (0.7, 0.73), strict=True):
