@@ -155,16 +155,17 @@ def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunC
     found, factor = stop.evidence, _factor(results)
     scope, owner = found.get("scope"), found.get("owner", "")
     chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
-    if scope == "run":
-        return _raised(chosen, factor, "budget")
-    if scope == "task":
-        return _raised(chosen, factor, f"{_item('tasks', owner, config)}.budget")
-    if scope == "scorer":
-        task = owner.partition(" of ")[2]
-        return _raised(chosen, factor, f"{_item('tasks', task, config)}.scorer.budget")
-    spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
     settings = []
-    for model in dict.fromkeys(spent):
+    if scope == "run":
+        settings = _raised(chosen, factor, "budget")
+    elif scope == "task":
+        settings = _raised(chosen, factor, f"{_item('tasks', owner, config)}.budget")
+    elif scope == "scorer":
+        task = owner.partition(" of ")[2]
+        settings = _raised(chosen, factor, f"{_item('tasks', task, config)}.scorer.budget")
+    spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
+    stopped = {line.model for line in results.models if line.state == "stopped"}
+    for model in dict.fromkeys(model for model in spent if model in stopped):
         chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
         settings += _raised(chosen, factor, f"{_item('models', model, config)}.budget")
     return settings

@@ -87,6 +87,14 @@ def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_fo
     assert [model["budget"] for model in raised] == [{"usd": 2}] * len(NAMES)
 
 
+def test_a_model_that_its_own_budget_has_stopped_is_named_with_the_run_s(view, config):
+    lines = [BudgetLine("usd", 3.0, 0, 3.0), BudgetLine("usd", 1.0, 0, 1.0, "model", "oak")]
+    results, decisions = ended(view, spent("run"), *lines, stopped=["oak"])
+    assert raised_budgets(results, decisions, config) == ["budget.usd=6", "models[oak].budget.usd=2"]
+    results, _ = ended(view, spent("run"), *lines)  # its budget has been raised since
+    assert raised_budgets(results, decisions, config) == ["budget.usd=6"]
+
+
 def test_twice_as_many_passes_where_nothing_is_foreseen(view, config):
     assert (
         more_passes(view.results, config) == f"stopping.max_passes={2 * (config.stopping.max_passes or 80)}"
