@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
+from statistics import NormalDist
 
 import numpy as np
 
@@ -37,6 +38,11 @@ LOOKS = 16
 SMALL_FLIGHT = 1 / 16
 """Trials in flight for each that is complete, below which those that are complete say enough; also the part
 of its trials that a contrast is asked while it waits for other calls."""
+CHANCE = 1 / 3
+"""A contrast waits for its trials in flight if they decide it with this chance."""
+ON_THE_WAY, AT_THE_END = (-NormalDist().inv_cdf(chance) for chance in (CHANCE / 2, CHANCE))
+"""Standard deviations by which a difference grows with this chance: for a winner, which the highest evidence
+decides (the reflection principle), and for a tie, whose bound widens."""
 FAR = 2.0
 """A need of so many times the trials of the furthest model is taken for endless."""
 DECIDERS = ("anytime",)
@@ -93,23 +99,21 @@ class Drain:
         second = np.where(goal.single[rows], goal.first[rows], goal.second[rows])
         reach = _of_both(issued, first, second)
         latest, progress = comparison.latest, comparison.fold.progress[rows]
-        growth = (reach / np.maximum(progress, 1))[:, None]
+        growth = reach / np.maximum(progress, 1)
         ready = latest.questions[rows] >= MIN_QUESTIONS
-        difference = latest.difference[rows, None]
-        variance = latest.variance[rows, None]
-        at_margin = np.ones((rows.size, 1))
-        known = ready[:, None] & (variance > 0.0)
-        np.divide(latest.margin[rows, None], variance, out=at_margin, where=known)
-        variance = variance / growth
+        difference = latest.difference[rows]
+        variance = np.minimum(latest.variance[rows], 1.0)
+        at_margin = np.ones(rows.size)
+        known = ready & (variance > 0.0)
+        np.divide(latest.margin[rows], variance, out=at_margin, where=known)
+        at_reach = variance / np.maximum(growth, 1.0)
         pairs = np.flatnonzero(~goal.single[rows] & (reach > progress))
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
-            of_pairs = first[pairs], second[pairs], reach[pairs]
-            mean, spread, questions = self._foresight.read(
-                *of_pairs, comparison.reached, difference[pairs, 0]
-            )
-            difference, variance = (np.repeat(each, mean.shape[1], axis=1) for each in (difference, variance))
-            difference[pairs], variance[pairs], ready[pairs] = mean, spread, questions >= MIN_QUESTIONS
-        surplus = self._surplus(rows, difference, variance, at_margin, growth[:, 0])
+            seen = self._foresight.read(first[pairs], second[pairs], reach[pairs])
+            difference[pairs], variance[pairs], at_reach[pairs] = seen[:3]
+            ready[pairs] = seen[3] >= MIN_QUESTIONS
+        move = np.sqrt(np.maximum(variance - at_reach, 0.0))
+        surplus = self._surplus(rows, np.abs(difference), move, at_reach, at_margin, growth)
         until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
         going = [trials for trials in issued[: self._models] if trials < FINISHED]
         near = until < FAR * max(going, default=0)
@@ -119,22 +123,22 @@ class Drain:
         self._until = until[near]
 
     def _surplus(
-        self, rows: Ints, difference: Floats, variance: Floats, at_margin: Floats, growth: Floats
+        self, rows: Ints, size: Floats, move: Floats, variance: Floats, at_margin: Floats, growth: Floats
     ) -> Floats:
-        """Return how many times over contrasts are decided on the way, or at the end."""
+        """Return how many times over contrasts are decided, with a chance, if `move` is what is uncertain."""
         comparison, margin = self._comparison, self._comparison.margin
-        evidence = log_evidence(difference, variance, margin).max(axis=1)
-        bet = comparison.courses.bet[rows]
-        read = np.maximum(evidence, comparison.latest.statistic[rows])
+        largest, bet = size + ON_THE_WAY * move, comparison.courses.bet[rows]
+        read = np.maximum(log_evidence(largest, variance, margin), comparison.latest.statistic[rows])
         evidence = np.where(np.isnan(bet), read, bet * growth)
         tied = np.zeros(rows.size)
         if margin is not None:
-            ties = log_tie_evidence(difference, variance * at_margin, margin).max(axis=1)
+            least = np.maximum(size - AT_THE_END * move, 0.0)
+            ties = log_tie_evidence(least, variance * at_margin, margin)
             tied = ties / comparison.fold.tie_threshold
             if claims := comparison.fold.levels.claims:
                 # The better model of a pair is the one that is sought.
-                above = log_evidence_above(np.abs(difference), variance * at_margin, margin)
-                tied = np.maximum(tied, above.max(axis=1) / log(claims / comparison.alpha))
+                above = log_evidence_above(largest, variance * at_margin, margin)
+                tied = np.maximum(tied, above / log(claims / comparison.alpha))
         # Each winner lowers the threshold of the others, also of those that reached it before.
         winners, won = -1, 0
         while won > winners:
@@ -155,9 +159,6 @@ def _of_both(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
     return np.asarray(np.minimum(of_models[first], of_models[second]))
 
 
-POINTS = 16
-"""Indices beyond the common prefix at which pairs are estimated: a winner is called at the peak of the
-evidence."""
 AFFORDABLE = 2**22
 """Models squared times questions, up to which all answers are looked at: some milliseconds."""
 
@@ -168,15 +169,12 @@ class Foresight:
     def __init__(self, board: Board, guard: float = GUARD) -> None:
         self._board, self._guard = board, guard
         self._weights = board.spec.task_weights
-        self._same_order = len(board.cells) == 1 and board.run_sequence.endless
         models, questions = len(board.spec.names), board.run_sequence.questions
         self.available = board.spec.stopping.target == "benchmark" and models**2 * questions <= AFFORDABLE
         """Whether it knows this kind of estimate, and is quick enough."""
 
-    def read(
-        self, first: Ints, second: Ints, reach: Ints, start: int, difference: Floats
-    ) -> tuple[Floats, Floats, Ints]:
-        """Return difference and variance at the end and at indices on the way to it.
+    def read(self, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+        """Return differences and their variances, as far as answers are known and at the end.
 
         The variance is that between questions in a first pass, and that of the noise after it.
 
@@ -186,31 +184,26 @@ class Foresight:
             The models of each pair.
         reach : ndarray of int, shape (p,)
             Trials issued of both.
-        start : int
-            Common prefix.
-        difference : ndarray of float, shape (p,)
-            Difference at the common prefix.
 
         Returns
         -------
-        difference, variance : ndarray of float, shape (p, k)
-            In unit scores, and its square; the end comes first.
+        difference, variance, at_reach : ndarray of float, shape (p,)
+            In unit scores, and its square now and when the trials issued are complete.
         questions : ndarray of int, shape (p,)
             Questions that both have answered, the fewest over the tasks.
         """
-        tasks = [self._task(task, first, second, reach) for task in range(len(self._weights))]
-        mean = np.asarray(sum(w * one[0] for w, one in zip(self._weights, tasks, strict=True)))
-        variance = np.asarray(sum(w * w * one[1] for w, one in zip(self._weights, tasks, strict=True)))
-        mean, variance = mean[:, None], np.maximum(variance, FLOOR)[:, None]
-        questions = np.minimum.reduce([one[2] for one in tasks])
-        if self._same_order:
-            steps, on_the_way = self._along(first, second, reach, start, difference, mean)
-            mean = np.concatenate([mean, on_the_way], axis=1)
-            variance = np.concatenate([variance, variance * reach[:, None] / steps], axis=1)
-        return mean, variance, questions
+        difference, variance, at_reach = np.zeros((3, reach.size))
+        questions = np.full(reach.size, FINISHED)
+        for task, weight in enumerate(self._weights):
+            mean, now, share, both = self._task(task, first, second, reach)
+            difference += weight * mean
+            variance += weight**2 * now
+            at_reach += weight**2 * now * share
+            questions = np.minimum(questions, both)
+        return difference, np.maximum(variance, FLOOR), np.maximum(at_reach, FLOOR), questions
 
-    def _task(self, task: int, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Ints]:
-        """Return difference, variance and questions of both on one task."""
+    def _task(self, task: int, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+        """Return difference, variance, its share that will be left, and questions of both on one task."""
         board, cells = self._board, self._board.cells[task]
         total = cells.sequence.questions
         trials, score, square = self._by_question(task, cells)
@@ -229,13 +222,11 @@ class Foresight:
         noise = of_noise[first, second] + of_noise[second, first]
         answered[len(board.spec.models) :] = np.inf  # of references nothing is awaited
         issued = np.maximum(reach * (total / board.run_sequence.questions), 1.0)
-        share = np.minimum(np.minimum(answered[first], answered[second]) / issued, 1.0)
-        early = (gap + self._guard) / (both * np.maximum(issued, both))
-        return (
-            (of_mean[first, second] - of_mean[second, first]) / both,
-            np.where(issued < total, early, noise / both**2 * share),
-            both.astype(np.int64),
-        )
+        repeating = issued >= total
+        trials_known = np.where(repeating, np.minimum(answered[first], answered[second]), both)
+        variance = np.where(repeating, noise, gap + self._guard) / both**2
+        mean_difference = (of_mean[first, second] - of_mean[second, first]) / both
+        return mean_difference, variance, np.minimum(trials_known / issued, 1.0), both.astype(np.int64)
 
     def _by_question(self, task: int, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Return the answers of each model to each question: their number, Σx and Σx²; shape (L, M) each."""
@@ -250,28 +241,3 @@ class Foresight:
                 asked = cells.sequence.of(np.array([model]), local, local + here.size)[0]
                 np.add.at(counts[model], asked[known], cells.shares[here[known]])
         return counts.sum(axis=2), counts @ cells.levels, counts @ cells.levels**2
-
-    def _along(
-        self, first: Ints, second: Ints, reach: Ints, start: int, difference: Floats, end: Floats
-    ) -> tuple[Ints, Floats]:
-        """Return indices beyond the common prefix, and the mean difference up to each; shape (p, k) both.
-
-        Those of a reference, or of which less than half is answered by both models, are the end.
-        """
-        board = self._board
-        models = len(board.spec.models)
-        width = max(-(-(max(board.furthest) - start) // POINTS), 1)
-        ahead = np.full((models, POINTS * width), -1, dtype=board.answers.dtype)
-        have = board.answers[:, start : start + POINTS * width]
-        ahead[:, : have.shape[1]] = have
-        parts = ahead.reshape(models, POINTS, width).transpose(1, 0, 2)
-        known = (parts >= 0).astype(np.float64)
-        score = known * board.cells[0].scores[np.maximum(parts, 0)]
-        of_score, of_both = (np.cumsum(value @ known.transpose(0, 2, 1), axis=0) for value in (score, known))
-        other = np.minimum(second, models - 1)
-        both = of_both[:, first, other].T
-        gained = (of_score[:, first, other] - of_score[:, other, first]).T
-        steps = width * np.arange(1, POINTS + 1)
-        good = (second < models)[:, None] & (start + steps < reach[:, None]) & (both >= 0.5 * steps)
-        mean = (start * difference[:, None] + gained) / np.maximum(start + both, 1.0)
-        return np.where(good, start + steps, reach[:, None]), np.where(good, mean, end)
