@@ -331,9 +331,12 @@ class Board:
         return (int(at.min()) << STEP_BITS) + self._review_at
 
     def _review(self, position: int) -> None:
-        """Look at the scores that needed models had at a position of the log."""
+        """Look at the scores that needed models had at a position of the log, if two more were 0 and 1.
+
+        Otherwise, a model whose second answer is late would be the best one by its first.
+        """
         for model in self._members():
             steps = self.answers.steps_at(model, position)
             if steps:
-                self.scores[model] = self.answers.score_at(model, steps)
+                self.scores[model] = (steps * self.answers.score_at(model, steps) + 1.0) / (steps + 2.0)
         self._review_at += self._review_every

@@ -83,6 +83,19 @@ def test_pairs_are_foreseen_nearly_as_they_are_read_when_all_is_there(rounds, ta
     np.testing.assert_allclose(variance, comparison.latest.variance, rtol=0.25)
 
 
+def test_a_model_whose_second_answer_is_late_is_not_the_best_by_its_first():
+    """m0 has one answer, right; m1 has 30 of 32 right and m2 has 20 of 32."""
+    session = Session(make_spec(3, 60, goal="top-k", k=1))
+    requests = session.ask(96)
+    right, known = {"m0": 1, "m1": 30, "m2": 20}, {"m0": 1, "m1": 32, "m2": 32}
+    told = [one for one in requests if one.key.index < known[one.key.model]]
+    session.tell([TrialOutcome(one.key, int(one.key.index < right[one.key.model])) for one in told])
+    session.end("interrupted")  # everything is read
+    goal, needed = session.comparison.contrasts, session.comparison.fold.needed
+    pairs = zip(goal.first[needed].tolist(), goal.second[needed].tolist(), strict=True)
+    assert set(pairs) == {(0, 1), (1, 2)}
+
+
 def test_every_view_says_who_waits_for_whom():
     """The server of m2 is dead: m0 and m1 continue until nothing can be decided without it."""
     session = Session(make_spec(3, 40))
