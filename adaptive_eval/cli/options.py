@@ -309,6 +309,8 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     recorded = read_recorded(options["recorded"], choices_of(options), any_order=True)
     if recorded.copies:
         click.echo(f"note: {copies_words(recorded.copies)}", err=True)
+    for warning in recorded.warnings:
+        click.echo(f"note: {warning}", err=True)
     if options["only"] is not None:
         recorded = recorded.only([name.strip() for name in options["only"].split(",")])
     shared = recorded.asked_of_all()

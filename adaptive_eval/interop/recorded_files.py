@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from adaptive_eval.errors import DatasetError, OutcomesError
+from adaptive_eval.errors import Coded, DatasetError, OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, ending_of, first_row
 from adaptive_eval.interop.gather import Gatherer, random_order
 from adaptive_eval.interop.inspect_logs import inspect_log
@@ -175,6 +175,7 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
         tuple(questions[column] for column in asked.tolist()),
         table[np.ix_(models, asked)],
         gathered.copies,
+        tuple(note for note in gathered.notes if isinstance(note, Coded)),
     )
 
 

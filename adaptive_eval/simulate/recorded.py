@@ -35,6 +35,8 @@ class RecordedOutcomes:
         model on a question.
     copies : int
         Trials that were left out because their answers are copies of earlier ones.
+    warnings : tuple of str
+        Which models' repeated answers are copies, or never vary.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class RecordedOutcomes:
     questions: tuple[tuple[str, str], ...]
     categories: NDArray[np.int16]
     copies: int = 0
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         categories = np.asarray(self.categories)

@@ -233,6 +233,15 @@ def test_tasks_of_a_run_keep_their_weights(tmp_path):
         read_recorded([tmp_path / "run", equal.directory])
 
 
+def test_models_that_never_vary_are_named_without_a_run_too(tmp_path):
+    cells = [(m, q, n) for m in "ab" for q in range(20) for n in range(4)]
+    rows = [f"{m},q{q},{n},{int(m == 'a' or (q * n) % 3 == 0)}" for m, q, n in cells]
+    table = csv(tmp_path / "x.csv", *rows, head="model,question,trial,correct")
+    result = command("analyze", table, "--replicates", 2)
+    assert "note: a: all 60 answers to a question asked again are the same" in result.stderr
+    assert "note: b:" not in result.stderr
+
+
 def test_clusters_that_the_run_file_does_not_hold_are_not_ignored(tmp_path):
     config = """
     name: forest
