@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -99,9 +100,12 @@ def _cell(value: Cell) -> str | int | float | None:
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if not isinstance(value, str):
-        return value
-    return without_formula(inert(value))
+    return _inert_cell(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=8192)  # a name stands in the rows of all its pairs
+def _inert_cell(text: str) -> str:
+    return without_formula(inert(text))
 
 
 TABLES = "report"

@@ -45,11 +45,11 @@ def rank_column(results: Results) -> RankColumn:
     'rank'
     """
     models = [line.model for line in results.models]
-    values = {pair.second for pair in results.pairs}
-    if is_single(results) and len(values) == 1 and len({pair.kind for pair in results.pairs}) == 1:
+    held = {(pair.kind, pair.second) for pair in results.pairs} if is_single(results) else ()
+    if len(held) == 1:
         words = _WIDTH if is_width(results) else _THRESHOLD
         found = {pair.first: words[pair.verdict] for pair in results.pairs}
-        (value,) = values
+        ((_, value),) = held
         narrow = f"whether the score's interval is as narrow as {value}"
         what = narrow if is_width(results) else f"against {value}"
         about = f"Verdict: {what}. Models are not compared with each other and have no ranks."
