@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-sys.path.insert(0, str(Path(__file__).parent / "unit"))  # shared example builders
+for _shared in ("acceptance", "unit"):  # the command as a person uses it, example builders
+    sys.path.insert(0, str(Path(__file__).parent / _shared))
 
 # Each process of the suite has a core at most: further threads of NumPy's, which nothing above imports, would
 # spin and wait for one another.

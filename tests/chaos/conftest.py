@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chaos_books import Figures
 
-for neighbour in ("engine", "acceptance", "integration"):  # their clocks, scripts and commands
+for neighbour in ("engine", "integration"):  # their clocks and scripts
     sys.path.insert(0, str(Path(__file__).parents[1] / neighbour))
 
 _gathered: list[Figures] = []

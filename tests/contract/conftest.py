@@ -1,7 +1,6 @@
 """A mimic for the tests that ask one, and a cluster of Ray on this machine for those marked so."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -16,8 +15,6 @@ from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config.run_config import ExecutorConfig
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.mimic.process import MimicProcess
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))  # its commands
 
 
 @pytest.fixture(scope="session")

@@ -1,26 +1,10 @@
 """Whole runs against mimics through the command line: exit codes and messages are those a person gets."""
 
 import copy
-import json
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.cli.main import main
-
-ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
-
-
-@dataclass(frozen=True)
-class Result:
-    """A command that has ended: exit code, standard output, standard error."""
-
-    exit_code: int
-    output: str
-    stderr: str
-
+from command_line import ARITHMETIC, Finished, in_process, write_config
 
 _CONFIG: dict[str, Any] = {
     "name": "mimicked",
@@ -57,26 +41,12 @@ def mimic_config(task: dict[str, Any] | None = None, **sections: Any) -> dict[st
     return config
 
 
-def command(*arguments: object) -> Result:
-    """Run ``adaptive-eval`` with these arguments, by the function that the installed command calls."""
-    out, err = StringIO(), StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = end.code
-    assert isinstance(code, int)
-    return Result(code, out.getvalue(), err.getvalue())
+def command(*arguments: object) -> Finished:
+    """Run ``adaptive-eval`` with these arguments where this process is."""
+    return in_process(*arguments, cwd=Path.cwd())
 
 
-def write_config(folder: Path, config: dict[str, Any]) -> Path:
-    """Write a config and return its path. JSON is YAML."""
-    path = folder / "config.yaml"
-    path.write_text(json.dumps(config), encoding="utf-8")
-    return path
-
-
-def run_config(folder: Path, config: dict[str, Any], *options: object) -> tuple[Path, Result]:
+def run_config(folder: Path, config: dict[str, Any], *options: object) -> tuple[Path, Finished]:
     """Run a config; return the run's directory and the command's result."""
     out = folder / "run"
     path = write_config(folder, config)

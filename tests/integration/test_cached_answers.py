@@ -1,12 +1,10 @@
 """A run against a server behind a cache says so: in its plain lines, its stored results and its reports."""
 
 import json
-import subprocess
-from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from mimic_runs import command
+from command_line import in_process
 
 from adaptive_eval.store.reader import RunReader
 
@@ -40,18 +38,12 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "config.yaml"
 
 
-def adaptive_eval(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    with chdir(cwd):
-        done = command(*arguments)
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.output, done.stderr)
-
-
 @pytest.fixture(scope="module")
 def run(config: Path) -> tuple[Path, str]:
     folder = config.parent / "run"
-    done = adaptive_eval("run", config, "--out", folder, "--display", "plain", cwd=config.parent)
-    assert done.returncode == 3, done
-    return folder, done.stdout
+    done = in_process("run", config, "--out", folder, "--display", "plain", cwd=config.parent)
+    assert done.code == 3, done
+    return folder, done.out
 
 
 def warnings_of(folder: Path) -> list[str]:
@@ -78,8 +70,8 @@ def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run):
 def test_a_continued_run_takes_up_the_audit_from_what_is_stored(run):
     folder, _ = run
     before = warnings_of(folder)
-    done = adaptive_eval("run", folder, "--display", "none", "-o", "budget.trials=243", cwd=folder.parent)
-    assert done.returncode == 3, done
+    done = in_process("run", folder, "--display", "none", "-o", "budget.trials=243", cwd=folder.parent)
+    assert done.code == 3, done
     (after,) = warnings_of(folder)
     pairs = [int(text.split(" of ")[1].split(" ")[0].replace(",", "")) for text in (before[0], after)]
     assert pairs[1] >= pairs[0] > 40

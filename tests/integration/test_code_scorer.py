@@ -204,9 +204,9 @@ def test_validate_and_run_say_which_protections_hold(tmp_path):
     scorer = {"kind": "code", "allow_execution": True, "code": "value = {answer}", "tests": "value"}
     config = mimic_config({"scorer": scorer, "limit": 2}, goal="budget", budget={"trials": 2})
     _, result = run_config(tmp_path, config)
-    assert "a filter on system calls, an IPC namespace" in result.stderr, result
+    assert "a filter on system calls, an IPC namespace" in result.err, result
     result = command("validate", tmp_path / "config.yaml", "--offline")
-    assert "a filter on system calls, an IPC namespace" in result.output, result
+    assert "a filter on system calls, an IPC namespace" in result.out, result
 
 
 @sandboxed
@@ -325,8 +325,8 @@ def test_nothing_is_run_unless_the_config_says_so(tmp_path):
         build_scorer("code").check_target(question())
     for scorer in ("code", {"kind": "code"}, {"kind": "code", "allow_execution": False}):
         _, result = run_config(tmp_path, mimic_config({"scorer": scorer}))
-        assert result.exit_code == 2
-        assert "{kind: code, allow_execution: true}" in result.stderr
+        assert result.code == 2
+        assert "{kind: code, allow_execution: true}" in result.err
 
 
 @pytest.mark.parametrize(
@@ -344,8 +344,8 @@ def test_a_run_without_a_working_bubblewrap_is_refused(tmp_path, monkeypatch, bw
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sandbox, "_enclosure", sandbox._enclosure.__wrapped__)  # remembers nothing
     out, result = run_config(tmp_path, mimic_config({"scorer": {"kind": "code", "allow_execution": True}}))
-    assert result.exit_code == 2
-    assert words in result.stderr
+    assert result.code == 2
+    assert words in result.err
     assert not out.exists()
 
 
@@ -422,7 +422,7 @@ def test_a_run_is_scored_by_its_programs(tmp_path):
     }
     mimic = {**mimic_config()["mimic"], "answer": "So:\n```python\n{answer}\n```"}
     out, result = run_config(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}))
-    assert result.exit_code == 3, result
+    assert result.code == 3, result
     with RunReader(out) as reader:
         records = list(reader.trials())
     assert {record.score.category for record in records} == {0, 1}

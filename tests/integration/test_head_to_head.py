@@ -40,7 +40,7 @@ def old(tmp_path_factory):
     """Return a run with two answers or more of each model to every question."""
     folder = tmp_path_factory.mktemp("old")
     out, result = run_config(folder, mimic_config(goal="budget", budget={"trials": 200}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     return out
 
 
@@ -56,7 +56,7 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
         texts = {record.completion.text for record in reader.trials(model="novice")}
     config = head_to_head(judge, old, seed=4)
     out, result = run_config(tmp_path, config)
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     met, scores = {}, set()
     with RunReader(out) as reader:
         records = list(reader.trials())
@@ -76,19 +76,19 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
     assert report["models"][0]["score"] > 0.5 > report["models"][1]["score"] - 0.2
     assert "order of the two answers decided" in (out / "report.md").read_text()
 
-    shown = command("samples", out, "--limit", "1", "--full").output
+    shown = command("samples", out, "--limit", "1", "--full").out
     assert re.search(r"^  against +\S", shown, re.MULTILINE)
     both = (records[0].completion.text, records[0].score.signals["against"])
     assert all(line in shown for text in both for line in text.splitlines())
     again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json")
-    assert json.loads(again.output)[1]["models"][0]["score"] == pytest.approx(0.9, abs=0.1)  # of the targets
+    assert json.loads(again.out)[1]["models"][0]["score"] == pytest.approx(0.9, abs=0.1)  # of the targets
 
 
 def test_stored_answers_are_rescored_against_others(judge, old):
     scorer = head_to_head(judge, old)["tasks"][0]["scorer"]
     found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", "--json")
-    assert found.exit_code == 0, found
-    sage, novice = json.loads(found.output)[1]["models"]
+    assert found.code == 0, found
+    sage, novice = json.loads(found.out)[1]["models"]
     assert (sage["model"], novice["score"]) == ("sage", pytest.approx(0.5, abs=0.1))  # against itself
 
 
@@ -105,15 +105,15 @@ def test_stored_answers_are_rescored_against_others(judge, old):
 )
 def test_stored_answers_that_are_not_there_are_refused_by_name(tmp_path, judge, old, changes, model, said):
     few, result = run_config(tmp_path, mimic_config({"limit": 30}, goal="budget", budget={"trials": 70}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     (tmp_path / "others.jsonl").write_text(
         "".join(json.dumps({**row, "question": row["question"][-9:]}) + "\n" for row in ROWS[:1])
     )
     config = head_to_head(judge, few if "limit" in changes else changes.get("run", old), model)
     config["tasks"][0].update({name: value for name, value in changes.items() if name != "run"})
     found = command("validate", write_config(tmp_path, config), "--offline")
-    assert found.exit_code == 2, found
-    assert all(words in found.stderr for words in said), found.stderr
+    assert found.code == 2, found
+    assert all(words in found.err for words in said), found.err
 
 
 def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
@@ -124,7 +124,7 @@ def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     config["tasks"][0]["fields"]["body"] = "body"
     config["tasks"][0]["prompt"] = config["tasks"][0]["prompt"].replace("{input}", "{body}")
     found = command("validate", write_config(tmp_path, config), "--offline")
-    assert found.exit_code == 0, found.stderr
+    assert found.code == 0, found.err
 
 
 @pytest.mark.slow
@@ -132,16 +132,16 @@ def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, ol
     moved = tmp_path / "previous"
     shutil.copytree(old, moved)
     out, result = run_config(tmp_path, head_to_head(judge, moved, budget={"trials": 80}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     more = command("run", moved, "-o", "budget.trials=400", "--display", "none")  # more answers of each
-    assert more.exit_code in (0, 3), more.stderr
+    assert more.code in (0, 3), more.err
     with RunReader(old) as reader:
         texts = {record.completion.text for record in reader.trials(model="novice")}
     grown = command("run", out, "-o", "budget.trials=200", "--display", "none")
-    assert grown.exit_code in (0, 3), grown.stderr
+    assert grown.code in (0, 3), grown.err
     shutil.rmtree(moved)
     gone = command("run", out, "-o", "budget.trials=320", "--display", "none")
-    assert gone.exit_code in (0, 3), gone.stderr
+    assert gone.code in (0, 3), gone.err
     with RunReader(out) as reader:
         records = list(reader.trials())
     assert len(records) == 320
@@ -152,7 +152,7 @@ def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, ol
         ("plan", tmp_path / "config.yaml", "-o", "goal=ranking", *assumed),
     ):
         found = command(*arguments)
-        assert found.exit_code == 0, found.stderr
+        assert found.code == 0, found.err
 
 
 def test_a_run_named_on_the_command_line_is_found_in_the_current_folder(tmp_path, judge, old, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_run_named_on_the_command_line_is_found_in_the_current_folder(tmp_path
     monkeypatch.chdir(tmp_path)
     scorer = {**head_to_head(judge, old)["tasks"][0]["scorer"], "against": "here # novice"}
     found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run")
-    assert found.exit_code == 0, found.stderr
+    assert found.code == 0, found.err
 
 
 def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
@@ -169,17 +169,17 @@ def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
     path = write_config(tmp_path, config)
     before = len(judge.asked)
     found = command("validate", path)
-    assert (found.exit_code, len(judge.asked)) == (0, before)
-    assert "100 stored answers" in found.output
+    assert (found.code, len(judge.asked)) == (0, before)
+    assert "100 stored answers" in found.out
     found = command("validate", path, "--probe")
     assert len(judge.asked) == before + 2
-    assert "judge of arithmetic" in found.output
+    assert "judge of arithmetic" in found.out
 
 
 @pytest.mark.slow
 def test_a_run_whose_stored_answers_have_changed_is_not_continued(tmp_path, judge, old):
     out, result = run_config(tmp_path, head_to_head(judge, old))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     more = command("run", out, "-o", f"tasks[arithmetic].scorer.against={old}#sage", "--display", "none")
-    assert more.exit_code == 2
-    assert "against" in more.stderr
+    assert more.code == 2
+    assert "against" in more.err

@@ -100,8 +100,8 @@ def test_a_model_without_a_provider_is_named(tmp_path):
     pytest.importorskip("litellm", reason="litellm is not installed")
     config = config_of(tmp_path, [{"name": "m", "model": "no-such-model", "endpoints": ["litellm"]}])
     done = command("validate", write_config(tmp_path, config))
-    assert done.exit_code == 2, done.stderr
-    assert "LiteLLM does not know the provider of 'no-such-model'" in done.stderr
+    assert done.code == 2, done.err
+    assert "LiteLLM does not know the provider of 'no-such-model'" in done.err
 
 
 @pytest.mark.skipif("LITELLM" not in os.environ, reason="LITELLM does not name the proxy's command")
@@ -146,7 +146,7 @@ def config_of(folder: Path, models: list[dict[str, Any]]) -> dict[str, Any]:
 def check_run(folder: Path, models: list[dict[str, Any]]) -> None:
     """See that a run has every answer with its reasoning and usage, counts the refusals and keeps secrets."""
     run, done = run_config(folder, config_of(folder, models))
-    assert done.exit_code == 3, done.stderr
+    assert done.code == 3, done.err
     with RunReader(run) as reader:
         records, errors = list(reader.trials()), reader.error_counts()
     assert {
@@ -157,7 +157,7 @@ def check_run(folder: Path, models: list[dict[str, Any]]) -> None:
     assert len(records) == 18
     assert {kind for kinds in errors.values() for kind in kinds} == {"rate_limit"}
     stored = [file.read_bytes() for file in run.rglob("*") if file.is_file()]
-    assert "api_key_env" in models[0] or SECRET.encode() not in b"".join(stored) + done.stderr.encode()
+    assert "api_key_env" in models[0] or SECRET.encode() not in b"".join(stored) + done.err.encode()
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -116,14 +116,14 @@ def test_a_run_against_the_real_server(tmp_path, package):
             run, done = run_config(tmp_path, config)
         finally:
             server.kill()
-    assert (probed.exit_code, done.exit_code) == (0, 3), probed.stderr + done.stderr
+    assert (probed.code, done.code) == (0, 3), probed.err + done.err
     own = package == "xllamacpp"
     for name in ("one", "two"):
         expected = [f"honoured: max_tokens, {'logprobs, ' if own else ''}seed", N_IGNORED[package]]
         if own:
             expected += [f"context {CONTEXT} tokens", "/health"]
-        lines = "".join(line for line in probed.output.splitlines() if f" {name}: " in line)
-        assert all(words in lines for words in expected), probed.output
+        lines = "".join(line for line in probed.out.splitlines() if f" {name}: " in line)
+        assert all(words in lines for words in expected), probed.out
     with RunReader(run) as reader:
         records, errors = list(reader.trials()), reader.error_counts()
     assert errors == ({} if own else {"two": {"fewer_choices": 6}})

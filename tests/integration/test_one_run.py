@@ -46,7 +46,7 @@ def written(folder: Path, data: dict[str, object]) -> Path:
 
 def test_the_command_audits_its_answers(tmp_path, audited):
     config = written(tmp_path, mimic_config(budget={"trials": 20}))
-    assert command("run", config, "--out", tmp_path / "run", "--display", "none").exit_code == 3
+    assert command("run", config, "--out", tmp_path / "run", "--display", "none").code == 3
     assert audited == {"sage", "novice"}
     assert "copies" in stored_warnings(tmp_path / "run")
 

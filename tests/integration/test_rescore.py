@@ -19,7 +19,7 @@ BINS = {"low": "below", "high": "at_least"}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out, result = run_config(tmp_path_factory.mktemp("rescore"), mimic_config(budget={"trials": 300}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     return out
 
 
@@ -30,8 +30,8 @@ def stored(run):
 
 def rankings(*arguments):
     result = command("rescore", *arguments, "--json")
-    assert result.exit_code == 0, result
-    return {entry["name"]: entry for entry in json.loads(result.output)}
+    assert result.code == 0, result
+    return {entry["name"]: entry for entry in json.loads(result.out)}
 
 
 def scores(ranking):
@@ -57,7 +57,7 @@ def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
     config["models"][1]["name"] = "echo"
     config["models"].append({"name": "moody", "endpoints": ["python:moody.py:ask"]})
     out, result = run_config(tmp_path, {**config, "retry": {"attempts": 1, "requeue": 0}})
-    assert result.exit_code == 3, result
+    assert result.code == 3, result
     with RunReader(out) as reader:
         built = build(config_of_run(reader))
         before = stored_scoring(built, reader).results
@@ -82,7 +82,7 @@ def test_a_rubric_ranks_by_its_own_weights_without_touching_the_old_scoring(run)
 def test_each_scoring_is_kept_beside_the_others(run):
     with RunReader(run) as reader:
         number = len(reader.scorings())
-    assert command("rescore", run, "--rubric", "strict-compliance", "--name", "strict").exit_code == 0
+    assert command("rescore", run, "--rubric", "strict-compliance", "--name", "strict").code == 0
     with RunReader(run) as reader:
         scoring = reader.scorings()[number]
         rows = list(reader.rescored(number))
@@ -97,7 +97,7 @@ def test_each_scoring_is_kept_beside_the_others(run):
 
 
 def test_thresholds_that_the_run_never_had_come_from_its_answers(run):
-    assert command("rescore", run, "--rubric", "efficiency-adjusted", "--name", "lengths").exit_code == 0
+    assert command("rescore", run, "--rubric", "efficiency-adjusted", "--name", "lengths").code == 0
     with RunReader(run) as reader:
         body = next(scoring.body for scoring in reader.scorings() if scoring.name == "lengths")
     assert body["tasks"]["arithmetic"]["thresholds"].keys() == {"len_p33", "len_p66"}
@@ -114,11 +114,11 @@ def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
     config = mimic_config(budget={"trials": 20})
     config["tasks"][0] |= {"scorer": "f1", "rubric": {"schema": schema}}
     out, result = run_config(tmp_path, config)
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     assert rankings(out, "--scorer", "f1", "--dry-run")["f1"]["kendall_tau_b"] == 1
     result = command("rescore", out, "--scorer", "exact", "--dry-run")
-    assert result.exit_code == 2
-    assert "has what the rubric needs: no answer has the signal 'score'" in result.stderr
+    assert result.code == 2
+    assert "has what the rubric needs: no answer has the signal 'score'" in result.err
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_a_scorer_that_reads_nothing_or_fails_is_told(run, scorer, words):
     code = "def judge(answer, question):\n    raise KeyError('x')\n"
     (run.parent / "broken_scorer.py").write_text(code, encoding="utf-8")
     result = command("rescore", run, "--scorer", scorer, "--dry-run")
-    assert result.exit_code == 0, result
-    assert "Warning: " in result.stderr
-    assert words in result.stderr
+    assert result.code == 0, result
+    assert "Warning: " in result.err
+    assert words in result.err
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_each_mistake_is_named_and_nothing_is_stored(run, arguments, words):
     with RunReader(run) as reader:
         before = len(reader.scorings())
     result = command("rescore", run, *arguments)
-    assert result.exit_code == 2
-    assert words in result.stderr
+    assert result.code == 2
+    assert words in result.err
     with RunReader(run) as reader:
         assert len(reader.scorings()) == before
 
@@ -180,18 +180,18 @@ def test_a_changed_dataset_is_refused(tmp_path):
     questions[0]["answer"] = 5
     data.write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
     result = command("rescore", out, "--scorer", "exact")
-    assert result.exit_code == 2
-    assert "dataset of task 'arithmetic' is not what it was" in result.stderr
+    assert result.code == 2
+    assert "dataset of task 'arithmetic' is not what it was" in result.err
 
 
 def test_samples_filter_and_show_why(run):
     result = command("samples", run, "--model", "novice", "--category", 0, "--limit", 2)
-    assert result.exit_code == 0, result
-    assert result.output.count("novice · arithmetic/") == 2
-    assert "sage" not in result.output
-    assert "category 0 (wrong)" in result.output
-    assert "why        wrong (boxed)" in result.output
-    assert "target" in result.output
+    assert result.code == 0, result
+    assert result.out.count("novice · arithmetic/") == 2
+    assert "sage" not in result.out
+    assert "category 0 (wrong)" in result.out
+    assert "why        wrong (boxed)" in result.out
+    assert "target" in result.out
 
 
 def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):
@@ -202,10 +202,10 @@ def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):
     with RunWriter.create(out, meta=built.meta()) as writer:
         writer.outcome(TrialRecord(request, 1.0, Completion(nasty, "stop"), Score(0, nasty, {}, nasty)))
     shown = command("samples", out)
-    assert shown.exit_code == 0, shown
-    assert not {"\x1b", "\u202e", "\x00", "\r"} & set(shown.output)
-    assert not any(line.startswith("sage · forged") for line in shown.output.splitlines())
-    line = json.loads(command("samples", out, "--json").output)
+    assert shown.code == 0, shown
+    assert not {"\x1b", "\u202e", "\x00", "\r"} & set(shown.out)
+    assert not any(line.startswith("sage · forged") for line in shown.out.splitlines())
+    line = json.loads(command("samples", out, "--json").out)
     assert line["answer"] == nasty
 
 
@@ -213,7 +213,7 @@ def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
     points = {"schema": "binary", "weights": [0, 100]}
     config = mimic_config({"rubric": points}, budget={"trials": 300}, stopping={"equivalence": 8})
     out, result = run_config(tmp_path, config)
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     found = rankings(out, "--rubric", "binary", "--dry-run")
     assert [100 * score for score in scores(found["binary"]).values()] == pytest.approx(
         list(scores(found["as run"]).values())
@@ -232,7 +232,7 @@ def test_answers_of_rounds_stay_with_the_questions_that_were_asked(tmp_path):
         {"dataset": str(data)}, budget={"trials": 400}, goal="budget", allocation={"questions": "rounds"}
     )
     out, result = run_config(tmp_path, config)
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     even = sum(line["answer"] % 2 == 0 for line in sums) / len(sums)
     found = rankings(out, "--scorer", "{kind: python, function: even_target:judge}", "--name", "even")
     # each question has one score, however often it was asked

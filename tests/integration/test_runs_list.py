@@ -9,16 +9,16 @@ from mimic_runs import command, mimic_config
 def test_runs_are_listed_with_state_and_trials(tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps(mimic_config(budget={"trials": 10})), encoding="utf-8")
-    assert command("run", config, "--out", tmp_path / "runs" / "one", "--display", "none").exit_code == 3
+    assert command("run", config, "--out", tmp_path / "runs" / "one", "--display", "none").code == 3
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / "run.db").write_text("no database")
     done = command("monitor", tmp_path / "runs", "--json")
-    found = {row["run"]: row for row in map(json.loads, done.output.splitlines())}
+    found = {row["run"]: row for row in map(json.loads, done.out.splitlines())}
     assert (found["one"]["stop"], found["one"]["trials"]) == ("budget", 10)
     assert "error" in found["broken"]
-    assert "one: budget, 10 trials" in command("monitor", tmp_path / "runs").output
+    assert "one: budget, 10 trials" in command("monitor", tmp_path / "runs").out
     compared = command("report", tmp_path / "runs" / "one", tmp_path / "runs" / "one")
-    assert (compared.exit_code, compared.stderr) == (0, "")
+    assert (compared.code, compared.err) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_runs_are_listed_with_state_and_trials(tmp_path):
 )
 def test_an_unknown_command_suggests_the_nearest(written, meant):
     done = command(written)
-    assert done.exit_code == 2
-    assert f"did you mean {meant}" in done.stderr
+    assert done.code == 2
+    assert f"did you mean {meant}" in done.err

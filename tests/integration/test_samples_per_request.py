@@ -5,13 +5,12 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from mimic_runs import command
+from command_line import in_process
 from whole_mimic import WholeMimic
 
 from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec
@@ -60,12 +59,6 @@ def write_config(
     return folder / "config.yaml"
 
 
-def adaptive_eval(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    with chdir(cwd):
-        done = command(*arguments, "--display", "none")
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.output, done.stderr)
-
-
 def stored(folder: Path) -> dict[TrialKey, TrialRecord]:
     with RunReader(folder) as reader:
         return {record.request.key: record for record in reader.trials()}
@@ -84,8 +77,8 @@ def counted(process: WholeMimic, before: dict[str, Any], field: str) -> int:
 def run(mimic: WholeMimic, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     folder = tmp_path_factory.mktemp("several")
     before = served(mimic)
-    done = adaptive_eval("run", write_config(folder, mimic.base_url), "--out", folder / "run", cwd=folder)
-    assert done.returncode == 3, done
+    done = in_process("run", write_config(folder, mimic.base_url), "--out", folder / "run", cwd=folder)
+    assert done.code == 3, done
     return folder / "run", counted(mimic, before, "requests")
 
 
@@ -120,8 +113,8 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(run, mim
     folder = tmp_path / "singly"
     folder.mkdir()
     config = write_config(folder, mimic.base_url, samples=1)
-    done = adaptive_eval("run", config, "--out", folder / "run", cwd=folder)
-    assert done.returncode == 3, done
+    done = in_process("run", config, "--out", folder / "run", cwd=folder)
+    assert done.code == 3, done
     singly = stored(folder / "run")
     assert len(singly) == len(asked)
     for key, record in singly.items():
@@ -133,9 +126,9 @@ def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path
     models = (model("one", ignores=("n",)), model("two"))
     with WholeMimic(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
         config = write_config(tmp_path, process.base_url)
-        done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+        done = in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path)
         requests = {name: counts["requests"] for name, counts in served(process).items()}
-    assert done.returncode == 3, done
+    assert done.code == 3, done
     trials = stored(tmp_path / "run")
     assert len(trials) == 2 * 12 * 9
     assert all(record.missing is None for record in trials.values())
@@ -155,8 +148,8 @@ def test_a_pilots_answers_are_paid_once_too(mimic, tmp_path):
     text = text.replace("scorer: numeric", "scorer: numeric, rubric: {schema: concision-high-conf, pilot: 2}")
     config.write_text(text)
     before = served(mimic)
-    done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
-    assert done.returncode == 3, done
+    done = in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.code == 3, done
     trials, pilot = stored(tmp_path / "run"), stored(tmp_path / "run" / "pilot")
     assert len(trials) == 2 * 12 * 9
     assert Counter(one.request.question for one in pilot.values()) == {one.id: 2 * 5 for one in QUESTIONS}
@@ -175,8 +168,8 @@ def test_a_run_over_plain_completions(mimic, tmp_path):
             "scorer: numeric", 'system: "Sums.", few_shot: {count: 1, answer: "{target}"}, scorer: numeric'
         )
     )
-    done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
-    assert done.returncode == 3, done
+    done = in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.code == 3, done
     trials = stored(tmp_path / "run")
     assert len(trials) == 2 * 11 * 9  # one question is the worked example
     for record in trials.values():

@@ -23,11 +23,11 @@ def stored(run):
 
 def test_a_run_scored_by_math_agrees_with_numeric(tmp_path):
     out, result = run_config(tmp_path, mimic_config({"scorer": "math"}, budget={"trials": 200}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     assert {record.score.category for record in stored(out)} == {0, 1}
     again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json")
-    assert again.exit_code == 0, again
-    as_run, numeric = json.loads(again.output)
+    assert again.code == 0, again
+    as_run, numeric = json.loads(again.out)
     assert as_run["models"] == numeric["models"]
 
 
@@ -39,7 +39,7 @@ def test_a_function_beside_the_config_scores_a_run(tmp_path):
     (tmp_path / "scorer_beside_the_config.py").write_text(code, encoding="utf-8")
     scorer = {"kind": "python", "function": "scorer_beside_the_config:judge"}
     out, result = run_config(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     targets = {question.id: question.target for question in load_task_of(ARITHMETIC).questions}
     records = stored(out)
     assert {record.score.category for record in records} == {0, 1}
@@ -50,10 +50,10 @@ def test_a_function_beside_the_config_scores_a_run(tmp_path):
 
 def test_answers_are_rescored_in_worker_processes(tmp_path):
     out, result = run_config(tmp_path, mimic_config(budget={"trials": 100}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     again = command("rescore", out, "--scorer", "math", "--json")
-    assert again.exit_code == 0, again
-    as_run, math = json.loads(again.output)
+    assert again.code == 0, again
+    as_run, math = json.loads(again.out)
     assert [model["score"] for model in as_run["models"]] == [model["score"] for model in math["models"]]
 
 
@@ -76,7 +76,7 @@ def test_options_shuffled_per_trial_are_scored_as_they_were_shown(tmp_path):
         "shuffle_options": True,
     }
     out, result = run_config(tmp_path, mimic_config(task, budget={"trials": 200}))
-    assert result.exit_code in (0, 3), result
+    assert result.code in (0, 3), result
     letters, scored = set(), {"sage": [], "novice": []}
     for record in stored(out):
         number = int(record.request.question[1:])
@@ -89,5 +89,5 @@ def test_options_shuffled_per_trial_are_scored_as_they_were_shown(tmp_path):
     assert letters == set("ABCD")
     assert sum(scored["sage"]) / len(scored["sage"]) > 0.7 > sum(scored["novice"]) / len(scored["novice"])
     again = command("rescore", out, "--scorer", "choice", "--json", "--dry-run")
-    as_run, anew = json.loads(again.output)
+    as_run, anew = json.loads(again.out)
     assert as_run["models"] == anew["models"]

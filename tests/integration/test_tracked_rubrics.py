@@ -25,7 +25,7 @@ def config_of(track=TRACKED, **task):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out, result = run_config(tmp_path_factory.mktemp("tracked"), config_of())
-    assert result.exit_code == 3, result
+    assert result.code == 3, result
     return out
 
 
@@ -52,7 +52,7 @@ def test_scores_are_those_of_each_rubric(run):
         one["name"]: {model["model"]: model["score"] for model in one["models"]} for one in rankings(run)
     }
     again = command("rescore", run, "--rubric", "exact-match", "--dry-run", "--json")
-    (_, exact) = json.loads(again.output)
+    (_, exact) = json.loads(again.out)
     assert found["exact-match"] == {model["model"]: model["score"] for model in exact["models"]}
     assert found["as run"]["sage"] > 1.0 >= found["exact-match"]["sage"]
 
@@ -67,11 +67,11 @@ def test_markdown_and_html_show_the_same_table(run):
 @pytest.mark.slow
 def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new(tmp_path):
     out, _ = run_config(tmp_path, config_of(track=["exact-match"]))
-    assert command("run", out, "--display", "none").exit_code == 3
+    assert command("run", out, "--display", "none").code == 3
     with RunReader(out) as reader:
         assert len(reader.scorings()) == 1
     again = command("run", out, "-o", "budget.trials=120", "--display", "none")
-    assert again.exit_code == 3, again
+    assert again.code == 3, again
     assert {one["trials"] for one in rankings(out)} == {120}
     with RunReader(out) as reader:
         assert len(reader.scorings()) == 2
@@ -82,6 +82,6 @@ def test_a_rubric_that_cannot_rank_costs_only_itself(tmp_path):
     own = {"name": "odd", "categories": [{"name": "no", "when": {"signal": "score", "below": 0.5}}]}
     own["categories"].append({"name": "yes", "when": "otherwise"})
     out, result = run_config(tmp_path, config_of(track=["exact-match", {"schema": own}]))
-    assert result.exit_code == 3, result
-    assert "The rubric odd ranks nothing" in result.stderr
+    assert result.code == 3, result
+    assert "The rubric odd ranks nothing" in result.err
     assert [one["name"] for one in rankings(out)] == ["as run", "exact-match"]

@@ -47,7 +47,7 @@ def test_the_documented_way_is_the_one_that_a_trial_takes(tmp_path, monkeypatch)
     for owner, name in ((Session, "ask"), (InFlightTrials, "start"), (Exchange, "post")):
         noted(owner, name)
     _, done = run_config(tmp_path, mimic_config(budget={"trials": 20}))
-    assert done.exit_code in (0, 3), done.stderr
+    assert done.code in (0, 3), done.err
     way = documented()
     ask, launch, start, *in_task, wire = way
     assert len(way) <= 10
