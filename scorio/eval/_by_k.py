@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from inspect import Signature, signature
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -19,40 +18,30 @@ Prior: TypeAlias = tuple[float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def by_draws(value: Callable[..., Floats | float]) -> Callable[..., float]:
-    """Make a metric from its value on counted trials; further parameters of `value` follow `k`."""
+class Drawn(Protocol):
+    """A metric of `k` drawn trials."""
 
-    def metric(
+    __name__: str
+
+    def __call__(
+        self,
         R: ArrayLike | None,
         k: int,
-        *own: Any,
+        *,
         counts: ArrayLike | None = None,
         missing: Missing = None,
         question_weights: ArrayLike | None = None,
-        **own_by_name: Any,
     ) -> float:
-        trials = read_binary(R, counts, missing, question_weights)
-        return float(value(trials, trials.draws(k), *own, **own_by_name))
-
-    R, k, _, *weights, _ = signature(metric).parameters.values()
-    own = list(signature(value).parameters.values())[2:]
-    return _like(value, metric, Signature([R, k, *own, *weights]))
+        """Return the metric's value."""
 
 
-def by_posterior(moments: Callable[..., Moments]) -> Callable[..., Interval]:
-    """Make a posterior summary with ``k <= N`` from its moments on counted trials."""
-    return _summary(moments, BinaryTrials.budget)
+class Summary(Protocol):
+    """A posterior summary of a metric on `k` new trials."""
 
+    __name__: str
 
-def by_any_posterior(moments: Callable[..., Moments]) -> Callable[..., Interval]:
-    """Make a posterior summary with any ``k >= 1`` from its moments on counted trials."""
-    return _summary(moments, lambda _, k: resamples(k))
-
-
-def _summary(
-    moments: Callable[..., Moments], checked: Callable[[BinaryTrials, int], int]
-) -> Callable[..., Interval]:
-    def common(
+    def __call__(
+        self,
         R: ArrayLike | None,
         k: int,
         confidence: float = 0.95,
@@ -64,43 +53,60 @@ def _summary(
         missing: Missing = None,
         question_weights: ArrayLike | None = None,
     ) -> Interval:
-        raise NotImplementedError
-
-    def summary(asked: Mapping[str, Any], own: Sequence[Any]) -> Interval:
-        trials = read_binary(asked["R"], asked["counts"], asked["missing"], asked["question_weights"])
-        k, prior = checked(trials, asked["k"]), beta_prior(asked["alpha0"], asked["beta0"])
-        return credible_interval(*moments(trials, k, prior, *own), asked["confidence"], asked["bounds"])
-
-    return with_own(moments, 3, common, 2, summary)
+        """Return mean, deviation and interval."""
 
 
-def with_own(
-    source: Callable[..., Any],
-    taken: int,
-    common: Callable[..., Any],
-    first: int,
-    call: Callable[[Mapping[str, Any], Sequence[Any]], Any],
-) -> Callable[..., Any]:
-    """Return a function with the name and docstring of `source`, the parameters of `common`, and its own.
+def by_draws(value: Callable[[BinaryTrials, int], Floats]) -> Drawn:
+    """Make a metric from its value on counted trials."""
 
-    Its own parameters, those of `source` behind the number `taken`, stand behind the `first` of `common`.
-    `call` gets all arguments by name, and the values of its own.
-    """
-    parameters = list(signature(common).parameters.values())
-    own = list(signature(source).parameters.values())[taken:]
-    form = Signature([*parameters[:first], *own, *parameters[first:]])
+    def metric(
+        R: ArrayLike | None,
+        k: int,
+        *,
+        counts: ArrayLike | None = None,
+        missing: Missing = None,
+        question_weights: ArrayLike | None = None,
+    ) -> float:
+        trials = read_binary(R, counts, missing, question_weights)
+        return float(value(trials, trials.draws(k)))
 
-    def function(*args: Any, **options: Any) -> Any:
-        given = form.bind(*args, **options)
-        given.apply_defaults()
-        return call(given.arguments, [given.arguments[one.name] for one in own])
-
-    return _like(source, function, form)
+    return _named_like(value, metric)
 
 
-def _like(source: Callable[..., Any], function: Function, form: Signature) -> Function:
-    """Give a function the name and docstring of its source, and a signature."""
+def by_posterior(moments: Callable[[BinaryTrials, int, Prior], Moments]) -> Summary:
+    """Make a posterior summary with ``k <= N`` from its moments on counted trials."""
+    return _summary(moments, BinaryTrials.budget)
+
+
+def by_any_posterior(moments: Callable[[BinaryTrials, int, Prior], Moments]) -> Summary:
+    """Make a posterior summary with any ``k >= 1`` from its moments on counted trials."""
+    return _summary(moments, lambda _, k: resamples(k))
+
+
+def _summary(
+    moments: Callable[[BinaryTrials, int, Prior], Moments],
+    checked: Callable[[BinaryTrials, int], int],
+) -> Summary:
+    def summary(
+        R: ArrayLike | None,
+        k: int,
+        confidence: float = 0.95,
+        bounds: Sequence[float] | None = (0.0, 1.0),
+        alpha0: float = 1.0,
+        beta0: float = 1.0,
+        *,
+        counts: ArrayLike | None = None,
+        missing: Missing = None,
+        question_weights: ArrayLike | None = None,
+    ) -> Interval:
+        trials = read_binary(R, counts, missing, question_weights)
+        found = moments(trials, checked(trials, k), beta_prior(alpha0, beta0))
+        return credible_interval(*found, confidence, bounds)
+
+    return _named_like(moments, summary)
+
+
+def _named_like(source: Callable[..., Any], function: Function) -> Function:
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(function, attribute, getattr(source, attribute))
-    function.__signature__ = form  # type: ignore[attr-defined]
     return function

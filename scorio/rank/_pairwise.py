@@ -13,7 +13,6 @@ import numpy as np
 from scorio._arguments import finite, positive
 from scorio._arrays import Floats
 from scorio._named import Outcomes
-from scorio.eval._by_k import with_own
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,
@@ -23,7 +22,7 @@ from scorio.rank._fitting import (
     read_prior_penalty,
     require_connected,
 )
-from scorio.rank._ranked import Ranking, RankingFunction, fitted, keeps_names
+from scorio.rank._ranked import Ranking, RankingFunction, fitted, keeps_names, with_own
 from scorio.rank._ties import TieMethod
 
 
