@@ -1,5 +1,7 @@
 """Plain code of a user: tests/unit/test_reference_pages.py has mypy --strict read it."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from scorio import eval as metrics
@@ -19,3 +21,6 @@ tau, p_value = utils.compare_rankings(ranks, scores, "kendall")
 stop: bool = sinf.should_stop(sigma, max_ci_width=0.1)
 verdict = sequential.compare(R[0], R[1], equivalence=0.05)
 print(verdict, sequential.board(R), tau + p_value + low)
+if TYPE_CHECKING:  # a mistake that a type checker sees
+    metrics.pass_at_k(R[0], "2")  # type: ignore[arg-type]
+    metrics.pass_at_k_ci(R[0], 2, confidenc=0.9)  # type: ignore[call-arg]
