@@ -16,6 +16,7 @@ from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import decimals_for, duration, fixed, interval, listing, percent, signed, usd
 from adaptive_eval.views.sentences import difference_words, evidence_words, say, span_words
 from adaptive_eval.views.verdicts import (
+    decided_trials,
     established,
     fixed_length,
     flipped,
@@ -153,6 +154,18 @@ def test_saving_is_told_only_where_it_is_honest():
     refused = replace(done, models=(replace(done.models[0], state="stopped"), *done.models[1:]))
     assert saving(refused) is None
     assert saving(replace(examples.one_model(), stop=StopVerdict("resolved", "done"))) is None
+
+
+def test_figures_of_a_run_with_a_reference_lost_and_late_answers():
+    done = replace(examples.finished(), fixed_passes=10)
+    stored, most, *others = sorted(done.models, key=lambda line: line.trials)
+    models = (replace(stored, state="reference"), most, *others[:-1])
+    last = replace(others[-1], trials=2_300, missing=200, after_stop=30)
+    results = replace(done, models=(*models, last))
+    asked = results.models[1:]
+    assert saving(results) == (sum(line.issued for line in asked), len(asked) * 2_500)
+    assert fixed_length(results) == (10, 10 * len(asked) * results.questions)
+    assert decided_trials(results) == done.trials - sum(line.after_stop for line in results.models)
 
 
 def test_a_run_dearer_than_one_of_fixed_length_says_so():
