@@ -130,8 +130,10 @@ class Courses:
         if exact.any():
             size = np.abs(block.difference)
             bar = max((self.margin or 0.0) - ROUNDING, ROUNDING)
-            statistic = np.where(exact, np.where(size > bar, CERTAIN, -np.inf), statistic)
-            tie = np.where(exact, np.where(size <= bar, np.inf, -np.inf), tie)
+            apart = size - block.slack > bar
+            near = size + block.slack <= bar
+            statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
+            tie = np.where(exact, np.where(near, np.inf, -np.inf), tie)
         measured = self._contrasts.measured[rows, None]
         if measured.any():
             statistic = np.where(measured, -np.inf, statistic)

@@ -178,6 +178,15 @@ def test_paired_difference_is_the_paired_t_test():
     assert clustered.units == 80
 
 
+@pytest.mark.parametrize("question", range(12))
+def test_a_lost_first_answer_is_no_answer_that_is_known(question):
+    missing = np.zeros((12, 6), dtype=bool)
+    missing[question] = True
+    of_sets = {"target": "population", "clusters": np.arange(12) // 3}
+    found = compare(R[0, :12], R[1, :12], equivalence=0.15, missing=missing, **of_sets)
+    assert (found.verdict, found.trials > 1) == ("open", True)
+
+
 def test_a_margin_that_no_difference_exceeds_is_refused():
     for call in (compare, board, forecast):
         with pytest.raises(ValueError, match="equivalence must be less than the range of scores, 4; got 5"):
