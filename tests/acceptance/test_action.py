@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "margin", "code"),
-    [("NOT_WORSE=oak:elm", 0, 0), ("NOT_WORSE=elm:oak", 0, 5), ("NOT_WORSE=elm:oak", 1, 0),
+    [("NOT_WORSE=oak:elm", 0, 0), ("NOT_WORSE=elm:oak", 0, 5), ("NOT_WORSE=elm:oak", 0.9, 0),
      ("AT_LEAST=oak:0.999", 0, 3)],
 )  # fmt: skip
 def test_the_action_ends_as_check_does_and_adds_the_ranking_to_the_summary(tmp_path, claim, margin, code):

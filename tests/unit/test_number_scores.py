@@ -169,7 +169,7 @@ def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
     directory, _ = finished
     scores = rescored(directory, "--scorer", "exact")
     assert (scores["good"], scores["poor"]) == pytest.approx((2 / 3, 0), abs=1e-2)
-    binary, _ = config(directory.parent, "rights", ("good", "poor"), "exact")
+    binary, _ = config(directory.parent, "rights", ("good", "poor"), "exact", goal="budget")
     scores = rescored(binary, "--scorer", STARRED % "1, 10")
     assert (scores["good"], scores["poor"]) == pytest.approx((GOOD, POOR), abs=1e-3)
     told = CliRunner().invoke(cli, ["rescore", str(binary), "--scorer", STARRED % "1, 10", "--dry-run"])
