@@ -78,10 +78,10 @@ def at_least(results: Results, model: str, value: float) -> Claim:
     UsageError
         If the run does not know the model, or the value is no score.
     """
+    line = _line(results, model)
     lowest, highest = results.scale or (-inf, inf)
     if not (isfinite(value) and lowest <= value <= highest):
-        raise UsageError(f"value is {value!r}: give a score{_scale(results)}")
-    line = _line(results, model)
+        raise UsageError(f"{model} is held against {value:g}: give a score{_scale(results)}")
     words = f"{model} scores at least {value:g} at {_percent(results)}"
     if line.low is None or line.high is None:
         return Claim(None, f"cannot tell: {words}: there are no trials yet")
