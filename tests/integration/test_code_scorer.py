@@ -1,6 +1,7 @@
 """The scorer code: programs in a real sandbox, hostile ones among them, and a refusal where there is none."""
 
 import os
+import re
 import shutil
 import socket
 import sys
@@ -435,4 +436,5 @@ def test_what_root_runs_is_run_as_somebody_else():
     if MISSING is not None:
         pytest.skip(MISSING)
     outcome = run_tests("import os\nassert 20_000 <= os.getuid() < 60_000", "os.setuid(0)", PATIENT)
-    assert "PermissionError" in outcome.reason
+    # In a user namespace of its own there is no user 0 to become, which is an invalid argument.
+    assert re.search("PermissionError|Errno 22", outcome.reason), outcome.reason
