@@ -156,8 +156,7 @@ class RunReader:
             At most so many outcomes at a time.
         after_stop : bool, optional
             False: only the outcomes that came before a stop. True: only those that came after one. Default:
-            all. A session that goes on after a stop goes on from what came after it; one that does not has
-            stopped before that is told.
+            all. A session that continues after a stop counts what came after it as well.
 
         Yields
         ------
