@@ -20,7 +20,7 @@
     ├── EndpointError               one request failed
     │   ├── TransientEndpointError  worth another attempt (429, 5xx, timeouts, dropped connections)
     │   │   └── ScorerUnavailable   judge, verifier or scoring process is unavailable; the answer is kept
-    │   └── PermanentEndpointError  no attempt will succeed (400, 401, 403, 404, 422); stops the model
+    │   └── PermanentEndpointError  no attempt will succeed (400, 401, 403, 404, 422)
     ├── EndpointsUnusable           no goal can be reached with the endpoints that answer; exit code 4
     ├── Interrupted                 stopped before its run file was made; exit code 130
     ├── WorkersLost                 every worker of the executor has gone; the run can be resumed; exit code 4
@@ -46,6 +46,9 @@ BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "too_lar
 
 BILLED_STATUSES = frozenset({504, 524})
 """HTTP statuses of gateways that timed out while the server may still work on the request."""
+
+REQUEST_STATUSES = frozenset({400, 413, 422})
+"""HTTP statuses that may concern one request alone, such as one that is longer than the context."""
 
 
 class Coded(str):
@@ -278,7 +281,7 @@ class ScorerUnavailable(TransientEndpointError):
 
 
 class PermanentEndpointError(EndpointError):
-    """No attempt will succeed; the model is stopped with this message."""
+    """No attempt will succeed: the model is stopped, or a request that it does not take is lost."""
 
 
 class EndpointsUnusable(AdaptiveEvalError):

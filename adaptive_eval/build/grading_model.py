@@ -16,7 +16,7 @@ from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
-from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
+from adaptive_eval.errors import REQUEST_STATUSES, EndpointError, ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.scorers import ScorerBudgetConfig
 from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer
 from adaptive_eval.scoring.text import sendable
@@ -24,9 +24,6 @@ from adaptive_eval.trial import Completion, Message, Question
 
 RETRY = RetryPolicy(attempts=2, base=0.5, cap=0.5, total_wait=60.0)
 """One more attempt after a dropped connection or a busy server; then the engine scores the answer later."""
-
-_ABOUT_THE_REQUEST = frozenset({400, 413, 422})
-"""HTTP statuses that concern this one answer, such as one that is too long, and not the server."""
 
 _ROUNDING = 5e-9
 
@@ -64,7 +61,7 @@ class GradingModelClient:
                 unwanted=lambda: False,
             )
         except EndpointError as error:
-            if error.status in _ABOUT_THE_REQUEST:
+            if error.status in REQUEST_STATUSES:
                 raise CannotScore(f"refused the request ({error})") from None
             self._unbilled.add(bill)
             wait = error.retry_after if isinstance(error, TransientEndpointError) else None

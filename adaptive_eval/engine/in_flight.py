@@ -17,7 +17,13 @@ from adaptive_eval.engine.model_client import ModelClient, OfServers
 from adaptive_eval.engine.pool import Member
 from adaptive_eval.engine.protocols import Clock, Executor
 from adaptive_eval.engine.trial_task import Sending, State, TrialTask
-from adaptive_eval.errors import Coded, EndpointError, PermanentEndpointError, ScorerUnavailable
+from adaptive_eval.errors import (
+    REQUEST_STATUSES,
+    Coded,
+    EndpointError,
+    PermanentEndpointError,
+    ScorerUnavailable,
+)
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN, AttemptRecord, EndpointHealth
 from adaptive_eval.trial import TrialKey
 
@@ -37,6 +43,7 @@ class Lane:
     begun: int = 0  # trials that were started
     begun_at: float = 0.0  # monotonic seconds when the first was
     proven: bool = False  # whether a request was answered or has failed, but for a refusal
+    answered: bool = False  # whether a request was answered in this session
     consecutive_missing: int = 0
 
     @property
@@ -236,14 +243,17 @@ class InFlightTrials:
     def settle(self, trial: TrialTask) -> End:
         """Return how `trial` ended, and queue it again where it may be attempted again.
 
-        The one place that decides what a failure means for the trial: a permanent one stops the model, a
-        transient one queues the trial again until its requeues are used up, an answer that no scorer could
-        score yet is kept.
+        The one place that decides what a failure means for the trial: a permanent one stops the model, unless
+        it concerns this request alone; a transient one queues the trial again until its requeues are used up;
+        an answer that no scorer could score yet is kept.
         """
         failure, lane = trial.failure, self._lanes.get(trial.request.key.model)
         if failure is None:
             return self._settle_answered(trial, lane)
         if isinstance(failure, PermanentEndpointError) and lane is not None:
+            if lane.answered and failure.status in REQUEST_STATUSES:
+                lane.consecutive_missing += 1
+                return "missing"
             self.drop(trial)
             return "refused"
         dropped = not trial.wanted or lane is None
@@ -378,6 +388,7 @@ class InFlightTrials:
         lane = self._lanes.get(sending.model)
         if lane is not None and not isinstance(result, PermanentEndpointError):
             lane.proven = True
+            lane.answered = lane.answered or not isinstance(result, EndpointError)
         if isinstance(result, EndpointError) and result.billed:
             self._presume(sending, sending.trials)
         self.fleet.ended(sending, member, result, records[0].latency)

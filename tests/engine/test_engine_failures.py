@@ -72,6 +72,30 @@ def test_a_server_that_has_gone_stops_its_model_with_few_holes():
     assert 5 <= len(scene.missing()) <= 16
 
 
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_question_that_a_model_does_not_take_is_lost_alone(status):
+    error = PermanentEndpointError(f"HTTP {status}: too long", kind="bad_request", status=status)
+    scene = Scene(
+        steps={"short": 200, "good": 20},
+        scripts={"short": lambda step, attempt: (1.0, error) if step % 20 == 7 else 1.5},
+    )
+    assert run(scene).reason == "resolved"
+    assert not scene.controller.stopped_models
+    assert {missing.key.index for missing in scene.missing()} == {*range(7, 200, 20)}
+    assert {missing.reason for missing in scene.missing()} == {f"HTTP {status}: too long (attempts: 1)"}
+
+
+def test_a_model_that_takes_no_question_any_more_is_stopped_with_few_holes():
+    error = PermanentEndpointError("HTTP 400: no credit", kind="bad_request", status=400)
+    scene = Scene(
+        steps={"a": 200}, outage=5, scripts={"a": lambda step, attempt: 1.0 if step < 50 else (1.0, error)}
+    )
+    run(scene)
+    said = "http://a/v1: consecutive trials without an answer: HTTP 400: no credit (attempts: 1)"
+    assert scene.controller.stopped_models == {"a": said}
+    assert 5 <= len(scene.missing()) <= 8
+
+
 def test_single_failures_are_no_outage():
     scene = Scene(
         steps={"a": 200},
