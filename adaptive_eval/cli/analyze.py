@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -18,8 +19,10 @@ from adaptive_eval.cli.options import (
     flag,
     log_options,
     named,
+    numbers,
     option,
     refuse_options,
+    session_spec,
 )
 from adaptive_eval.cli.simulating import (
     per_cent,
@@ -33,17 +36,10 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import STOPS
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
-    from adaptive_eval.core.spec import SessionSpec
-    from adaptive_eval.simulate.analysis import Analysis, FixedPair
-import json
-
-from adaptive_eval.cli.options import numbers, session_spec
-
-if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
-    from adaptive_eval.interop.found import Choices, Found, Log
+    from adaptive_eval.interop.found import Choices, Found
     from adaptive_eval.interop.import_run import Imported
-
+    from adaptive_eval.simulate.analysis import Analysis, FixedPair
 
 _PAIRS_SHOWN = 45
 """Pairs up to which a table shows each."""
@@ -247,10 +243,25 @@ _PREVIEWED = 10
 
 
 def preview(options: Mapping[str, Any]) -> None:
-    """Show how the first trials are read."""
+    """Show how the first trials of each log are read, and count all of them."""
+    from adaptive_eval.interop.found import checked
     from adaptive_eval.interop.recorded_files import open_logs
+    from adaptive_eval.views.inert import inert
+    from adaptive_eval.views.numbers import count
 
-    _preview(open_logs(options["recorded"], choices_of(options)))
+    for log in open_logs(options["recorded"], choices_of(options)):
+        models, questions, trials = set(), set(), 0
+        rows: list[list[str]] = []
+        for trials, found in enumerate(checked(log), start=1):
+            models.add(found.model)
+            questions.add((found.task, found.question))
+            if trials <= _PREVIEWED:
+                number = "next" if found.number is None else str(found.number)
+                cells = (found.model, found.task, found.question, number, _result_of(found), found.text[:40])
+                rows.append(list(map(inert, cells)))
+        words = (count(len(models), "model"), count(len(questions), "question"), count(trials, "trial"))
+        click.echo(f"{log.path} ({log.format}): {', '.join(words)}")
+        print_table(("<model", "<task", "<question", "<trial", "<result", "<text"), rows)
 
 
 def write_run(options: Mapping[str, Any]) -> None:
@@ -272,32 +283,6 @@ def write_run(options: Mapping[str, Any]) -> None:
             progress=report,
         )
     _show_written(imported, len(logs), as_json=options["as_json"])
-
-
-def _preview(logs: Sequence[Log]) -> None:
-    """Show how the first trials of each log are read, and count all of them."""
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from adaptive_eval.interop.found import checked
-    from adaptive_eval.views.inert import inert
-    from adaptive_eval.views.numbers import count
-
-    for log in logs:
-        table = Table("model", "task", "question", "trial", "result", "text", box=box.SIMPLE)
-        models, questions, trials = set(), set(), 0
-        for trials, found in enumerate(checked(log), start=1):
-            models.add(found.model)
-            questions.add((found.task, found.question))
-            if trials <= _PREVIEWED:
-                number = "next" if found.number is None else str(found.number)
-                cells = (found.model, found.task, found.question, number, _result_of(found), found.text[:40])
-                table.add_row(*map(escape, map(inert, cells)))
-        words = (count(len(models), "model"), count(len(questions), "question"), count(trials, "trial"))
-        click.echo(f"{log.path} ({log.format}): {', '.join(words)}")
-        Console().print(table)
 
 
 def _result_of(found: Found) -> str:

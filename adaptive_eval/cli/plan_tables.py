@@ -16,6 +16,7 @@ from adaptive_eval.simulate.assumptions import sole_kind
 from adaptive_eval.simulate.plan_forecast import Pace, Plan, PlanRow, Way
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
+from adaptive_eval.views.numbers import duration, short
 from adaptive_eval.views.verdicts import questions_words
 
 RUNS = "runs"
@@ -26,7 +27,6 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
     """Print what the run takes, by policy, margin and budget."""
     names = [model.name for model in spec.models]
     scores = ", ".join(f"{name} {score:.3g}" for name, score in zip(names, planned.truth, strict=True))
-
     asked = questions_words(spec.tasks_in_rounds, len(spec.tasks))
     click.echo(
         f"{spec.goal.text}: {len(names)} models, {spec.questions} questions ({asked}), "
@@ -108,7 +108,6 @@ def _print_ways(ways: Sequence[Way], title: str) -> None:
 
 
 def _show_room(planned: Plan) -> None:
-
     largest = max((row.disk_bytes.high for row in planned.rows if row.disk_bytes is not None), default=None)
     free = free_bytes(RUNS)
     if largest is not None and largest > free:
@@ -118,33 +117,32 @@ def _show_room(planned: Plan) -> None:
 
 
 def _gap_row(gap: float, row: PlanRow) -> tuple[str, ...]:
-    return (
-        f"{gap:g}",
-        f"{row.trials.median:,.0f}",
-        f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
-        f"{row.resolved.share:.0%}",
-        f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}",
-    )
+    return f"{gap:g}", *_trials(row), f"{row.resolved.share:.0%}", _verdicts(row)
+
+
+def _trials(row: PlanRow) -> tuple[str, str]:
+    return f"{row.trials.median:,.0f}", f"{row.trials.low:,.0f}–{row.trials.high:,.0f}"
+
+
+def _verdicts(row: PlanRow) -> str:
+    return f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}"
 
 
 def _row(row: PlanRow, kind: str) -> tuple[str, ...]:
     fixed = row.policy.startswith("fixed")
-    verdicts: tuple[str, ...] = (
-        f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}",
-        f"{row.any_wrong.share:.1%}",
-    )
+    reached = "one look" if fixed else f"{row.resolved.share:.0%}"
+    verdicts: tuple[str, ...] = _verdicts(row), f"{row.any_wrong.share:.1%}"
     if kind == "width":
         verdicts = ("–" if fixed else f"{row.ties:.0%}/{row.open:.0%}",)
     return (
         row.policy,
         "none" if row.margin is None else f"{row.margin:g}",
-        f"{row.trials.median:,.0f}",
-        f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
-        _cell(row.tokens, _count),
+        *_trials(row),
+        _cell(row.tokens, short),
         _cell(row.usd, "{:,.2f}".format),
         _cell(row.hours, _duration),
         _cell(row.disk_bytes, in_words),
-        "one look" if fixed else f"{row.resolved.share:.0%}",
+        reached,
         *verdicts,
     )
 
@@ -154,16 +152,7 @@ def _cell(spread: Range | None, write: Callable[[float], str]) -> str:
 
 
 def _duration(hours: float) -> str:
-    if hours < 0.1:
-        return f"{3600 * hours:.0f} s"
-    return f"{60 * hours:.0f} min" if hours < 2.0 else f"{hours:,.1f} h"
-
-
-def _count(value: float) -> str:
-    for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= unit:
-            return f"{value / unit:.3g}{suffix}"
-    return f"{value:.0f}"
+    return duration(3600.0 * hours)
 
 
 WORST_PAIRS = 5
@@ -180,8 +169,7 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
         f"rule {stopping.rule} at {stopping.confidence:g}, family {stopping.family}, {margin}, "
         f"{spec.allocation.models}"
     )
-    warning = Session(spec).results().warnings
-    for line in warning:
+    for line in Session(spec).results().warnings:
         click.echo(f"warning: {line}")
     click.echo()
     print_table(("<", "<"), _summary(result, others))

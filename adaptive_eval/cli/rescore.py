@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
-from adaptive_eval.cli.simulating import progress_bar, workers_of
+from adaptive_eval.cli.simulating import print_json, print_table, progress_bar, workers_of
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +44,8 @@ def command(run: Path, **options: Any) -> None:
     from adaptive_eval.run.rescoring import rescore, stored_scoring
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.store.writer import RunWriter
-    from adaptive_eval.views.score_tables import ranking_table, rankings_data
+    from adaptive_eval.views.inert import inert
+    from adaptive_eval.views.score_tables import ranking_rows, rankings_data
 
     specs = _specs(options["rubrics"], options["scorer"], options["name"])
     with RunReader(run) as reader, ExitStack() as stack:
@@ -62,9 +62,10 @@ def command(run: Path, **options: Any) -> None:
                 writer.scoring(result.record, result.rows)
     rankings = [(result.name, result.results) for result in shown]
     if options["as_json"]:
-        click.echo(json.dumps(rankings_data(rankings), indent=2))
+        print_json(rankings_data(rankings))
     else:
-        click.echo(ranking_table(rankings))
+        head, *rows = ranking_rows(rankings)
+        print_table([f"<{inert(name)}" for name in head], [list(map(inert, row)) for row in rows])
         _report(results, run, stored=not options["dry_run"])
 
 

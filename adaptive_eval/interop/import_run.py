@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -153,12 +154,41 @@ def import_logs(
     progress: Progress = lambda _what, _done, _total: None,
 ) -> Imported:
     """Write logs as a run."""
-    _require_free(out)
+    with _staged(out) as stage:
+        gatherer = Gatherer(stage, weights if isinstance(weights, ScoreRange) else None)
+        try:
+            counts = []
+            for number, log in enumerate(logs):
+                progress(f"reading {log.path.name}", number, len(logs))
+                counts.append(gatherer.add(log))
+            gathered = gatherer.gathered()
+            levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
+            tasks = [TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items()]
+            cells = gatherer.cells()
+            spec = decide(gathered.models, weighted(tasks, logs))
+            require_independent(spec, logs)
+            session = Session(_without_early_repeats(spec, cells))
+            sequences = sequences_of(cells, len(gathered.models), session.board.run_sequence)
+            meta = _meta(out, logs, counts, gathered, levels, session.spec)
+            with RunWriter.create(stage, meta=meta, durability="normal") as writer:
+                copy = _Copy(gatherer, gathered, levels, sequences, session, writer, progress)
+                return copy.run(out)
+        finally:
+            gatherer.close()
+            (stage / "gathered.db").unlink(missing_ok=True)
+
+
+@contextmanager
+def _staged(out: Path) -> Iterator[Path]:
+    """Yield a folder next to `out`, which takes its place at the end, or goes."""
+    is_empty = out.is_dir() and not any(out.iterdir())
+    if out.exists() and not is_empty:
+        raise RunExists(f"{out} is there already; choose another name with --out")
     stage = out.with_name(f".{out.name}.importing-{os.getpid()}")
     try:
         stage.mkdir(parents=True)
         try:
-            imported = _write(logs, stage, out, right_from, weights, decide, progress)
+            yield stage
             if out.exists():
                 out.rmdir()
             stage.rename(out)
@@ -168,46 +198,6 @@ def import_logs(
     except (OSError, sqlite3.OperationalError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise RunFileError(f"{out}: the run cannot be written: {words}") from None
-    return imported
-
-
-def _require_free(out: Path) -> None:
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if out.exists():
-        raise RunExists(f"{out} is there already; choose another name with --out")
-
-
-def _write(
-    logs: Sequence[Log],
-    stage: Path,
-    out: Path,
-    right_from: float | None,
-    weights: Sequence[float] | None,
-    decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec],
-    progress: Progress,
-) -> Imported:
-    gatherer = Gatherer(stage, weights if isinstance(weights, ScoreRange) else None)
-    try:
-        counts = []
-        for number, log in enumerate(logs):
-            progress(f"reading {log.path.name}", number, len(logs))
-            counts.append(gatherer.add(log))
-        gathered = gatherer.gathered()
-        levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
-        tasks = [TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items()]
-        cells = gatherer.cells()
-        spec = decide(gathered.models, weighted(tasks, logs))
-        require_independent(spec, logs)
-        session = Session(_without_early_repeats(spec, cells))
-        sequences = sequences_of(cells, len(gathered.models), session.board.run_sequence)
-        meta = _meta(out, logs, counts, gathered, levels, session.spec)
-        with RunWriter.create(stage, meta=meta, durability="normal") as writer:
-            copy = _Copy(gatherer, gathered, levels, sequences, session, writer, progress)
-            return copy.run(out)
-    finally:
-        gatherer.close()
-        (stage / "gathered.db").unlink(missing_ok=True)
 
 
 def _without_early_repeats(spec: SessionSpec, cells: Cells) -> SessionSpec:
@@ -229,11 +219,12 @@ def _meta(
         {"file": log.path.name, "format": log.format, "trials": count, "versions": dict(log.versions)}
         for log, count in zip(logs, counts, strict=True)
     ]
+    worth = {name: found.weights for name, found in levels.items()}
     described = {
         "sources": sources,
         "notes": list(gathered.notes),
-        "weights": {name: list(found.weights) for name, found in levels.items()},
-        "ranges": [name for name, found in levels.items() if isinstance(found.weights, ScoreRange)],
+        "weights": worth,
+        "ranges": [name for name, weights in worth.items() if isinstance(weights, ScoreRange)],
     }
     return {
         "name": out.name,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from rich.cells import cell_len
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.inert import inert, md, table
@@ -131,14 +129,11 @@ def _rank_words(results: Results) -> str:
     return f"{ranks.note} By {by}."
 
 
-def ranking_table(rankings: Sequence[tuple[str, Results]]) -> str:
-    """Return a table of models by rankings: rank interval, score, and places moved from the first one."""
-    rows = ranking_rows(rankings)
-    return "\n".join(_aligned([list(map(inert, row)) for row in rows]))
-
-
 def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
-    """Return the cells of :func:`ranking_table`, row by row: a head, the models, and Kendall's τ_b."""
+    """Return a table of models by rankings, row by row: a head, the models, and Kendall's τ_b.
+
+    A cell has the rank interval, the score, and the places moved from the first ranking.
+    """
     first = _by_rank(rankings[0][1])
     rows = [["model", *(name for name, _ in rankings)]]
     for base in first:
@@ -198,10 +193,3 @@ def _moved(before: ModelResult, now: ModelResult) -> str:
     places = before.rank - now.rank
     arrow = "▲" if places > 0 else "▼"
     return f" {arrow}{abs(places)}" if places else ""
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
-        yield "   ".join(padded).rstrip()
