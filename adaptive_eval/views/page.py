@@ -35,7 +35,7 @@ from adaptive_eval.views.plots import (
 )
 from adaptive_eval.views.report_json import counts
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, ranking_rows
-from adaptive_eval.views.sentences import TEMPLATES, environment, promises, said
+from adaptive_eval.views.sentences import TEMPLATES, compiled_templates, environment, promises, said
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import of_kind
 
@@ -110,7 +110,7 @@ def _pages() -> tuple[Environment, Environment]:
         "with_code": _with_code,
         "md_with_code": md_with_code,
     }
-    return plain.overlay(autoescape=True, finalize=shown), plain
+    return plain.overlay(autoescape=True, finalize=shown, bytecode_cache=compiled_templates("html")), plain
 
 
 def page(template: str, **context: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,23 @@ from adaptive_eval.views.numbers import NOTHING, count, decimals_for, fixed, int
 from adaptive_eval.views.verdicts import is_single, state_word, verdict_words
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BytecodeCache, Environment
+    from jinja2.bccache import Bucket
 
 TEMPLATES = Path(__file__).parent / "templates"
+
+
+def compiled_templates(kind: str) -> BytecodeCache:
+    """Return where an environment keeps its compiled templates: beside Python's, if that may be written."""
+    from jinja2 import FileSystemBytecodeCache
+    from jinja2 import __version__ as version
+
+    class Kept(FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+    return Kept(str(TEMPLATES.parent / "__pycache__"), f"%s.{kind}.jinja-{version}")
 
 
 @cache
@@ -36,6 +51,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         optimized=False,  # it takes longer than it saves: a template is filled once or twice
+        bytecode_cache=compiled_templates("text"),
     )
     for module in (numbers, verdicts, budgets, sys.modules[__name__]):
         made.globals.update(_public(module))

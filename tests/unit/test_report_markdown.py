@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import jinja2
 import pytest
 import run_examples as runs
 import standings_examples as examples
@@ -10,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from adaptive_eval.views import sentences
 from adaptive_eval.views.inert import fenced, inert, md, table
 from adaptive_eval.views.page import to_markdown
 
@@ -174,3 +176,24 @@ def test_a_line_of_a_megabyte_is_cut_with_a_word_on_it():
     for shown in (md("x" * 1_000_000), fenced("x" * 1_000_000)):
         assert len(shown) < 2_100
         assert "(1,000,000 characters)" in shown
+
+
+def test_compiled_templates_are_kept_by_kind_and_missed_where_they_cannot_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(sentences, "TEMPLATES", tmp_path / "templates")
+    kinds = {"text": False, "html": True}
+
+    def shown():
+        loader = jinja2.DictLoader({"page": "{{ '<' }}"})
+        caches = {kind: sentences.compiled_templates(kind) for kind in kinds}
+        made = {
+            kind: jinja2.Environment(loader=loader, autoescape=kinds[kind], bytecode_cache=cache)
+            for kind, cache in caches.items()
+        }
+        return {kind: one.get_template("page").render() for kind, one in made.items()}
+
+    assert shown() == {"text": "<", "html": "&lt;"}
+    kept = tmp_path / "__pycache__"
+    assert not kept.exists()  # nothing is made where Python keeps nothing
+    kept.mkdir()
+    assert shown() == shown() == {"text": "<", "html": "&lt;"}
+    assert len(list(kept.iterdir())) == 2
