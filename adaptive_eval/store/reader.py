@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -98,6 +98,8 @@ class RunReader:
     def __init__(self, directory: Path | str) -> None:
         self._files = RunFiles(Path(directory))
         self._db, self._scratch = open_for_reading(self._files)
+        # of a large board a snapshot takes tenths of a second to decode, and the latest is read several times
+        self._snapshot = lru_cache(maxsize=2)(_snapshot)
 
     @property
     def directory(self) -> Path:
@@ -375,7 +377,7 @@ class RunReader:
             query = "SELECT id, trials FROM snapshots WHERE :since IS NULL OR at > :since ORDER BY id"
             chosen = json.dumps(spread(self._rows(query, {"since": since}), most))
         parameters = {"since": since, "chosen": chosen, "end": self._newest("snapshots")}
-        yield from chain.from_iterable(self._batches(queries.SNAPSHOTS, parameters, _snapshot))
+        yield from chain.from_iterable(self._batches(queries.SNAPSHOTS, parameters, self._snapshot))
 
     def running_time(self) -> float:
         """Return the seconds of running time of all sessions.
@@ -389,7 +391,7 @@ class RunReader:
 
     def latest_snapshot(self) -> SnapshotRecord | None:
         """Return the latest snapshot, or None where there is none."""
-        found = self._made(_snapshot, self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1"))
+        found = self._made(self._snapshot, self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1"))
         return found[0] if found else None
 
     def answers(self, most: int) -> Iterator[tuple[str, tuple[str, str], Completion]]:

@@ -24,7 +24,7 @@ from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.views.inert import inert, without_formula
 from adaptive_eval.views.page import page, to_html, to_markdown
-from adaptive_eval.views.plain_data import json_text, picked
+from adaptive_eval.views.plain_data import json_text, picked, values_of
 from adaptive_eval.views.plots import Plot, Scale, scale_over, series_plot
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import SCHEMA, model_data, to_json
@@ -53,7 +53,7 @@ def pairs_csv(summary: Summary) -> str:
         "first second kind verdict difference difference_low difference_high evidence threshold tie_margin "
         "trials_each questions decided_at"
     )
-    return _csv(keys, (picked(pair, keys).values() for pair in summary.results.pairs))
+    return _csv(keys, map(values_of(keys), summary.results.pairs))
 
 
 def decisions_csv(summary: Summary) -> str:

@@ -159,6 +159,7 @@ def _context(summary: Summary) -> dict[str, Any]:
         "promises": promises(results, details.target, details.together, details.judged, details.cut_off),
         "most_ties": MOST_TIES,
         "pairs": pairs,
+        "kinds": sorted({pair.kind for pair in results.pairs}),
         "matrix": pair_matrix(of_kind(results, "pair")),
         "scores": scale_over(scores),
         "differences": Scale.around_zero([*differences, results.equivalence]),

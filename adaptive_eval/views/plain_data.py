@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 _FIELDS = {
@@ -32,9 +34,18 @@ def picked(source: object, keys: str, **others: Any) -> dict[str, Any]:
     >>> picked(TaskScore("a", 0.5, 0.4, 0.6), "model rank score_low", rank=1)
     {'model': 'a', 'rank': 1, 'score_low': 0.4}
     """
-    return {
-        key: others[key] if key in others else getattr(source, _FIELDS.get(key, key)) for key in keys.split()
-    }
+    return {key: others[key] if key in others else getattr(source, field) for key, field in _fields(keys)}
+
+
+@cache
+def _fields(keys: str) -> tuple[tuple[str, str], ...]:
+    """Return each key with the field that it names."""
+    return tuple((key, _FIELDS.get(key, key)) for key in keys.split())
+
+
+def values_of(keys: str) -> Callable[[object], tuple[Any, ...]]:
+    """Return what reads the fields under these keys, of many objects in less time than :func:`picked`."""
+    return attrgetter(*(field for _, field in _fields(keys)))
 
 
 def json_text(data: Any, indent: int | None = None) -> str:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from typing import Self
 
 import numpy as np
@@ -108,7 +109,7 @@ def shown_pairs(results: Results, most: int = MOST_PAIRS) -> ShownPairs:
         gap = min((abs(end) for end in (pair.low, pair.high) if end is not None), default=math.inf)
         return 1 if pair.verdict == "tie" else 2, gap
 
-    chosen = set(sorted(range(len(results.pairs)), key=lambda i: order(results.pairs[i]))[:most])
+    chosen = set(nsmallest(most, range(len(results.pairs)), key=lambda i: order(results.pairs[i])))
     words = (
         f"{most} of {len(results.pairs):,} pairs: those that are open, nearest to a verdict, then ties, then "
         "the closest of the separated. All are in report/pairs.csv."

@@ -32,7 +32,7 @@ from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
 from adaptive_eval.views.trials import SETTINGS, others_on, prompt_text, shown_trial
-from adaptive_eval.views.web_runs import Folder, open_folder
+from adaptive_eval.views.web_runs import Folder, in_address, open_folder
 
 
 def content_security_policy() -> str:
@@ -103,6 +103,7 @@ def serve(path: Path, *, host: str, port: int, ready: Callable[[str], None]) -> 
     """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM."""
     token, folder = new_token(), open_folder(path)
     try:
+        folder.render_single()
         listener = listen(host, port)
         server = quiet_server(create_app(folder, token), timeout_graceful_shutdown=_GRACE)
         ready(f"http://{_shown(host)}:{listener.getsockname()[1]}/{token}/")
@@ -165,7 +166,7 @@ class _Site:
 
     def runs(self, request: Request) -> Response:
         if self._folder.single:
-            return RedirectResponse(f"runs/{self._folder.rows()[0].url}/")
+            return RedirectResponse(f"runs/{in_address(self._folder.names()[0])}/")
         rows, directory = self._folder.rows(), str(self._folder.path)
         html = page("runs.html", live=Live("./", listed=True), rows=rows, directory=directory).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
@@ -178,6 +179,12 @@ class Folder:
                 )
             return self._watches[name]
 
+    def render_single(self) -> None:
+        """Render the page of a single run: its first reading is that of the whole file, and takes longest."""
+        if self.single:
+            with suppress(RunFileError):  # the page says so
+                self.watch(self._only).page()
+
     def close(self) -> None:
         """Close every run file."""
         for watch in self._watches.values():
@@ -201,7 +208,7 @@ class Folder:
         kept = self._kept.get(name)
         if kept is not None and kept[0] == mark and _at_rest(kept[1]):
             return kept[1]
-        place = name, quote(name, safe="", errors="surrogateescape"), cut(inert(name), 60)
+        place = name, in_address(name), cut(inert(name), 60)
         try:
             with RunReader(directory) as reader:
                 row = _row_of(place, Attachment(reader, clock).summary())
@@ -209,6 +216,11 @@ class Folder:
             row = RunRow(*place, summary=None, error=str(error))
         self._kept[name] = mark, row
         return row
+
+
+def in_address(name: str) -> str:
+    """Return a run's name as part of an address."""
+    return quote(name, safe="", errors="surrogateescape")
 
 
 def open_folder(path: Path) -> Folder:
