@@ -323,6 +323,15 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     for task in recorded.tasks.keys() - shared.tasks.keys():
         click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
     runs = logs_of_runs(options["recorded"])
+    fewest = int((recorded.counts > 0).sum(axis=1).min())
+    for run in runs:
+        if fewest < run.questions:
+            click.echo(
+                f"note: {run.path} has {run.questions:,} questions; a model is asked until its pairs are "
+                "decided. Here what it was not asked counts as lost, what no model was asked is left out. "
+                f"The run's own verdicts and Bayes@N: adaptive-eval report {run.path}",
+                err=True,
+            )
     known = recorded_weights(runs)
     if isinstance(known, ScoreRange) and options["weights"] is not None:
         raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")

@@ -136,6 +136,7 @@ class Log:
     # the weight of each task in the overall score, if the file says it
     shares: Mapping[str, float] = field(default_factory=lambda: _NONE)
     clustered: bool = False  # whether questions are in clusters, which the file does not name
+    questions: int = 0  # of all its tasks, asked or not; 0 where the file does not say
 
 
 def weighted(tasks: Sequence[TaskSpec], logs: Iterable[Log]) -> tuple[TaskSpec, ...]:
@@ -224,7 +225,7 @@ def in_range(value: Any, name: str, scores: tuple[float, float] | None = None) -
     except (TypeError, ValueError):
         score = nan
     if not low <= score <= high:
-        more = "" if scores else "; if scores have another range, say it, such as --range 1,10"
+        more = "" if scores else "; if scores have another range, say it, such as analyze --range 1,10"
         raise ValueError(f"{name}: {value!r} is not a score from {low:g} to {high:g}{more}")
     return score
 

@@ -231,12 +231,13 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     with RunReader(directory) as reader:
         weights, latest = run_weights(reader), reader.latest_snapshot()
         grouped = any("cluster" in task.fields for task in _tasks(reader.meta()))
-    tasks = () if latest is None else from_json(latest.results).tasks
-    shares = {task.task: task.weight for task in tasks}
+    results = None if latest is None else from_json(latest.results)
+    shares = {} if results is None else {task.task: task.weight for task in results.tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
     log = Log(directory, RUN, lambda: read(directory, choices), weights=weights)
-    return replace(log, shares=shares, clustered=grouped)
+    questions = 0 if results is None else results.questions
+    return replace(log, shares=shares, clustered=grouped, questions=questions)
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:

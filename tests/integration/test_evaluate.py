@@ -76,6 +76,8 @@ class TestEvaluate:
     def test_a_run_goes_on_where_it_was(self, tmp_path):
         first = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 40})
         assert first.results.trials == 40
+        analyzed = command("analyze", first.directory, "--replicates", "1", "--workers", "1")
+        assert "has 30 questions; a model is asked until its pairs are decided" in analyzed.stderr
         second = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 60})
         assert second.results.trials == 60
         assert 58 <= read_recorded([tmp_path / "run"]).trials <= 60  # the first repeats may be copies
