@@ -233,6 +233,8 @@ def _elsewhere(key: str, owner: type[BaseModel], root: type[BaseModel]) -> str |
         return f"{near} put parameters of your server under extra_body".strip()
     if key in _fields(root):
         return "it belongs at the top of the file, beside models and tasks"
+    if {f"{key}s", key.removesuffix("s")} & _fields(owner).keys():
+        return None  # singular or plural of a key
     for name, field in _fields(owner).items():
         if any(key in _fields(inner) for inner in _sections(_bare(field.annotation))):
             return f"it belongs under {name}"

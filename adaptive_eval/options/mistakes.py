@@ -69,7 +69,9 @@ def dotted(path: Place) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that `word` was probably meant to be."""
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
+    words = list(known)
+    begun = [one for one in words if len(word) > 2 and one.startswith(word)]
+    return next(iter((*difflib.get_close_matches(word, words, n=1, cutoff=0.6), *begun)), None)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -79,6 +81,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     --------
     >>> did_you_mean("modles", ["models", "tasks"])
     "; did you mean 'models'?"
+    >>> did_you_mean("temp", ["top_p", "temperature"])
+    "; did you mean 'temperature'?"
     """
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""

@@ -88,3 +88,17 @@ def test_a_refused_score_says_why_the_scale_is_not_the_rubrics():
         tasks = [{"name": f"t{n}", "dataset": "d", "scorer": scorer} for n, scorer in enumerate(scorers)]
         (problem,) = problems_of(with_changes({"goal": "threshold=5", "tasks": tasks}, MINIMAL))
         assert ("tasks with different ranges" in problem.message) == why
+
+
+@pytest.mark.parametrize(
+    ("changes", "meant"),
+    [
+        ({"models.0.sampling": {"temp": 1}}, "temperature"),
+        ({"goals": "ranking"}, "goal"),
+        ({"tasks.0.field": {"input": "x"}}, "fields"),
+        ({"stopping": {"equiv": 0.1}}, "equivalence"),
+    ],
+)
+def test_a_key_that_is_begun_or_of_another_number_is_understood(changes, meant):
+    (problem,) = problems_of(with_changes(changes, MINIMAL))
+    assert f"did you mean {meant!r}?" in problem.message
