@@ -85,10 +85,13 @@ class Terminal:
                 loop.remove_signal_handler(signal.SIGHUP)
 
     @contextmanager
-    def watch(self, name: str, started_at: float | None, decisions: Sequence[Decision]) -> Iterator[Observer]:
+    def watch(self, name: str, started_at: float | None, past: Sequence[Decided]) -> Iterator[Observer]:
         """Show the live view."""
         with LiveView(self._display, console=self._console) as live:
-            yield _Watcher(RunHeader(name, started_at), live, list(decisions), self.say)
+            watcher = _Watcher(RunHeader(name, started_at), live, self.say)
+            for event in past:
+                watcher(event)
+            yield watcher
 
     def show_end(self, directory: Path, config: RunConfig, ended: Ended) -> int:
         """Print verdict, ranking, the report's place and how to continue; return the exit code."""
@@ -115,15 +118,16 @@ class Terminal:
 class _Watcher:
     """Turns the engine's events into views."""
 
-    def __init__(
-        self, header: RunHeader, live: LiveView, decisions: list[Decision], say: Callable[[str], None]
-    ) -> None:
-        self._header, self._live, self._decisions, self._say = header, live, decisions, say
+    def __init__(self, header: RunHeader, live: LiveView, say: Callable[[str], None]) -> None:
+        self._header, self._live, self._say = header, live, say
+        self._decisions: list[Decision] = []
+        self._times: list[float] = []
         self._recent = Recent()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Decided):
             self._decisions.extend(event.decisions)
+            self._times += [event.at] * len(event.decisions)
         elif isinstance(event, Draining) and event.in_flight:
             noun = "answer" if event.in_flight == 1 else "answers"
             if event.reason == "interrupted":
@@ -139,7 +143,8 @@ class _Watcher:
         results = event.results
         record = SnapshotRecord(event.at, event.elapsed, results.trials, to_json(results), event.endpoints)
         self._recent.add(record)
-        self._live.update(summary_at(self._header, record, self._decisions, previous=self._recent.previous))
+        told, previous = (self._header, record, self._decisions), self._recent.previous
+        self._live.update(summary_at(*told, times=self._times, previous=previous))
 
 
 def _continuing(view: Summary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:

@@ -21,7 +21,7 @@ from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.engine.events import Event, Observer
+from adaptive_eval.engine.events import Decided, Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
@@ -123,7 +123,7 @@ class _Past:
     """Previous sessions of a run: the last snapshot, the decisions, and seconds of running time."""
 
     latest: SnapshotRecord | None = None
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[Decided] = field(default_factory=list)
     elapsed: float = 0.0
 
 
@@ -219,17 +219,17 @@ class _Run:
         """Rebuild the session from the run file, and store the decisions that it lacks."""
         with writer.reader() as reader:
             replayed = self.built.rebuild(self.session, reader)
-            decisions = [decision_from(record.body) for record in reader.decisions()]
+            past = [Decided(record.at, (decision_from(record.body),)) for record in reader.decisions()]
             latest, elapsed = reader.latest_snapshot(), reader.running_time()
             self._audit.read(reader)
-        valid = still_valid(decisions)
+        valid = still_valid([event.decisions[0] for event in past])
         stored = {_fingerprint(decision) for decision in valid}
         # A changed rule may decide otherwise, and the last decisions may be lost with their process.
         news = [*withdrawals(valid, replayed), *(one for one in replayed if _fingerprint(one) not in stored)]
         for decision in news:
-            writer.decision(time.time(), decision.trials, asdict(decision))
-            decisions.append(decision)
-        self._past = _Past(latest, decisions, elapsed)
+            past.append(Decided(time.time(), (decision,)))
+            writer.decision(past[-1].at, decision.trials, asdict(decision))
+        self._past = _Past(latest, past, elapsed)
 
     def _store_results(self, writer: RunWriter) -> None:
         """Bring the snapshot up to date that reports are drawn from.

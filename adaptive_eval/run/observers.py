@@ -182,7 +182,7 @@ class Console(Protocol):
         """Return a context in which an interrupt calls `stop`, in the thread of the event loop."""
 
     def watch(
-        self, name: str, started_at: float | None, decisions: Sequence[Decision]
+        self, name: str, started_at: float | None, past: Sequence[Decided]
     ) -> AbstractContextManager[Observer]:
         """Return a context with an observer that shows the events of the run `name`."""
 
@@ -205,7 +205,7 @@ class LogConsole:
         return nullcontext()
 
     def watch(
-        self, name: str, started_at: float | None, decisions: Sequence[Decision]
+        self, name: str, started_at: float | None, past: Sequence[Decided]
     ) -> AbstractContextManager[Observer]:
         """Show nothing."""
         return nullcontext(lambda event: None)

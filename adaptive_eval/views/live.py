@@ -79,8 +79,8 @@ _FIGURES = re.compile(r"[\d.,]+")
 class PlainLines:
     """Turns successive views of one run into lines; each thing is said once.
 
-    Lines begin with the time of the snapshot (UTC) and a keyword: ``start``, ``decision``, ``warning``,
-    ``progress`` or ``end``.
+    Lines begin with a time (UTC), of a decision when it was made, else of the snapshot, and a keyword:
+    ``start``, ``decision``, ``warning``, ``progress`` or ``end``.
     """
 
     def __init__(self, every: float = 10.0) -> None:
@@ -95,30 +95,29 @@ class PlainLines:
         """Return the lines that `summary` adds."""
         if summary.state == "waiting":
             return []
-        said: list[str] = []
+        said: list[tuple[float | None, str]] = []
+        at = summary.updated
         if not self._started:
             self._started = True
             self._last_progress = now
-            said.append(say("run.start", summary))
-        said += [
-            f"decision at {count(d.trials, 'trial')}: {describe(d)}"
-            for d in summary.decisions[self._decisions :]
-        ]
+            said.append((at, say("run.start", summary)))
+        for number in range(self._decisions, len(summary.decisions)):
+            one, made = summary.decisions[number], summary.times[number] if summary.times else at
+            said.append((made, f"decision at {count(one.trials, 'trial')}: {describe(one)}"))
         self._decisions = len(summary.decisions)
         for text in summary.warnings:
             what = _FIGURES.sub("", text)  # a warning whose figures alone have moved is not a new one
             if what not in self._warned:
                 self._warned.add(what)
-                said.append(f"warning {text}")
+                said.append((at, f"warning {text}"))
         running = summary.state == "running"
         if running and now - self._last_progress >= self._every:
             self._last_progress = now
-            said.append(say("run.progress", summary))
+            said.append((at, say("run.progress", summary)))
         if not running and not self._ended:
-            said.append(say("run.end", summary))
+            said.append((at, say("run.end", summary)))
         self._ended = not running
-        stamp = _stamp(summary.updated)
-        return [inert(f"{stamp} {text}") for text in said]
+        return [inert(f"{_stamp(when)} {text}") for when, text in said]
 
 
 def _stamp(at: float | None) -> str:

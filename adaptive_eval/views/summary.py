@@ -28,7 +28,7 @@ from adaptive_eval.views.budgets import BudgetUse
 from adaptive_eval.views.details import Details
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.sentences import note_words
-from adaptive_eval.views.verdicts import model_order, oriented, pair_order
+from adaptive_eval.views.verdicts import model_order, pair_order
 
 RunState: TypeAlias = Literal["waiting", "running", "stopped", "interrupted"]
 """``waiting``: nothing is stored yet; ``interrupted``: no process runs it and its goal is not reached."""
@@ -46,7 +46,7 @@ class RunHeader:
 class OpenPair:
     """A pair without a verdict."""
 
-    pair: PairResult  # the pair, seen from the model that is ahead
+    pair: PairResult  # the pair, in its own direction
     progress: float  # log-evidence over its log-threshold, in [0, 1]; 1 calls a winner
     # closeness to a tie, in [0, 1]; 1 calls a tie. None without an equivalence margin.
     tie: float | None
@@ -215,10 +215,8 @@ def waiting_summary(header: RunHeader) -> Summary:
 
 
 def open_pair(pair: PairResult) -> OpenPair:
-    """Return an open pair with its progress, seen from the model that is ahead."""
-    return OpenPair(
-        oriented(pair), evidence_progress(pair.evidence, pair.threshold), tie_progress(pair.tie_margin)
-    )
+    """Return an open pair with its progress."""
+    return OpenPair(pair, evidence_progress(pair.evidence, pair.threshold), tie_progress(pair.tie_margin))
 
 
 def evidence_progress(evidence: float, threshold: float) -> float:

@@ -5,9 +5,10 @@ import os
 import sys
 
 import pytest
+import standings_examples as examples
 
 from adaptive_eval.cli.run_terminal import Stream, Terminal
-from adaptive_eval.engine.events import Draining
+from adaptive_eval.engine.events import Decided, Draining, Progress
 
 
 def test_a_reader_that_leaves_while_the_summary_is_written_is_no_error(monkeypatch):
@@ -41,3 +42,13 @@ def test_a_run_says_that_it_waits_for_answers_in_flight(reason, text, capsys):
         observer(Draining(reason, 2))
         observer(Draining(reason, 0))
     assert capsys.readouterr().err == text
+
+
+def test_decisions_of_earlier_sessions_keep_their_times(capsys):
+    first, *others = examples.decisions_of(examples.finished())
+    with Terminal("plain").watch("run", None, [Decided(60.0, (first,))]) as observer:
+        observer(Decided(120.0, tuple(others)))
+        observer(Progress(180.0, 20.0, examples.finished(), ()))
+    lines = capsys.readouterr().out.splitlines()
+    times = [line.split()[0] for line in lines if " decision " in line]
+    assert times == ["1970-01-01T00:01:00Z", *["1970-01-01T00:02:00Z"] * len(others)]
