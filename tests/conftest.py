@@ -1,8 +1,10 @@
 """Settings of the whole suite."""
 
+import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,17 @@ def pytest_configure(config: pytest.Config) -> None:
         from ledger import Ledger
 
         config.pluginmanager.register(Ledger(Path(os.environ["CI_LEDGER"])))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while thousands of tests are collected, which all stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 _WITH_PROCESSES = ("acceptance", "chaos", "integration", "interop")

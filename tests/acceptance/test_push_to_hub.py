@@ -8,11 +8,10 @@ from answering_server import answering, hub, reply, two_models
 from command_line import in_process, write_config
 from ruamel.yaml import YAML
 
-pytest.importorskip("huggingface_hub")
-parquet = pytest.importorskip("pyarrow.parquet")
-
 
 def test_trials_report_and_card_are_pushed(tmp_path, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    parquet = pytest.importorskip("pyarrow.parquet")
     with answering(lambda _, prompt, number: {"message": reply(prompt, number)}) as url:
         config = write_config(tmp_path, two_models(tmp_path, url, goal="budget", budget={"trials": 6}))
         assert in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path).code == 3

@@ -10,11 +10,8 @@ import pytest
 from answering_server import two_models
 from command_line import ROOT, in_process, trials, write_config
 from json_server import Replies, serving
-from openai.types.responses import Response
-from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from ruamel.yaml import YAML
 
-KNOWN = {*ResponseCreateParamsBase.__annotations__, "stream"}
 PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8").partition("## OpenAI's Responses API")[2]
 DOCUMENTED = YAML(typ="safe", pure=True).load(PAGE.split("```")[1].removeprefix("yaml"))["models"][0]
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "status": "completed"}
@@ -49,6 +46,8 @@ def response(model: str, city: str) -> dict[str, Any]:
             "total_tokens": 123,
         },
     }
+    from openai.types.responses import Response
+
     Response.model_validate(body)
     return body
 
@@ -56,6 +55,9 @@ def response(model: str, city: str) -> dict[str, Any]:
 @contextmanager
 def responding() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Serve responses, whole or as events; a field that the API does not have is refused."""
+    from openai.types.responses.response_create_params import ResponseCreateParamsBase
+
+    known = {*ResponseCreateParamsBase.__annotations__, "stream"}
     asked: list[dict[str, Any]] = []
 
     class Handler(Replies):
@@ -64,7 +66,7 @@ def responding() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
         def do_POST(self) -> None:
             body = self.asked()
-            unknown = body.keys() - KNOWN
+            unknown = body.keys() - known
             if unknown or self.path != "/v1/responses":
                 self.reply({"error": {"message": f"Unknown parameter: {unknown}"}}, 400)
                 return

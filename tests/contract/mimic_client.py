@@ -7,7 +7,6 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import httpx
-from openai import AsyncOpenAI
 
 from adaptive_eval.mimic.mimic_spec import (
     KnownQuestion,
@@ -54,13 +53,15 @@ SPEC = MimicSpec(
 
 
 @asynccontextmanager
-async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[Any]:
+    from openai import AsyncOpenAI  # half a second to import: not while tests are collected
+
     options = {"api_key": "any", "max_retries": 0, "timeout": 120.0, **options}
     async with AsyncOpenAI(base_url=process.base_url, **options) as client:
         yield client
 
 
-def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
+def ask(process: MimicProcess, use: Callable[[Any], Awaitable[T]], **options: Any) -> T:
     """Run `use` with a client of `process`."""
 
     async def run() -> T:
@@ -70,7 +71,7 @@ def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **opt
     return asyncio.run(run())
 
 
-def chat(client: AsyncOpenAI, model: str = "coin", content: str = ASK, **parameters: Any) -> Awaitable[Any]:
+def chat(client: Any, model: str = "coin", content: str = ASK, **parameters: Any) -> Awaitable[Any]:
     messages: list[Any] = [{"role": "user", "content": content}]
     return client.chat.completions.create(model=model, messages=messages, **parameters)
 

@@ -4,10 +4,8 @@ import asyncio
 from typing import Any
 
 import httpx
-import openai
 import pytest
 from mimic_client import ASK, SPEC, answer, ask, chat, stats, texts, wait_until
-from openai import AsyncOpenAI
 
 from adaptive_eval.mimic.examinee import Examinee, count_tokens
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
@@ -56,6 +54,8 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic):
 
 
 def test_a_wrong_key_is_refused_everywhere_but_for_health():
+    import openai
+
     spec = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),), api_key="right-key")
     with MimicProcess(spec) as locked:
         with pytest.raises(openai.AuthenticationError) as caught:
@@ -76,7 +76,7 @@ def test_requests_in_flight_are_counted(mimic):
         found: dict[str, int] = stats(mimic)["models"]["popular"]
         return found
 
-    async def use(client: AsyncOpenAI) -> None:
+    async def use(client: Any) -> None:
         tasks = [asyncio.ensure_future(chat(client, "popular", seed=seed)) for seed in range(20)]
         await asyncio.to_thread(wait_until, lambda: counts()["in_flight"] == 20)
         for task in tasks:
@@ -91,7 +91,7 @@ def test_requests_in_flight_are_counted(mimic):
 def test_answers_are_counted_by_seed_with_their_usage():
     with MimicProcess(SPEC) as fresh:
 
-        async def use(client: AsyncOpenAI) -> list[Any]:
+        async def use(client: Any) -> list[Any]:
             return [await chat(client, seed=seed, n=2) for seed in (1, 1, 2)] + [await chat(client)]
 
         responses = ask(fresh, use)
@@ -107,6 +107,8 @@ def test_answers_are_counted_by_seed_with_their_usage():
 
 
 def test_a_rate_limit_says_when_to_come_back(mimic, faulty):
+    import openai
+
     faulty({"kind": "status", "status": 429, "retry_after": 1.5, "first": 1})
     with pytest.raises(openai.RateLimitError) as caught:
         answer(mimic)
@@ -117,9 +119,11 @@ def test_a_rate_limit_says_when_to_come_back(mimic, faulty):
 
 @pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
 def test_a_dropped_connection_is_an_error(mimic, faulty, after):
+    import openai
+
     faulty({"kind": "drop", "after": after, "first": 1})
 
-    async def use(client: AsyncOpenAI) -> None:
+    async def use(client: Any) -> None:
         with pytest.raises(openai.APIConnectionError):
             await chat(client)
         assert (await chat(client)).choices

@@ -8,8 +8,11 @@ from task_files import load_task
 
 from adaptive_eval.store.reader import RunReader
 
-pytest.importorskip("math_verify")
-pytest.importorskip("pebble")
+
+@pytest.fixture(autouse=True)
+def packages():
+    pytest.importorskip("math_verify")
+    pytest.importorskip("pebble")
 
 
 def load_task_of(path):

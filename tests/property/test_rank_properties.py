@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.stats import kendalltau
 
 from scorio import rank
 
@@ -125,9 +125,7 @@ def test_ranking_with_intervals_is_the_papers_rule(posteriors, confidence):
 
 
 def _erfinv(x):
-    from scipy.special import erfinv
-
-    return float(erfinv(x))
+    return float(scipy.special.erfinv(x))
 
 
 @given(POSTERIORS)
@@ -160,6 +158,6 @@ def test_kendall_counts_pairs(rankings):
     assert tau == -float(rank.kendall_tau_b(a, -b)) or np.ptp(a) == np.ptp(b) == 0
     assert -1.0 <= tau <= 1.0
     if np.ptp(a) and np.ptp(b):
-        assert tau == pytest.approx(kendalltau(a, b).statistic, abs=1e-12)
+        assert tau == pytest.approx(scipy.stats.kendalltau(a, b).statistic, abs=1e-12)
     else:
         assert tau == (1.0 if np.ptp(a) == np.ptp(b) else 0.0)

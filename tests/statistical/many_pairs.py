@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binom
 from session_scripts import make_spec
 
 from adaptive_eval.core.spec import SessionSpec
@@ -67,9 +67,9 @@ class PairSetting:
 
 def most(trials: int, rate: float) -> int:
     """Return the largest count that trials at `rate` exceed with probability FALSE_ALARM at most."""
-    return int(binom.ppf(1.0 - FALSE_ALARM, trials, rate))
+    return int(scipy.stats.binom.ppf(1.0 - FALSE_ALARM, trials, rate))
 
 
 def least(trials: int, rate: float) -> int:
     """Return the smallest count that `trials` chances at `rate` fall below that rarely."""
-    return int(binom.ppf(FALSE_ALARM, trials, rate))
+    return int(scipy.stats.binom.ppf(FALSE_ALARM, trials, rate))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+import scipy
 
 from scorio.sequential.fixed import fixed_passes
 
@@ -18,10 +18,10 @@ def test_so_many_passes_give_intervals_of_that_width_that_cover(questions, half_
     difference = (right[:, 0] - right[:, 1]).mean(axis=1)
     missed = int((np.abs(difference - (p[0] - p[1]).mean()) > half_width).sum())
     level = alpha / comparisons
-    assert missed <= binom.ppf(1.0 - 1e-4, runs, level)
+    assert missed <= scipy.stats.binom.ppf(1.0 - 1e-4, runs, level)
     # and hardly fewer passes would do
     shorter = np.sqrt(noise / (passes - 1))
-    assert norm.isf(level / 2) * shorter > half_width
+    assert scipy.stats.norm.isf(level / 2) * shorter > half_width
 
 
 def test_a_wide_interval_still_takes_one_pass():

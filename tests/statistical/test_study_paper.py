@@ -7,7 +7,7 @@ comparison with probability 6e-7.
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+import scipy
 
 from scorio.study import (
     Bootstrap,
@@ -31,7 +31,7 @@ def total_pmf(p: np.ndarray, n: int) -> np.ndarray:
     """Exact distribution of the right answers of n trials on questions with probabilities p."""
     pmf = np.ones(1)
     for probability in p:
-        pmf = np.convolve(pmf, binom.pmf(np.arange(n + 1), n, probability))
+        pmf = np.convolve(pmf, scipy.stats.binom.pmf(np.arange(n + 1), n, probability))
     return pmf
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
+import scipy
 
 from scorio import eval as metrics
 

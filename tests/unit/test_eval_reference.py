@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from scorio import eval as metrics
 from scorio.eval._kernels import _beta
@@ -230,7 +230,7 @@ def test_graded_scores_against_sums_over_all_answers():
     for drawn in product(range(3), repeat=2):
         counts = np.bincount(drawn, minlength=3)
         orders = 1 if counts.max() == 2 else 2
-        chance = stats.dirichlet_multinomial(alpha, 2).pmf(counts) / orders
+        chance = scipy.stats.dirichlet_multinomial(alpha, 2).pmf(counts) / orders
         tails += chance * (np.mean(np.array(W)[list(drawn)]) >= np.array([0.25, 0.5, 0.75, 1.0]))
     found = metrics.tailpass(GRADED, 2, W, thresholds=[0.25, 0.5, 0.75, 1.0]).question_mean[0]
     assert found == pytest.approx(tails, rel=1e-12)
@@ -264,5 +264,5 @@ def test_its_intervals_hold_the_mean():
 
 def test_many_trials_lose_no_digits():
     profile = metrics.tailpass([[1] * 50 + [0] * 30], 60)
-    expected = [stats.betabinom(60, 51, 31).sf(r - 1) for r in range(1, 61)]
+    expected = [scipy.stats.betabinom(60, 51, 31).sf(r - 1) for r in range(1, 61)]
     assert profile.mean == pytest.approx(expected, rel=1e-10)

@@ -14,9 +14,12 @@ from adaptive_eval.interop.run_tables import COLUMNS, parts_of, trial_rows, writ
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
-pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
-
 TRIALS = 2 * 5 * 7
+
+
+@pytest.fixture(autouse=True)
+def parquet():
+    pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
 
 
 def command(*arguments: object) -> Result:

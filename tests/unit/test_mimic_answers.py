@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key
@@ -141,8 +141,8 @@ def test_difficulties_are_shared_as_far_as_the_correlation_says():
     for correlation in (0.0, 0.5, 1.0):
         spec = MimicSpec(models=models, correlation=correlation, seed=2)
         p = question_accuracies(spec, [names(3000)])
-        found[correlation] = stats.spearmanr(p["a"], p["b"]).statistic
-        assert stats.spearmanr(p["a"], p["c"]).statistic > 0.999
+        found[correlation] = scipy.stats.spearmanr(p["a"], p["b"]).statistic
+        assert scipy.stats.spearmanr(p["a"], p["c"]).statistic > 0.999
     # Spearman's correlation under a Gaussian copula: 6/π·asin(ρ/2) (Kruskal 1958).
     assert found[0.0] == pytest.approx(0.0, abs=0.06)
     assert found[0.5] == pytest.approx(6 / math.pi * math.asin(0.25), abs=0.06)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import special
+import scipy
 
 from scorio import rank
 
@@ -100,7 +100,7 @@ def test_two_parameter_fits_converge_at_their_defaults(name):
         R = outcomes_of_items(seed)
         _, theta, items = getattr(rank, name)(R, return_item_params=True)
         a, b = items["discrimination"], items["difficulty"]
-        error = R.shape[2] * special.expit(a * (theta[:, None] - b)) - R.sum(axis=2)
+        error = R.shape[2] * scipy.special.expit(a * (theta[:, None] - b)) - R.sum(axis=2)
         slope = (error * a).sum(axis=1) + (theta if name.endswith("map") else 0.0)
         assert np.abs(slope).max() < 1e-4
         assert b.mean() == pytest.approx(0.0, abs=1e-9)

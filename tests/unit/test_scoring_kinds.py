@@ -13,12 +13,16 @@ from adaptive_eval.scoring.scorer import score_or_failure
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
 
-for module in ("math_verify", "pebble", "regex", "jsonschema", "rouge_score"):
-    pytest.importorskip(module)
 sys.path.insert(0, str(Path(__file__).parents[1] / "property"))  # own_scorer, for the workers too
 
 PAIRS = Path(__file__).parents[1] / "data" / "answer_pairs.jsonl"
 HELD_OUT = PAIRS.with_name("held_out_pairs.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def packages():
+    for module in ("math_verify", "pebble", "regex", "jsonschema", "rouge_score"):
+        pytest.importorskip(module)
 
 
 def score(kind, answer, target, options=None, **question):

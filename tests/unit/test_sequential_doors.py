@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
@@ -127,7 +127,7 @@ def test_scores_between_0_and_1_are_read_everywhere():
     for test in (sequential.paired_difference, sequential.permutation_test, sequential.bootstrap):
         assert test(*graded.values()).estimate == pytest.approx(means[0].mean() - means[1].mean())
     assert sequential.paired_difference(*graded.values()).p_value == pytest.approx(
-        stats.ttest_rel(*means).pvalue
+        scipy.stats.ttest_rel(*means).pvalue
     )
 
 
@@ -167,14 +167,15 @@ def test_results_become_dicts_frames_and_text():
 def test_paired_difference_is_the_paired_t_test():
     d = R[1].mean(axis=1) - R[2].mean(axis=1)
     result = sequential.paired_difference(R[1], R[2], confidence=0.9)
-    assert result.standard_error == pytest.approx(stats.sem(d))
-    assert result.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue)
-    assert (result.low, result.high) == pytest.approx(stats.t(79, d.mean(), stats.sem(d)).interval(0.9))
+    assert result.standard_error == pytest.approx(scipy.stats.sem(d))
+    assert result.p_value == pytest.approx(scipy.stats.ttest_1samp(d, 0.0).pvalue)
+    student = scipy.stats.t(79, d.mean(), scipy.stats.sem(d))
+    assert (result.low, result.high) == pytest.approx(student.interval(0.9))
     # Copies of questions say nothing new once they are known to be copies.
     copies = [np.repeat(matrix, 3, axis=0) for matrix in (R[1], R[2])]
     clustered = sequential.paired_difference(*copies, clusters=np.arange(240) // 3)
-    assert clustered.standard_error == pytest.approx(stats.sem(d))
-    assert clustered.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue)
+    assert clustered.standard_error == pytest.approx(scipy.stats.sem(d))
+    assert clustered.p_value == pytest.approx(scipy.stats.ttest_1samp(d, 0.0).pvalue)
     assert clustered.units == 80
 
 
@@ -236,7 +237,7 @@ def test_permutation_test_counts_all_patterns_or_draws_them():
     a, b = R[0][:9], R[2][:9]
     exact = sequential.permutation_test(a, b, draws=1000).p_value
     d = a.mean(axis=1) - b.mean(axis=1)
-    reference = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    reference = scipy.stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf)
     assert exact == pytest.approx(reference.pvalue)
     drawn = sequential.permutation_test(R[1], R[2], draws=20_000, seed=3).p_value
     assert drawn == pytest.approx(sequential.paired_difference(R[1], R[2]).p_value, abs=0.03)
@@ -248,7 +249,7 @@ def test_mcnemar_bootstrap_and_posterior_quantiles():
     result = sequential.mcnemar(a, b)
     discordant = int((a != b).sum())
     assert result.units == discordant
-    assert result.p_value == pytest.approx(stats.binomtest(int((a > b).sum()), discordant).pvalue)
+    assert result.p_value == pytest.approx(scipy.stats.binomtest(int((a > b).sum()), discordant).pvalue)
     z = sequential.paired_difference(R[1], R[2])
     resampled = sequential.bootstrap(R[1], R[2])
     assert (resampled.low, resampled.high) == pytest.approx((z.low, z.high), abs=0.01)
@@ -256,7 +257,7 @@ def test_mcnemar_bootstrap_and_posterior_quantiles():
     mu, _, low, high = metrics.bayes_ci(R[1])
     assert (quantiles.estimate, quantiles.low, quantiles.high) == pytest.approx((mu, low, high), abs=0.003)
     one = sequential.posterior_interval([[1, 1, 1, 1, 0]], confidence=0.8)
-    assert (one.low, one.high) == pytest.approx(stats.beta(5, 2).interval(0.8))
+    assert (one.low, one.high) == pytest.approx(scipy.stats.beta(5, 2).interval(0.8))
 
 
 def test_a_verdict_bounds_its_interval():

@@ -4,7 +4,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
+import scipy
 from study_reference import convergence_at, ranking, score
 
 from scorio.eval._kernels import _categories
@@ -147,7 +147,7 @@ def test_tau_curves_are_the_mean_of_scipys_tau(resampling):
             for outcomes in drawn:
                 scores = [score(model[:, :n], metric.name, metric.k) for model in outcomes]
                 places = np.unique(np.array(scores, dtype=object), return_inverse=True)[1]
-                taus.append(kendalltau(places, means).statistic if len(set(places)) > 1 else 0.0)
+                taus.append(scipy.stats.kendalltau(places, means).statistic if len(set(places)) > 1 else 0.0)
             assert curves.tau[row, n - 1] == pytest.approx(np.mean(taus))
             assert curves.standard_error[row, n - 1] == pytest.approx(np.std(taus, ddof=1) / np.sqrt(40))
     assert np.isnan(curves.tau[1, :2]).all()
