@@ -223,6 +223,8 @@ class Exchange:
             ):
                 if got.status >= 300:
                     raise self._refused(got, await self._client.read(got))
+                if got.content_type == "application/json":  # the server does not stream
+                    return self.json(await self._client.read(got)), _limits(got)
                 async with aclosing(self._client.lines(got)) as lines:
                     async for line in lines:
                         if self._idle_timeout is not None:

@@ -202,3 +202,9 @@ def test_a_key_that_is_echoed_in_the_stream_is_hidden():
 def test_events_of_any_shape_are_survived(event):
     answer, _ = streamed(events(event, chunk("4", "stop")))
     assert answer.text == "4"
+
+
+def test_an_answer_that_is_not_streamed_is_read_whole():
+    whole = {"choices": [{"message": {"content": "42"}, "finish_reason": "stop"}]}
+    answer, _ = streamed(reply(200, json.dumps(whole), {"content-type": "application/json; charset=utf-8"}))
+    assert (answer.text, answer.finish_reason) == ("42", "stop")
