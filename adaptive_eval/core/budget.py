@@ -253,23 +253,22 @@ class Budget:
         for account in self._concerned[model][task]:
             account.release(trial.reservation)
             account.charge(amount)
+        longest = -(-completion // self.spec.tasks[task].calls)
+        self._most_completion[model] = max(self._most_completion[model], longest)
         if not self._reserving:
             return amount
         if answered and amount is NOTHING:
             self._presume_billed(model, task, self.worst_case(model, task, question), 1)
-        self._learn(model, task, question, usage)
+        self._learn(model, task, question, prompt)
         return amount
 
-    def _learn(self, model: int, task: int, question: int, usage: Usage) -> None:
-        prompt = usage.prompt_tokens
+    def _learn(self, model: int, task: int, question: int, prompt: int) -> None:
         if prompt:
             beyond = prompt - self._bound(task, question)
             self._beyond_prompt[model] = max(self._beyond_prompt[model], beyond)
             if not self.spec.tasks[task].prompt_varies:
                 known = self._prompt[model][task]
                 known[question] = max(known[question], prompt)
-        longest = -(-usage.completion_tokens // self.spec.tasks[task].calls)
-        self._most_completion[model] = max(self._most_completion[model], longest)
 
     def presume_billed(self, model: int, task: int, question: int, times: int = 1) -> bool:
         """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
@@ -317,8 +316,6 @@ class Budget:
 
     def warnings(self) -> Iterator[Coded]:
         """Yield warnings about the bounds on which the budgets rely."""
-        if not self._reserving:
-            return
         presumed = self.run.presumed.prompt + self.run.presumed.completion
         billed = self.run.spent.prompt + self.run.spent.completion
         if presumed > billed:
@@ -335,8 +332,9 @@ class Budget:
                 yield Coded(
                     "warning/limit-ignored",
                     f"{spec.name} has answered with {most:,} tokens although max_tokens is "
-                    f"{spec.max_tokens:,}: its server does not keep the limit that budgets rest on, so what "
-                    "was in flight then may have exceeded one; from now on that length is reserved",
+                    f"{spec.max_tokens:,}: its server does not keep the limit, or counts wrong. A budget of "
+                    "tokens or USD may have been exceeded by what was in flight then; from now on it "
+                    "reserves that length",
                 )
             if beyond > 0:
                 yield Coded(

@@ -266,13 +266,13 @@ class Fleet:
         yield from self.changes.remarks()
         for model, pool in self._pools.items():
             for member in pool.members:
-                count = member.monitor.impossible_usages
-                if count:
+                for count, reported in member.monitor.usages_lacking():
                     answers = "an answer" if count == 1 else f"{count:,} answers"
                     yield Coded(
-                        "warning/usage-impossible",
-                        f"{model}: {member.endpoint.url} reported more tokens than can be for {answers}; "
-                        "this counts as no report, at the worst case where a budget limits tokens or money",
+                        "warning/usage-lacking",
+                        f"{model}: {member.endpoint.url} reported {reported} for {answers}; the tokens and "
+                        "costs shown lack these, which count at the worst case where a budget limits tokens "
+                        "or money",
                     )
 
     def health(self, slots: Mapping[str, int]) -> tuple[EndpointHealth, ...]:

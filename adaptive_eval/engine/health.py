@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from adaptive_eval.errors import EndpointError
@@ -55,10 +55,12 @@ class HealthMonitor:
         if completion.usage.total_tokens == 0:
             self._errors[IMPOSSIBLE_USAGE if completion.impossible_usage else NO_USAGE] += 1
 
-    @property
-    def impossible_usages(self) -> int:
-        """Answers that reported more tokens than can be."""
-        return self._errors[IMPOSSIBLE_USAGE]
+    def usages_lacking(self) -> Iterator[tuple[int, str]]:
+        """Yield how many answers reported no tokens, which a function need not, or more than can be."""
+        if self._errors[NO_USAGE] and self._endpoint.startswith("http"):
+            yield self._errors[NO_USAGE], "no tokens"
+        if self._errors[IMPOSSIBLE_USAGE]:
+            yield self._errors[IMPOSSIBLE_USAGE], "more tokens than can be"
 
     def withheld(self, answers: int) -> None:
         """Count answers that were asked for and not returned."""

@@ -184,6 +184,7 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path, budget):
         assert done.code in (0, 3), done.said
         assert "Traceback" not in done.said
         assert "reported more tokens than can be" in done.said
+        assert "reported no tokens" in done.said
         usages = [record.usage for record in trials(tmp_path / "run")]
         assert max(usage.total_tokens for usage in usages) <= 11
         assert any(usage.total_tokens == 0 for usage in usages)

@@ -111,6 +111,13 @@ class TestKinds:
         assert session.budget.worst_case(0, 0, unasked) == Amount(60, 300)
         assert session.budget.worst_case(1, 0, unasked) == Amount(50, 100)
 
+    def test_a_server_beyond_its_limit_is_noticed_without_a_budget(self):
+        session = Session(measured(BudgetSpec(trials=20)))
+        (request,) = session.ask(1)
+        session.tell([TrialOutcome(request.key, 1, Usage(60, 10**9))])
+        warnings = session.results().warnings
+        assert any("with 1,000,000,000 tokens although max_tokens is 100" in text for text in warnings)
+
     def test_nothing_is_reserved_or_presumed_without_such_a_limit(self):
         session = Session(measured(BudgetSpec(trials=20)))
         (request,) = session.ask(1)
