@@ -16,6 +16,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
 from scorio.eval import bayes
 from scorio.sequential import Monitor, board, compare, score
+from scorio.sequential.fixed import fixed_passes
 
 FEW = settings(max_examples=2, phases=(Phase.explicit, Phase.generate))
 SEEDS = st.integers(0, 2**31)
@@ -274,6 +275,19 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
     for pair in undecided:
         first, second = int(pair.first[1:]), int(pair.second[1:])
         assert pair.difference == pytest.approx(expected[first] - expected[second])
+
+
+def test_a_fixed_run_as_narrow_would_take_what_the_noise_of_all_tasks_takes():
+    found = answers(3, (0.0, 1.0), 0.0, 2, chances=(0.2, 0.5, 0.8))
+    spec = spec_of((0.0, 1.0), 2)
+    heavy = replace(spec.tasks[1], weight=3.0)
+    results = run(replace(spec, tasks=(spec.tasks[0], heavy)), found, 3).results()
+    noise = np.array([0.25**2, 0.75**2]) @ (found.mean(axis=3) * (1 - found.mean(axis=3))).mean(axis=2)
+    pairs = [pair for pair in results.pairs if pair.verdict != "open"]
+    both = [noise[[int(pair.first[1:]), int(pair.second[1:])]].sum() / QUESTIONS for pair in pairs]
+    half = [max(pair.high - pair.difference, pair.difference - pair.low) for pair in pairs]
+    expected = fixed_passes(both, half, 0.05, len(results.pairs)).max()
+    assert results.fixed_passes == pytest.approx(expected, rel=0.3)
 
 
 def two_tasks(heavy, value):

@@ -63,7 +63,13 @@ class Coins:
             Usage(100, 40),
             latency=0.5 + float(cut),
         )
-        return TrialRecord(request, at, completion, Score(correct, str(correct)), after_stop=after_stop)
+        return TrialRecord(
+            request,
+            at,
+            completion,
+            Score(correct, str(correct), {"is_correct": bool(correct)}),
+            after_stop=after_stop,
+        )
 
 
 def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -> SessionSpec:
@@ -124,6 +130,7 @@ def _make_run(
     meta: dict[str, str] | None = None,
     in_flight: int = 16,
     one_by_one: bool = False,
+    held: tuple[str, int] | None = None,
     **stopping,
 ) -> Session:
     """Make a run file and return the session that made it.
@@ -146,6 +153,8 @@ def _make_run(
         Trials asked for at a time.
     one_by_one : bool
         Tell every answer by itself: those in flight when the session stops come after the stop.
+    held : tuple, optional
+        Model and step of a trial that is never answered: those after it wait.
     """
     coins = coins or COINS
     session, answers = (
@@ -158,7 +167,7 @@ def _make_run(
         _snapshot(writer, session, at)
         while session.stopped is None and done != rounds:
             done += 1
-            requests = session.ask(in_flight)
+            requests = [one for one in session.ask(in_flight) if (one.key.model, one.key.index) != held]
             writer.launch(requests, at)
             at += 1.0
             records = []

@@ -45,6 +45,12 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     assert shy.low <= shy.worst < shy.best <= shy.high, "its interval holds what its lost answers allow"
 
 
+def test_a_width_that_lost_answers_alone_fill_ends_the_run():
+    session = Session(make_spec(1, 30, goal="width", width=0.16, max_passes=60))
+    drive(session, coin((0.7,)), missing=lambda request: request.key.index % 10 == 0)
+    assert session.stopped.reason == "lost"
+
+
 def test_a_width_is_reached_with_all_that_lost_answers_allow():
     session, answer = Session(make_spec(1, 60, goal="width", width=0.25, max_passes=60)), coin((0.6,))
     while session.stopped is None:

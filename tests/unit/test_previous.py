@@ -16,6 +16,8 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
+from adaptive_eval.run.rescoring import RescoringSpec, read_rubric, read_scorer, rescore, stored_scoring
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import COPY_REASON, TrialKey, TrialRequest
 
@@ -271,3 +273,33 @@ class TestKeptWithTheRun:
         other = [{"run": "first", "models": ["b"]}]
         continued = replace(built(folder, "new", references=other), continued=meta)
         assert [reference.name for reference in continued.spec.references] == ["b"]
+
+
+class TestRescoring:
+    def test_a_task_is_ranked_by_its_own_rubric_and_among_the_asked_models_alone(self, folder):
+        stored_run(folder, "old", {"a": 0.8, "b": 0.5, "c": 0.1}, steps=60, tasks=BOTH)
+        stored_run(folder, "now", {"a": 0.9, "b": 0.3}, steps=60, tasks=BOTH)
+        earlier = {"references": [{"run": "old", "models": ["c"]}], "prior": {"from": "old"}}
+        run = built(folder, "a", "b", tasks=BOTH, **earlier)
+        categories = [{"name": name, "when": name} for name in ("correct", "wrong")]
+        flipped = {"name": "flipped", "categories": categories, "weights": [4, 0]}
+        with RunReader(folder / "now") as reader:
+            before = stored_scoring(run, reader).results
+            spec = RescoringSpec("x", read_rubric(json.dumps({"schema": flipped})))
+            (after,) = (one.results for one in rescore(run, reader, [spec], "t"))
+        assert [line.model for line in after.models] == ["a", "b"]
+        assert after.prior is before.prior is None
+        for factor, task, again in zip((4, 1), before.tasks, after.tasks, strict=True):
+            expected = [pytest.approx(factor * line.score) for line in task.scores]
+            assert [line.score for line in again.scores] == expected
+
+    def test_another_scorer_has_thresholds_of_its_own(self, folder):
+        rubric = {"schema": "efficiency-adjusted", "thresholds": {"len_p33": 0.1, "len_p66": 0.3}}
+        stored_run(folder, "first", {"a": 0.8}, tasks=({**TASK, "rubric": rubric},))
+        taken = {"schema": "efficiency-adjusted", "thresholds_from": "first"}
+        tasks = ({**TASK, "rubric": taken},)
+        stored_run(folder, "now", {"a": 0.8, "b": 0.5}, tasks=tasks)
+        spec = RescoringSpec("again", read_rubric("efficiency-adjusted"), scorer=read_scorer("exact"))
+        with RunReader(folder / "now") as reader:
+            (found,) = rescore(built(folder, "a", "b", tasks=tasks), reader, [spec])
+        assert found.body["tasks"]["t"]["thresholds"] != rubric["thresholds"]

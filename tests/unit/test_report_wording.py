@@ -96,6 +96,10 @@ HEADLINES = {
     "the best": best(FINISHED, 1),
     "the top 3": best(FINISHED, 3),
     "the top 2, its last tied with the next": best(FINISHED, 2),
+    "the top 2, of which one has fewer points": best(
+        with_verdicts(ranked(FINISHED, ash=3), elm_ash="worse", oak_ash="tie"), 2
+    ),
+    "the top 2, the second tied with one that nobody beats": best(with_verdicts(FINISHED, oak_ash="tie"), 2),
     "the top 2, under way": best(examples.midrun(), 2),
     "the top 3, nothing known": undecided(replace(FINISHED, top_k=3)),
 }

@@ -20,7 +20,8 @@ from scorio.sequential.evidence import (
     tie_variance,
 )
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.rules import Anytime, ExactReader, log_exact_evidence
+from scorio.sequential.parts import Board
+from scorio.sequential.rules import Anytime, Exact, ExactReader, log_exact_evidence
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
 # The decision statistic against worked examples: c, D, V, log E and the verdict at several steps.
@@ -306,3 +307,13 @@ def test_passes_are_summed_as_defined(weights, missing, mark):
         end = max(at)
         assert found[end] == pytest.approx(evidence(total, spread), abs=1e-12)
     assert np.isfinite(found).sum() == passes
+
+
+def test_the_winner_is_that_of_the_whole_passes():
+    """Who is better by the mean of all answers is not asked."""
+    questions, lost = 10, 6
+    said = np.repeat([[0, 1], [1, 0]], [lost * questions, 20 * questions], axis=0).T
+    said[0, : lost * questions : questions] = MISSING
+    told = Board.of_pairs(TrialSequence(range(questions), early_repeats=False), 2, Exact(0.05))
+    told.tell_all(said, np.array([said.shape[1]] * 2))
+    assert told.fold.verdict.tolist() == [1]
