@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 from command_line import (
     Reached,
-    hold_back,
     in_process,
     mimic_spec,
-    port_of_ones_own,
     quickstart,
     report,
     served,
     set_faults,
-    started,
     trials,
     write_config,
 )
@@ -25,7 +22,12 @@ from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
-KINDS = {"status": {"rate_limit", "server"}, "drop": {"dropped"}, "malformed": {"malformed"}}
+KINDS = {
+    "status": {"rate_limit", "server"},
+    "drop": {"dropped"},
+    "malformed": {"malformed"},
+    "cut_off": {"aborted"},
+}
 """Faults of the mimic, and what they are called in the run file."""
 
 
@@ -50,6 +52,7 @@ def test_a_run_through_every_kind_of_failure_reaches_the_same_end(tmp_path, mimi
         {"kind": "status", "status": 500, "probability": 0.06},
         {"kind": "drop", "probability": 0.06},
         {"kind": "malformed", "probability": 0.06},
+        {"kind": "cut_off", "probability": 0.06},
     )
     done = in_process("run", config, "--out", rough, "--display", "none", cwd=tmp_path)
     assert done.code == 0, done
@@ -143,21 +146,3 @@ def test_all_models_refused(tmp_path, mimic):
     set_faults(mimic)
     assert in_process("run", "run", "-o", "budget.trials=20", cwd=tmp_path).code == 3
     assert len(trials(tmp_path / "run")) == 20
-
-
-@pytest.mark.slow
-def test_a_server_that_dies_and_comes_back(tmp_path, undisturbed):
-    """What it refused meanwhile is asked again: no missing trial, no wrong answer, the same verdicts."""
-    rough = tmp_path / "rough"
-    with MimicProcess(mimic_spec(), port=port_of_ones_own()) as mimic:
-        config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
-        hold_back(mimic, 100)
-        with started("run", config, "--out", rough, "--display", "none", cwd=tmp_path) as running:
-            running.until_stored(rough, 60)
-            mimic.stop()  # and with it what it was told to hold back
-            assert running.for_a_moment(0.5)
-            mimic.start()
-            done = running.finish()
-    assert done.code == 0, done
-    assert all(record.missing is None for record in trials(rough))
-    assert Reached.by(rough) == undisturbed

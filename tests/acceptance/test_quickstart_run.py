@@ -10,7 +10,6 @@ from command_line import (
     ARITHMETIC,
     QUICKSTART,
     Finished,
-    Reached,
     adaptive_eval,
     in_process,
     quickstart,
@@ -159,31 +158,6 @@ def test_new_does_not_rename_the_directory_one_is_in(tmp_path):
     done = in_process("run", config, "--out", "run/inside/..", "--new", *brief, cwd=tmp_path)
     assert done.code == 3
     assert len(trials(tmp_path / "run-1")) == len(trials(tmp_path / "run")) == 5
-
-
-WAYS = {
-    "as it comes": (),
-    "wild, and longer for right answers": (
-        "-o", "mimic.latency.median=0.01", "-o", "mimic.latency.sigma=1.2", "-o",
-        "mimic.latency.correct_factor=4", "-o", "models[sage].concurrency=1", "-o",
-        "models[student].concurrency=32", "-o", "models[scholar].concurrency=2",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.slow
-def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path):
-    config = write_config(tmp_path, quickstart())
-    found = {}
-    for number, (way, overrides) in enumerate(WAYS.items()):
-        done = in_process("run", config, "--out", str(number), "--display", "none", *overrides, cwd=tmp_path)
-        assert done.code == 0, (way, done)
-        found[way] = Reached.by(tmp_path / str(number))
-    expected = found["as it comes"]
-    assert len(expected.verdicts) == 10
-    assert list(expected.verdicts.values()).count("tie") == 1
-    for way, reached in found.items():
-        assert reached == expected, way
 
 
 @pytest.mark.slow

@@ -122,24 +122,6 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(run, mim
         assert (record.request.seed, record.completion.text) == (other.request.seed, other.completion.text)
 
 
-def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path):
-    models = (model("one", ignores=("n",)), model("two"))
-    with WholeMimic(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
-        config = write_config(tmp_path, process.base_url)
-        done = in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path)
-        requests = {name: counts["requests"] for name, counts in served(process).items()}
-    assert done.code == 3, done
-    trials = stored(tmp_path / "run")
-    assert len(trials) == 2 * 12 * 9
-    assert all(record.missing is None for record in trials.values())
-    assert requests["one"] == 12 * 9
-    assert requests["two"] < 12 * 9 / 2
-    report = json.loads((tmp_path / "run" / "report.json").read_text())
-    errors = {line["model"]: line["errors"] for line in report["models"]}
-    assert errors["one"].get("fewer_choices", 0) > 40
-    assert "fewer_choices" not in errors["two"]
-
-
 @pytest.mark.slow
 def test_a_pilots_answers_are_paid_once_too(mimic, tmp_path):
     """The pilot asks for whole blocks, and the run takes its answers however requests were put together."""
