@@ -1,6 +1,6 @@
 """What the engine and the store cost beside the client: requests per second and CPU per trial.
 
-Five ways to get the same number of answers from the same server (the mimic at zero latency, or a canned
+Six ways to get the same number of answers from the same server (the mimic at zero latency, or a canned
 answer with ``--server canned``), each in a process of its own, in turns. The median of the rates counts, and
 the least CPU time: a busy machine can only raise it.
 
@@ -13,6 +13,7 @@ runner    the engine: our endpoint, a session that asks for trials in order, a r
           to the disk with every commit, snapshots every second
 command   the whole command, ``adaptive-eval run``, of two models with the goal budget: its start, decisions,
           scorer, forecast and report included
+httpx     the same command, whose requests go through httpx2 on its aiohttp transport (``httpx_command.py``)
 
 With ``--harnesses PYTHON``, an interpreter that has lm-eval[api], inspect-ai and openai, also their request
 phases on the same server (``benchmarks/harnesses.py``; Inspect with a tenth of the trials).
@@ -58,7 +59,7 @@ from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, T
 MODEL = "canned"
 QUESTIONS = 100
 SAMPLING = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 1024}
-WAYS = ("aiohttp", "create", "endpoint", "runner", "command")
+WAYS = ("aiohttp", "create", "endpoint", "runner", "command", "httpx")
 HARNESSES = ("lm-eval", "inspect")
 
 
@@ -234,7 +235,7 @@ budget: {{trials: {trials}}}
 """
 
 
-def whole_command(url: str, in_flight: int, trials: int) -> dict[str, float]:
+def whole_command(url: str, in_flight: int, trials: int, program: Sequence[str | Path]) -> dict[str, float]:
     """Run the command in a process of its own; the CPU time is that of the whole process."""
     rows = [{"id": f"q{number}", "input": prompt(number), "target": "4"} for number in range(QUESTIONS)]
     sampling = json.dumps(SAMPLING)
@@ -242,12 +243,11 @@ def whole_command(url: str, in_flight: int, trials: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(dir=".") as directory:
         Path(directory, "cows.jsonl").write_text("\n".join(map(json.dumps, rows)))
         Path(directory, "config.yaml").write_text(text)
-        program = Path(sys.executable).with_name("adaptive-eval")
         # as installed: compiled once, not at every start
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run(
-            [program, "run", "config.yaml", "--display", "none"],
+            [*program, "run", "config.yaml", "--display", "none"],
             cwd=directory,
             env=kept,
             capture_output=True,
@@ -299,7 +299,10 @@ def mimic_server() -> Iterator[str]:
 
 def one(way: str, url: str, in_flight: int, trials: int, profile: bool) -> dict[str, float]:
     if way == "command":
-        return whole_command(url, in_flight, trials)
+        return whole_command(url, in_flight, trials, [Path(sys.executable).with_name("adaptive-eval")])
+    if way == "httpx":
+        script = Path(__file__).resolve().with_name("httpx_command.py")
+        return whole_command(url, in_flight, trials, [sys.executable, script])
     measure = {"aiohttp": bare, "create": create, "endpoint": endpoint_alone, "runner": runner}[way]
     if not profile:
         return asyncio.run(measure(url, in_flight, trials))

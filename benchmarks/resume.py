@@ -135,7 +135,7 @@ def resume(folder: Path) -> Watch:
         watch("replay the log", lambda: session.replay(log, unanswered))
         watch("look at answers for copies", lambda: audit.read(reader))
     requests = watch("issue the first trials", lambda: session.ask(64))
-    watch("first standings", session.results)
+    watch("first results", session.results)
     assert (len(requests), session.budget.completed) == (64, count)
     return watch
 

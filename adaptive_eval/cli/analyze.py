@@ -148,23 +148,19 @@ def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:
 
 
 def _show(spec: SessionSpec, analysis: Analysis) -> None:
+    from adaptive_eval.views.numbers import fixed, rank_interval
+
     shuffled, replay = analysis.shuffled, analysis.replay
     click.echo(f"{len(spec.models)} models, {spec.questions} questions, {analysis.recorded:,} trials\n")
+    rows = []
+    for line in analysis.models:
+        trials = f"{line.trials:,}", f"{line.used:,}", f"{line.used_shuffled:,.0f}"
+        figures = [fixed(value, 4) for value in (line.score, line.mu, line.sigma)]
+        ranks = str(line.fixed_rank), rank_interval(line.rank_low, line.rank_high)
+        rows.append((line.model, *figures, *ranks, *trials))
     print_table(
         ("<model", "score", "Bayes@N", "± sigma", "rank", "rank interval", "trials", "needed", "shuffled"),
-        [
-            (
-                line.model,
-                f"{line.score:.4f}",
-                *("–" if value is None else f"{value:.4f}" for value in (line.mu, line.sigma)),
-                str(line.fixed_rank),
-                f"{line.rank_low}–{line.rank_high}",
-                f"{line.trials:,}",
-                f"{line.used:,}",
-                f"{line.used_shuffled:,.0f}",
-            )
-            for line in analysis.models
-        ],
+        rows,
     )
     click.echo(
         "rank: all trials, one look; neighbours below z = 1.645 share a rank (the paper's credible-interval "

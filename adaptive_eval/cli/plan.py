@@ -44,10 +44,9 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
 
 
 _OF_CONFIGS = ("stated", "previous", "margins", "prompt_tokens", "answer_tokens", "batch_hours")
-_OF_SESSIONS = (
-    "models", "means", "questions", "recorded", "only", "weights", "goal", "confidence", "equivalence",
-    "in_flight", "latency_sigma", "latency_factor",
-)  # fmt: skip
+_OF_A_CONFIG = ("models", "questions", "recorded", "only", "weights", "goal", "confidence", "equivalence")
+"""Options that a config answers itself."""
+_OF_SESSIONS = (*_OF_A_CONFIG, "means", "in_flight", "latency_sigma", "latency_factor")
 """Options of the two jobs of the command that the other one does not read."""
 
 
@@ -56,9 +55,6 @@ DEFAULT_MODELS = 5
 DEFAULT_QUESTIONS = 30
 SPREAD = 8.0
 """Beta concentration of the questions' difficulty where none is given."""
-
-_OF_A_CONFIG = ("models", "questions", "recorded", "only", "weights", "goal", "confidence", "equivalence")
-"""Options that a config answers itself."""
 
 
 @named(

@@ -419,12 +419,12 @@ class Issuer:
             return {}
         free = self._free(dict.fromkeys(idle, 1))
         asked = set(self._policy.choose(self._view(free), free))
-        found = {}
+        found, hindmost = {}, min(complete[model] for model in members)
         for model in idle:
             theirs = open_now & ((goal.first == model) | (goal.second == model))
             sides = {*goal.first[theirs].tolist(), *goal.second[theirs].tolist()}
             partners = [other for other in members if other in sides and other != model]
-            reached = max((complete[other] for other in partners), default=min(complete[m] for m in members))
+            reached = max((complete[other] for other in partners), default=hindmost)
             if model not in asked and reached < complete[model]:
                 found[model] = [other for other in partners or members if complete[other] == reached]
         return found

@@ -170,13 +170,10 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
     table[cells.model, cells.question, cells.repeat] = np.where(categories < 0, LOST, categories)
     models = np.flatnonzero((table >= 0).any(axis=(1, 2)))
     asked = np.flatnonzero((table[models] != NO_TRIAL).any(axis=(0, 2)))  # or lost by all
-    return RecordedOutcomes(
-        tuple(gathered.models[row] for row in models.tolist()),
-        tuple(questions[column] for column in asked.tolist()),
-        table[np.ix_(models, asked)],
-        gathered.copies,
-        tuple(note for note in gathered.notes if isinstance(note, Coded)),
-    )
+    names = tuple(gathered.models[row] for row in models.tolist())
+    known = tuple(questions[column] for column in asked.tolist())
+    warnings = tuple(note for note in gathered.notes if isinstance(note, Coded))
+    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], gathered.copies, warnings)
 
 
 def copies_words(copies: int) -> str:

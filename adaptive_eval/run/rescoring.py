@@ -226,7 +226,7 @@ class _Answers:
         results = _ranked(self.built, outcomes, weights, (key[:3] for key in self.keys))
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
-        body = {"tasks": body, "standings": to_json(results)}
+        body = {"tasks": body, "results": to_json(results)}
         remarks = tuple(self.watch.remarks_on_scorers())
         return Rescoring(spec.name, results, rows, body, unscored, remarks)
 

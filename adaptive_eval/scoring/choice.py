@@ -260,15 +260,11 @@ class Options:
             for letter, known in zip(self.letters, self._forms, strict=False)
             if (len(known) > 1 or known.isdigit()) and re.search(rf"(?<!\w){re.escape(known)}(?!\w)", form)
         ]
-        longest = [
-            (letter, known)
-            for letter, known in inside
-            if not any(known in other and known != other for _, other in inside)
-        ]
-        if len(longest) != 1:
+        _, known = max(inside, key=lambda one: len(one[1]), default=("", ""))
+        letters = [letter for letter, other in inside if other not in known or other == known]
+        if len(letters) != 1:
             return None
-        letter, known = longest[0]
-        return None if _NEGATION.search(form.replace(known, "")) else letter
+        return None if _NEGATION.search(form.replace(known, "")) else letters[0]
 
     @cached_property
     def _forms(self) -> tuple[str, ...]:

@@ -110,16 +110,25 @@ class Enclosure:
         own, last = ("--unshare-user",), ("--disable-userns", "--assert-userns-disabled")
         # Capabilities to become another user, gone once that is done.
         switch = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-        return [
+        command = [
             shutil.which("bwrap") or "bwrap",
             *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
             *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"),
             *(own if self.own_namespace else switch),
-            *(last if self.is_last_namespace else ()),
-            *(("--seccomp", str(seccomp)) if self.is_filtered else ()),
-            *(word for folder in above for word in ("--perms", "0755", "--dir", folder)),
-            *(word for place in links for word in ("--symlink", str(place.readlink()), str(place))),
-            *(word for place in seen if place not in links for word in ("--ro-bind", str(place), str(place))),
+        ]
+        if self.is_last_namespace:
+            command += last
+        if self.is_filtered:
+            command += ("--seccomp", str(seccomp))
+        for folder in above:
+            command += ("--perms", "0755", "--dir", folder)
+        for place in links:
+            command += ("--symlink", str(place.readlink()), str(place))
+        for place in seen:
+            if place not in links:
+                command += ("--ro-bind", str(place), str(place))
+        return [
+            *command,
             *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(disk), "--tmpfs", _DISK),
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _DISK, "--clearenv"),
             *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _DISK, "--setenv", "LANG", "C.UTF-8"),

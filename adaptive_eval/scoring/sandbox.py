@@ -45,6 +45,7 @@ _FILES = 10_000
 
 _CHUNK = 1 << 16
 _CODE = "scorer/no-sandbox"
+_KERNEL = "use a kernel with CONFIG_PROC_CHILDREN"
 _NEEDS = "It needs user namespaces, and a Python that every user may read (option python)"
 _STARTED = b"started\n"
 _SUM = ("answer = 6 * 7", "assert answer == 42")
@@ -121,14 +122,14 @@ def protections(python: str | None = None) -> Mapping[str, str | None]:
     found = _enclosure(python)
     private = "run as another user than root, or name a python that every user may read, as /usr/bin/python3"
     cure = "install bubblewrap 0.8 or newer" if found.own_namespace else private
-    return {
-        "a bar on further user namespaces": None if found.is_last_namespace else cure,
-        "a filter on system calls": None if found.is_filtered else "use x86_64 or aarch64, with seccomp",
-        "an IPC namespace": None,
-        "a limit on the memory of all processes together": None
-        if Path(f"/proc/self/task/{os.getpid()}/children").exists()
-        else "use a kernel with CONFIG_PROC_CHILDREN",
-    }
+    sees_children = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+    held = (
+        ("a bar on further user namespaces", found.is_last_namespace, cure),
+        ("a filter on system calls", found.is_filtered, "use x86_64 or aarch64, with seccomp"),
+        ("an IPC namespace", True, ""),
+        ("a limit on the memory of all processes together", sees_children, _KERNEL),
+    )
+    return {name: None if holds else what for name, holds, what in held}
 
 
 @lru_cache

@@ -26,8 +26,9 @@ MODULES = (
 def check(program: str, function: str, cases: list[dict[str, str]], seconds: int) -> None:
     """Raise AssertionError unless the program gives the output of every case."""
     scope: dict[str, object] = {}
-    for line in [*(f"from {name} import *" for name in MODULES), *(f"import {name}" for name in MODULES)]:
-        exec(line, scope)  # noqa: S102
+    for form in ("from {} import *", "import {}"):
+        for name in MODULES:
+            exec(form.format(name), scope)  # noqa: S102
     for number, case in enumerate(cases, start=1):
         name = function if case["testtype"] == "functional" else ""
         problem, output = _run(program, name, case["input"], seconds, dict(scope))
@@ -88,11 +89,16 @@ def _same_value(output: str, expected: str) -> bool:
 
 def _same_lines(output: str, expected: str) -> bool:
     """Compare as LiveCodeBench does: the same lines, stripped, or exactly the same numbers in them."""
-    lines, wanted = ([line.strip() for line in text.strip().split("\n")] for text in (output, expected))
-    return len(lines) == len(wanted) and all(
-        line == other or _numbers(line) == _numbers(other) != []
-        for line, other in zip(lines, wanted, strict=True)
-    )
+    lines, wanted = _lines(output), _lines(expected)
+    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+def _same_line(line: str, wanted: str) -> bool:
+    return line == wanted or _numbers(line) == _numbers(wanted) != []
 
 
 def _numbers(line: str) -> list[Decimal]:

@@ -227,7 +227,9 @@ def _lines_that_end(text: str) -> set[int]:
 def _is_end(node: ast.AST) -> TypeGuard[ast.stmt]:
     import ast
 
-    call = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(node, ast.Raise | ast.Expr):
+        return False
+    call = node.exc if isinstance(node, ast.Raise) else node.value
     name = call.func if isinstance(call, ast.Call) else call
     if isinstance(name, ast.Attribute):
         return name.attr == "exit" and isinstance(name.value, ast.Name) and name.value.id == "sys"

@@ -254,10 +254,11 @@ class TogetherScorer:
 
 
 def _answers(completion: Completion) -> list[Completion]:
-    names = ("text", "finish_reason", "reasoning", "tool_calls")
-    return [
-        Completion(**{name: call[name] for name in names if name in call}) for call in completion.calls
-    ] or [completion]
+    found = []
+    for call in completion.calls:
+        names = call.keys() & {"text", "finish_reason", "reasoning", "tool_calls"}
+        found.append(Completion(**{name: call[name] for name in names}))
+    return found or [completion]
 
 
 def _most_frequent(scores: Sequence[Score]) -> str | None:

@@ -72,7 +72,8 @@ class JsonScorer(JsonScorerConfig, AnswerScorer):
         return _is_target(_field(value, self.field), question.target)
 
     def _schema(self) -> Any:
-        return _plain(self.json_schema)
+        """Return the schema with lists in place of tuples, as jsonschema needs it."""
+        return self.model_dump(mode="json")["json_schema"]
 
 
 def _fits(value: Any, schema: Any) -> bool:
@@ -156,13 +157,6 @@ def _is_target(value: Any, target: str) -> bool:
     return normalised(text) == normalised(target)
 
 
-def _plain(value: Any) -> Any:
-    """Return config data with lists in place of tuples, as jsonschema needs it."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
 MOST = 64
 """Calls of an answer that are compared."""
 
@@ -196,11 +190,14 @@ class ToolCallsScorer(ToolCallsScorerConfig):
         fits = [[self._fits(one, other) for other in made] for one in wanted]
         found = _in_order(fits) if self.ordered else _paired(fits)
         right = found and (self.calls == "subset" or len(completion.tool_calls) == len(wanted))
+        reason = "no call"
+        if made or right:
+            reason = "right (calls)" if right else "wrong (calls)"
         return Score(
             int(right),
             storable("; ".join(map(shown_call, completion.tool_calls))) or None,
             {"is_correct": right, "has_box": False, "truncated": truncated, "tool_calls": len(made)},
-            "right (calls)" if right else "wrong (calls)" if made else "no call",
+            reason,
         )
 
     def _fits(self, wanted: _Call, made: _Call) -> bool:

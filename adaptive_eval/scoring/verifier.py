@@ -58,7 +58,10 @@ def label_logits(alternatives: Sequence[tuple[str, float]]) -> tuple[float, ...]
     True
     """
     known = [(token.strip(), value) for token, value in alternatives if math.isfinite(value)]
-    sums = {label: math.fsum(math.exp(value) for token, value in known if token == label) for label in LABELS}
+    sums = dict.fromkeys(LABELS, 0.0)
+    for token, value in known:
+        if token in sums:
+            sums[token] += math.exp(value)
     if not any(sums.values()):
         return None
     least = min(value for _, value in known)

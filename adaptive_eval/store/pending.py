@@ -274,7 +274,7 @@ class Pending:
     def add_snapshot(self, record: SnapshotRecord) -> None:
         """Add a snapshot; those that it makes superfluous are deleted in the same commit."""
         endpoints = list(map(asdict, record.endpoints))
-        body = {"standings": record.results, "endpoints": endpoints}
+        body = {"results": record.results, "endpoints": endpoints}
         self._keep = kept_with(len(record.results.get("pairs", ())))
         self._snapshots.add(
             real("at", record.at),

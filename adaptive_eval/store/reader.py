@@ -498,7 +498,7 @@ def _batch(batch: int) -> int:
 def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:
     body = load_json(packed)
     endpoints = tuple(EndpointHealth(**health) for health in body["endpoints"])
-    return SnapshotRecord(at, elapsed, trials, body["standings"], endpoints)
+    return SnapshotRecord(at, elapsed, trials, body["results"], endpoints)
 
 
 def spread(snapshots: Sequence[tuple[int, int]], most: int) -> list[int]:

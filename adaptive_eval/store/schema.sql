@@ -5,7 +5,7 @@
 -- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
-PRAGMA user_version = 12;
+PRAGMA user_version = 13;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed
@@ -122,7 +122,7 @@ CREATE TABLE snapshots (
     at      REAL NOT NULL,
     elapsed REAL NOT NULL,
     trials  INTEGER NOT NULL,
-    body    TEXT NOT NULL            -- packed JSON: standings and endpoints
+    body    TEXT NOT NULL            -- packed JSON: results and endpoints
 );
 
 -- The outcomes before number `upto` of `tallied`, counted, so that a look at a run of millions of trials reads thousands
@@ -152,7 +152,7 @@ CREATE TABLE scorings (
     id   INTEGER PRIMARY KEY,
     name TEXT NOT NULL,              -- packed
     at   REAL NOT NULL,              -- Unix time, seconds
-    body TEXT NOT NULL               -- packed JSON: scorer, rubric, thresholds, weights of each task; standings
+    body TEXT NOT NULL               -- packed JSON: scorer, rubric, thresholds, weights of each task; results
 );
 
 CREATE TABLE rescored (

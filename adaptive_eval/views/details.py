@@ -146,7 +146,7 @@ def _rankings(reader: RunReader, results: Results) -> tuple[tuple[str, Results],
     asked = replace(results, models=tuple(line for line in results.models if line.state != "reference"))
     rankings = [(AS_RUN, asked)]
     for name, body in latest.items():
-        found = from_json(body["standings"])
+        found = from_json(body["results"])
         if _names(found) == _names(asked):
             rankings.append((name, found))
     return tuple(rankings) if len(rankings) > 1 else ()

@@ -108,7 +108,9 @@ def _cells(cuts: Sequence[float], per_gap: int) -> list[float]:
     if not cuts:
         return [float(i) for i in range(per_gap)]
     steps = range(1, per_gap + 1)
-    values = [*cuts, *(cuts[0] - i for i in steps), *(cuts[-1] + i for i in steps)]
+    values = list(cuts)
+    for i in steps:
+        values += [cuts[0] - i, cuts[-1] + i]
     for low, high in itertools.pairwise(cuts):
         values += [low + (high - low) * i / (per_gap + 1) for i in steps]
     return sorted(values)

@@ -46,7 +46,7 @@ def double(db: sqlite3.Connection) -> None:
     """Let a run say of itself that it has one trial more than it has stored."""
     number, body = db.execute("SELECT id, body FROM snapshots ORDER BY id DESC LIMIT 1").fetchone()
     snapshot = load_json(body)
-    snapshot["standings"]["trials"] += 1
+    snapshot["results"]["trials"] += 1
     db.execute("UPDATE snapshots SET body = ? WHERE id = ?", (json.dumps(snapshot), number))
 
 

@@ -143,7 +143,7 @@ def test_models_that_the_best_k_no_longer_need_decide_nothing_in_a_batch(seed):
 @given(
     outcomes=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), min_size=1, max_size=120)
 )
-def test_no_history_breaks_the_standings(board, outcomes):
+def test_no_history_breaks_the_results(board, outcomes):
     small = replace(make_spec(3, 7, equivalence=0.1), samples_per_prompt=BOARDS[board][0].samples_per_prompt)
     session = Session(BOARDS[board][0] if board == "references" else small)
     waiting = {f"m{number}": [] for number in range(3)}

@@ -18,7 +18,7 @@ def session():
 
 
 @pytest.mark.parametrize("table", ["models", "pairs", "budgets"])
-def test_every_table_of_standings_has_equally_long_columns(session, table):
+def test_every_table_of_results_has_equally_long_columns(session, table):
     results = session.results()
     columns = results.to_columns(table)
     assert {len(column) for column in columns.values()} == {len(getattr(results, table))}

@@ -72,7 +72,7 @@ def test_a_live_run_is_followed_until_it_stops(tmp_path):
         with RunReader(tmp_path / "forest") as reader:
             views = list(attachment_of(reader, running=lambda directory, age: True).follow(go_on))
     assert [view.state for view in views] == ["waiting", "running", "running", "stopped"]
-    assert views[2].rates.trials == 0.0, "two snapshots of the same standings"
+    assert views[2].rates.trials == 0.0, "two snapshots of the same results"
     assert views[-1].decisions == told
 
 

@@ -33,7 +33,7 @@ def updated(metrics, results, *, at=100.0, failing=False):
     metrics.update(at, 60.0, results, examples.endpoints_of(results, failing=failing))
 
 
-def test_a_scrape_says_what_the_standings_say():
+def test_a_scrape_says_what_the_results_say():
     results = examples.midrun()
     with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
         updated(metrics, results, failing=True)

@@ -1,4 +1,4 @@
-"""What views say of budgets, references, servers and standings."""
+"""What views say of budgets, references, servers and results."""
 
 import io
 import json
