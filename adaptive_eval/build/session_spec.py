@@ -139,10 +139,14 @@ ROUNDS: Final = "rounds"
 
 
 def question_policy(spec: SessionSpec, continued: Mapping[str, str] | None, pilot: int = 0) -> AllocationSpec:
-    """Return how questions are chosen; a run that began along the schedule stays there."""
-    along = continued is not None and ROUNDS not in json.loads(continued.get("identity", "{}"))
-    if spec.allocation.questions == "auto" and (along or pilot > 1 + spec.samples_per_prompt):
+    """Return how questions are chosen; a run that is continued stays with the schedule, or with rounds."""
+    if spec.allocation.questions != "auto":
+        return spec.allocation
+    begun = None if continued is None else json.loads(continued.get("identity", "{}")).get(ROUNDS, [])
+    if begun == [] or pilot > 1 + spec.samples_per_prompt:
         return replace(spec.allocation, questions="schedule")
+    if spec.spend == "time" and begun == [task.name for task in spec.tasks]:
+        return replace(spec.allocation, questions="rounds")
     return spec.allocation
 
 

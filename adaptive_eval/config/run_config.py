@@ -313,7 +313,7 @@ def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
 _MISSING = object()
 _OF_FILES = (".py", ": against")  # what a checksum is stored of
 _SINGULAR = {"models": "model", "tasks": "task"}
-_ABOUT_ROUNDS = " (goal, stopping and allocation decide which tasks are asked in rounds)"
+_ABOUT_ROUNDS = " (goal, stopping, allocation and spend decide which tasks are asked in rounds)"
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

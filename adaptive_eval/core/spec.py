@@ -326,7 +326,7 @@ class SessionSpec:
         stopping = self.stopping
         suits = stopping.rule not in ("exact", "zscore") and stopping.target == "benchmark"
         suits &= not any(goal.kind == "threshold" for goal in self.goal.parts)
-        suits &= not self.greedy
+        suits &= not self.greedy and self.spend != "time"  # a round is laid out from the one before
         return tuple(suits and len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
 
     @property

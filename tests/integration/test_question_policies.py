@@ -31,13 +31,13 @@ def begun(tmp_path, request):
 def test_own_rounds_are_kept(begun):
     assert identity(begun)["rounds"] == ["arithmetic"]
     assert questions_words(["arithmetic"], 1) in (begun / "report.md").read_text("utf-8")
-    result = command("run", begun, "-o", "budget.trials=160", "--display", "none")
+    result = command("run", begun, "-o", "budget.trials=160", "-o", "spend=time", "--display", "none")
     assert result.code in (0, 3), result
     assert identity(begun)["rounds"] == ["arithmetic"]
-    refused = command("run", begun, "-o", "stopping.rule=zscore", "--display", "none")
+    refused = command("run", begun, "-o", "stopping.rule=zscore", "-o", "spend=trials", "--display", "none")
     assert refused.code == 2
     assert "run/mismatch" in refused.err
-    assert "rounds is gone: ['arithmetic'] (goal, stopping and allocation decide" in refused.err
+    assert "rounds is gone: ['arithmetic'] (goal, stopping, allocation and spend decide" in refused.err
 
 
 @pytest.mark.slow

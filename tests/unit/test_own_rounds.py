@@ -161,6 +161,7 @@ def test_auto_takes_rounds_where_their_promise_holds(stopping, goal, sizes, chos
     tasks = tuple(TaskSpec(f"t{n}", tuple(map(str, range(size)))) for n, size in enumerate(sizes))
     spec = replace(spec, tasks=tasks, goal=goal)
     assert spec.tasks_in_rounds == Session(spec).results().in_rounds == chosen
+    assert replace(spec, spend="time").tasks_in_rounds == ()
 
 
 def references(spec, known):
