@@ -119,6 +119,9 @@ def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple
 BATCH = 64
 """Trials of a batch: those after the stop are marked so, as in a live run. Larger ones are slower."""
 
+COMMIT_EVERY = 64 * BATCH
+"""Trials of a commit: nobody sees the run before it is whole."""
+
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Completed what is being done, how much of it, of how much."""
 
@@ -281,7 +284,8 @@ class _Copy:
             records = self._records(slice(start, start + BATCH))
             for record in records:
                 self.writer.outcome(record)
-            self.writer.commit()
+            if start % COMMIT_EVERY == 0:
+                self.writer.commit()
             yield [record.outcome for record in records]
             if start + BATCH < total:
                 self._end_sequences(int(index[start + BATCH]), ended)

@@ -175,6 +175,7 @@ def tally(db: sqlite3.Connection, end: int) -> None:
 
 
 _ASKED = "SELECT question, repeat, seed FROM outcomes WHERE model = ? AND step = ?"
+_FURTHEST = "SELECT model, max(step) FROM outcomes GROUP BY model"
 
 _INSERT_ANSWER = f"""
 INSERT INTO answers (outcome, body, sent_seed, checksum, {TEXTS})
@@ -213,6 +214,7 @@ class Pending:
         self._answers: list[tuple[Any, ...]] = []
         self._meta: dict[Packed, Packed] = {}
         self._asked: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self._furthest: dict[int, int] = dict(db.execute(_FURTHEST))  # step of each model that is stored
         self._keep = KEEP_ALL
         names = (self._models, self._tasks, self._questions, self._endpoints, self._signal_sets, self._bodies)
         logs = (self._launches, self._attempts, self._outcomes, self._decisions, self._snapshots)
@@ -251,7 +253,9 @@ class Pending:
     def add_outcome(self, record: TrialRecord) -> bool:
         """Add a finished trial with its answer; return False where it has an outcome already."""
         key, asked = self._key(record.request), self._question(record.request)
-        before = self._asked.get(key) or self._db.execute(_ASKED, key).fetchone()
+        before = self._asked.get(key)
+        if before is None and key[1] <= self._furthest.get(key[0], -1):
+            before = self._db.execute(_ASKED, key).fetchone()
         if before == asked:
             return False
         if before is not None:
@@ -263,6 +267,7 @@ class Pending:
         number = self._outcomes.add(*key, *asked, *_packed_words(outcome))
         self._answers.append((number, *answer))
         self._asked[key] = asked
+        self._furthest[key[0]] = max(key[1], self._furthest.get(key[0], -1))
         return True
 
     def add_decision(self, record: DecisionRecord) -> None:

@@ -25,6 +25,9 @@ from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, Event, Fold, Levels, 
 from scorio.sequential.rules import Rule
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
+READ_TOGETHER = 16_384
+"""Contrasts that are read together at most: arrays beyond 128 KB cost a page fault for every 4 KB."""
+
 
 @dataclass(frozen=True, eq=False)
 class Known:
@@ -270,14 +273,14 @@ class Board:
         ready = ((fold.verdict == OPEN) & (limit > fold.progress)).nonzero()[0]
         if ready.size == 0:
             return
-        start, stop = int(fold.progress[ready[0]]), int(limit[ready[0]])
-        if (limit[ready] == stop).all() and (fold.progress[ready] == start).all():
-            yield ready, stop
-            return
         key = fold.progress[ready] * (int(limit.max()) + 1) + limit[ready]
-        order = np.argsort(key, kind="stable")
-        for group in np.split(ready[order], np.flatnonzero(np.diff(key[order])) + 1):
-            yield group, int(limit[group[0]])
+        groups = [ready]
+        if (key != key[0]).any():
+            order = np.argsort(key, kind="stable")
+            groups = np.split(ready[order], np.flatnonzero(np.diff(key[order])) + 1)
+        for group in groups:
+            for begin in range(0, group.size, READ_TOGETHER):
+                yield group[begin : begin + READ_TOGETHER], int(limit[group[0]])
 
     def _piece(self, rows: Ints, stop: int) -> Piece:
         start, contrasts = int(self.fold.progress[rows[0]]), self.contrasts

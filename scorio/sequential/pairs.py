@@ -8,6 +8,7 @@ question q, and Σ d_q² says how far the models are apart on single questions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -153,10 +154,11 @@ class PairReader(DifferenceReader):
         self._square = np.zeros(self.first.size)
 
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
-        a, b = self._paths(contrasts, start, stop)
-        before, after = a.before - b.before, a.after - b.after
-        gained = np.isnan(before) & ~np.isnan(after)
-        old, new = np.nan_to_num(before), np.nan_to_num(after)
+        both = self._paths(contrasts, start, stop)
+        before, after = both.difference(both.path.before), both.difference(both.path.after)
+        unknown, still_unknown = np.isnan(before), np.isnan(after)
+        gained = unknown & ~still_unknown
+        old, new = np.where(unknown, 0.0, before), np.where(still_unknown, 0.0, after)
         square = running(self._square[contrasts], new * new - old * old)
         count = self._count[contrasts, None] + gained.cumsum(axis=1)
         self._square[contrasts], self._count[contrasts] = square[:, -1], count[:, -1]
@@ -167,52 +169,72 @@ class PairReader(DifferenceReader):
             spread = self._clusters.add(contrasts, questions, new - old, gained)
         asked = self.cells.sequence.asked_by(start, stop)
         first = np.where(gained, new, 0.0)
-        return self._of_paths(contrasts, a, b, spread, count, asked, first)
+        return self._of_paths(contrasts, both, spread, count, asked, first)
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
-        a, b = self._paths(contrasts, start, stop)
+        both = self._paths(contrasts, start, stop)
         first, second = self.first[contrasts], self.second[contrasts]
         begun = self.cells.rounds.begun(start)
-        both = begun.known(first) & begun.known(second)
-        gap = np.where(both, begun.estimate(first) - begun.estimate(second), 0.0)
+        known = begun.known(first) & begun.known(second)
+        gap = np.where(known, begun.estimate(first) - begun.estimate(second), 0.0)
         if self._clusters is None:
             spread = Spread((gap**2).sum(axis=1, keepdims=True), np.ones(1))
         else:
-            spread = self._clusters.of(gap, both)
-        count = np.broadcast_to(both.sum(axis=1)[:, None], a.w.shape)
-        asked = np.full(a.w.shape[1], self.cells.sequence.questions)
-        return self._of_paths(contrasts, a, b, spread, count, asked, np.zeros((contrasts.size, 1)))
+            spread = self._clusters.of(gap, known)
+        asked = np.full(stop - start, self.cells.sequence.questions)
+        count = np.broadcast_to(known.sum(axis=1)[:, None], (contrasts.size, stop - start))
+        return self._of_paths(contrasts, both, spread, count, asked, np.zeros((contrasts.size, 1)))
 
-    def _paths(self, pairs: Integers, start: int, stop: int) -> tuple[PathBlock, PathBlock]:
-        cells = self.cells
-        return cells.path(self.first[pairs], start, stop), cells.path(self.second[pairs], start, stop)
+    def _paths(self, pairs: Integers, start: int, stop: int) -> _Both:
+        first, second = self.first[pairs], self.second[pairs]
+        used = np.zeros(self.cells.models, dtype=bool)
+        used[first] = used[second] = True
+        place = np.cumsum(used) - 1
+        return _Both(self.cells.path(np.flatnonzero(used), start, stop), place[first], place[second])
 
     def _of_paths(
-        self,
-        pairs: Integers,
-        a: PathBlock,
-        b: PathBlock,
-        spread: Spread,
-        count: Ints,
-        asked: Ints,
-        first: Floats,
+        self, pairs: Integers, both: _Both, spread: Spread, count: Ints, asked: Ints, first: Floats
     ) -> ContrastBlock:
         """Return the estimates; `first` are the differences of new questions."""
-        repeats = self.cells.repeat_weight * np.minimum(a.r, b.r)
-        noise = (a.w + b.w, a.u + b.u, np.minimum(a.g, b.g), repeats)
-        difference = a.mean - b.mean
-        if a.whole(asked) and b.whole(asked):
-            slack = np.zeros(difference.shape)
-        else:
-            (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
+        path, mean = both.path, both.path.mean
+        repeats = self.cells.repeat_weight * both.least(path.r)
+        noise = (both.sum(path.w), both.sum(path.u), both.least(path.g), repeats)
+        difference = both.difference(mean)
+        slack = np.zeros(difference.shape)
+        if not path.whole(asked):
+            (least_a, least_b), (most_a, most_b) = map(both.of, path.bounds(asked))
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
-        block = self._block(difference, noise, spread, count, a.repeats + b.repeats == 0.0, slack)
+        block = self._block(difference, noise, spread, count, both.sum(path.repeats) == 0.0, slack)
         if self.equivalence is None:
             return block
         step = self._firsts.add(pairs, first)
-        largest = a.mean * (1.0 - a.mean) + b.mean * (1.0 - b.mean)
-        return block.for_ties(self.equivalence, self.target, np.minimum(a.trials, b.trials), largest, step)
+        trials, largest = both.least(path.trials), both.sum(mean * (1.0 - mean))
+        return block.for_ties(self.equivalence, self.target, trials, largest, step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The two models of pairs: their paths, a line a model, and the lines of the first and the second."""
+
+    path: PathBlock
+    first: Ints
+    second: Ints
+
+    def of(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the values of the first models and of the second, from those of each line."""
+        return values.take(self.first, axis=0), values.take(self.second, axis=0)
+
+    def sum(self, values: Floats) -> Floats:
+        first, second = self.of(values)
+        return first + second
+
+    def difference(self, values: Floats) -> Floats:
+        first, second = self.of(values)
+        return first - second
+
+    def least(self, values: Floats) -> Floats:
+        return np.minimum(*self.of(values))
 
 
 class FirstDifferences:
@@ -244,4 +266,6 @@ class FirstDifferences:
 
 def running(start: Floats, change: Floats) -> Floats:
     """Accumulate along steps from `start`, one by one, so that grouping changes no bit of the result."""
+    if change.shape[-1] == 1:
+        return start[..., None] + change
     return np.concatenate([start[..., None], change], axis=-1).cumsum(axis=-1)[..., 1:]
