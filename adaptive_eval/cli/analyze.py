@@ -148,10 +148,11 @@ def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:
 
 
 def _show(spec: SessionSpec, analysis: Analysis) -> None:
-    from adaptive_eval.views.numbers import fixed, rank_interval
+    from adaptive_eval.views.numbers import count, fixed, rank_interval
 
     shuffled, replay = analysis.shuffled, analysis.replay
-    click.echo(f"{len(spec.models)} models, {spec.questions} questions, {analysis.recorded:,} trials\n")
+    models, questions = count(len(spec.models), "model"), count(spec.questions, "question")
+    click.echo(f"{models}, {questions}, {count(analysis.recorded, 'trial')}\n")
     rows = []
     for line in analysis.models:
         trials = f"{line.trials:,}", f"{line.used:,}", f"{line.used_shuffled:,.0f}"
@@ -320,7 +321,8 @@ def _show_written(imported: Imported, logs: int, *, as_json: bool) -> None:
         return
     lacking = imported.missing - imported.copies
     missing = f", {lacking:,} without an answer" if lacking else ""
-    click.echo(f"{imported.directory}: {imported.trials:,} trials{missing}, from {count(logs, 'log')}.")
+    trials = count(imported.trials, "trial")
+    click.echo(f"{imported.directory}: {trials}{missing}, from {count(logs, 'log')}.")
     for note in imported.notes:
         click.echo(f"note: {note}")
     if imported.absent:

@@ -172,8 +172,10 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
     asked = np.flatnonzero((table[models] != NO_TRIAL).any(axis=(0, 2)))  # or lost by all
     names = tuple(gathered.models[row] for row in models.tolist())
     known = tuple(questions[column] for column in asked.tolist())
-    warnings = tuple(note for note in gathered.notes if isinstance(note, Coded))
-    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], gathered.copies, warnings)
+    warnings = [str(note) for note in gathered.notes if isinstance(note, Coded)]
+    silent = [name for name in gathered.models if name not in names]
+    warnings += [f"{name} is left out: none of its trials has an answer" for name in silent]
+    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], gathered.copies, tuple(warnings))
 
 
 def copies_words(copies: int) -> str:

@@ -241,6 +241,11 @@ class TestWhatIsNoEvidence:
         path = tmp_path / "lost.csv"
         write_table(path, outcomes)
         assert self.verdicts(path) == (0, 0, ["open"])
+        outcomes[0] = -1
+        write_table(path, outcomes)
+        done = CliRunner().invoke(cli, ["analyze", str(path)])
+        assert "note: m0 is left out: none of its trials has an answer\n" in done.stderr
+        assert done.stdout.startswith("1 model, 60 questions, 600 trials\n")
 
 
 def write_table(path, outcomes):
