@@ -87,8 +87,8 @@ def _thought(part: Any) -> str:
 TextOf: TypeAlias = Callable[[dict[str, Any], Redactor], str]
 """Reads the text of one choice; TransientEndpointError where there is none to read."""
 
-MOST_TOKENS = 2**40
-"""A reported count beyond this is not believed; millions of such counts still add up within 64 bits."""
+MOST_TOKENS = 2**28
+"""A reported count beyond this is not believed: the longest contexts have 10 million tokens."""
 
 _ABORTED = frozenset({"abort", "error"})
 """Words with which servers say, with HTTP 200, that they gave up in the middle of an answer."""
@@ -205,7 +205,7 @@ def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usag
     Usage(prompt_tokens=9, completion_tokens=2, cached_tokens=8)
     >>> read_usage(None)
     Usage(prompt_tokens=0, completion_tokens=0, cached_tokens=0)
-    >>> read_usage({"prompt_tokens": 10**30, "completion_tokens": 2}) is None
+    >>> read_usage({"prompt_tokens": 9, "completion_tokens": 10**9}) is None
     True
     """
     if not isinstance(usage, dict):

@@ -156,6 +156,7 @@ def test_few_losses_turn_no_verdict(tmp_path):
 
 ABSURD: list[Any] = [
     {"prompt_tokens": 10**30, "completion_tokens": 2},
+    {"prompt_tokens": 9, "completion_tokens": 10**9},
     {"prompt_tokens": 3, "completion_tokens": 2**63},
     {"prompt_tokens": -(10**30), "completion_tokens": -1},
     {"prompt_tokens": "12", "completion_tokens": [1]},
