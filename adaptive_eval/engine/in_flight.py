@@ -251,7 +251,8 @@ class InFlightTrials:
         if failure is None:
             return self._settle_answered(trial, lane)
         if isinstance(failure, PermanentEndpointError) and lane is not None:
-            if lane.answered and failure.status in REQUEST_STATUSES:
+            alone = lane.answered and lane.consecutive_missing < lane.client.outage
+            if alone and failure.status in REQUEST_STATUSES:
                 lane.consecutive_missing += 1
                 return "missing"
             self.drop(trial)
