@@ -126,9 +126,21 @@ def _failures(_data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
     """Yield a result a question of a file that names failures only; all others are right."""
     counts, *failed = _lines(path)
     wrong, known = {row["id"] for row in failed}, set[str]()
-    for sibling in path.resolve().parents[1].glob(f"*/{path.name}"):
+    folder = _bfcl_folder(path)
+    for sibling in folder.parent.glob(f"*/{path.resolve().relative_to(folder)}"):
         known |= {row["id"] for row in _lines(sibling)[1:]}
     yield from _verdicts(known - wrong, wrong, counts["total_count"], rest=True)
+
+
+_BFCL_GROUPS = {
+    "non_live", "live", "multi_turn", "agentic", "format_sensitivity", "memory", "kv", "vector", "rec_sum",
+}  # fmt: skip
+"""Folders that version 4 puts between a model's folder and its files."""
+
+
+def _bfcl_folder(path: Path) -> Path:
+    """Return the folder of the model of a file of BFCL."""
+    return next(folder for folder in path.resolve().parents if folder.name not in _BFCL_GROUPS)
 
 
 def _lines(path: Path) -> list[Any]:
@@ -141,7 +153,8 @@ _SWE_BENCH = {"verified": 500, "lite": 300, "test": 2294, "multimodal": 517}
 
 def _both_statuses(row: Values) -> Values:
     """Return the verdict of EvalPlus, whose `plus_status` is of the extra tests alone."""
-    return {"correct": row["plus_status"] if row["base_status"] == "pass" else row["base_status"]}
+    counts = row["base_status"] == "pass" and row["plus_status"] is not None  # None with --base-only
+    return {"correct": row["plus_status"] if counts else row["base_status"]}
 
 
 def _resolved(data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
@@ -349,14 +362,14 @@ FORMATS: tuple[Format, ...] = (
         rows=_leaderboards,
         files=(("leaderboards.json", b'"leaderboards"'),),
     ),
-    # score/MODEL/BFCL_v3_CATEGORY_score.json (once CATEGORY_score.json): a line of counts, then one a failure
+    # score/MODEL/GROUP/BFCL_v4_CATEGORY_score.json (once without GROUP): a line of counts, then one a failure
     Format(
         "BFCL score",
         {},
         keys=("accuracy", "correct_count", "total_count"),
         rows=_failures,
         whole=False,
-        named=_folder_named,
+        named=lambda path: (_bfcl_folder(path).name, path.stem),
         files=(("*_score.json", b'"correct_count"'),),
     ),
     # outputs/COMPETITION/PROVIDER/MODEL/NUMBER.json.zst; its `idx` was once off by one (matharena/runs.py)

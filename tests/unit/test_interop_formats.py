@@ -194,11 +194,12 @@ def written(path, data):
     path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
 
 
-def test_files_of_failures_only_are_matched_over_the_models_of_their_folder(tmp_path):
+@pytest.mark.parametrize("group", ["", "non_live", "agentic/memory/kv"])
+def test_files_of_failures_only_are_matched_over_the_models_of_their_folder(tmp_path, group):
     for model, failed in (("big", ["simple_2"]), ("small", ["simple_2", "simple_4"])):
         counts = {"accuracy": 0.0, "correct_count": 5 - len(failed), "total_count": 5}
         rows = [counts, *({"id": name, "valid": False, "error": "no call"} for name in failed)]
-        written(tmp_path / "score" / model / "BFCL_v3_simple_score.json", rows)
+        written(tmp_path / "score" / model / group / "BFCL_v3_simple_score.json", rows)
     found = verdicts_in(tmp_path)
     task = "BFCL_v3_simple_score"
     assert (found["big", task, "simple_2"], found["big", task, "simple_4"]) == (0, 1)
