@@ -148,7 +148,7 @@ def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:
 
 
 def _show(spec: SessionSpec, analysis: Analysis) -> None:
-    from adaptive_eval.views.numbers import count, fixed, rank_interval
+    from adaptive_eval.views.numbers import count, fixed
 
     shuffled, replay = analysis.shuffled, analysis.replay
     models, questions = count(len(spec.models), "model"), count(spec.questions, "question")
@@ -157,7 +157,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
     for line in analysis.models:
         trials = f"{line.trials:,}", f"{line.used:,}", f"{line.used_shuffled:,.0f}"
         figures = [fixed(value, 4) for value in (line.score, line.mu, line.sigma)]
-        ranks = str(line.fixed_rank), rank_interval(line.rank_low, line.rank_high)
+        ranks = str(line.fixed_rank), f"{line.rank_low}–{line.rank_high}"
         rows.append((line.model, *figures, *ranks, *trials))
     print_table(
         ("<model", "score", "Bayes@N", "± sigma", "rank", "rank interval", "trials", "needed", "shuffled"),
