@@ -174,7 +174,12 @@ class _Samples:
         """Return the name of the metric that is taken."""
         names = list(map(str, row.get("metrics", ()))) or [name for name in _METRICS if name in row]
         wanted = self.choices.metric
-        return wanted if wanted is not None and wanted in row else chosen_metric(self.path, wanted, names)
+        name = wanted if wanted is not None and wanted in row else chosen_metric(self.path, wanted, names)
+        if self.results.get("higher_is_better", {}).get(self.task, {}).get(name) is False:
+            raise OutcomesError(
+                f"{self.path}: a lower {name} is better, and models are ranked by higher scores"
+            )
+        return name
 
     def _stored(self, row: Mapping[str, Any]) -> float:
         """Return the score that the harness stored for the question."""

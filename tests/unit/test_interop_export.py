@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config.document import read_document
+from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
@@ -143,6 +144,12 @@ def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
         order = [after.models.index(name) for name in before.models]
         assert before.answered[:, place].tolist() == after.answered[order, there].tolist()
         assert before.scores()[:, place].tolist() == after.scores()[order, there].tolist()
+    summary["higher_is_better"]["sums"]["score"] = False
+    results.write_text(json.dumps(summary), encoding="utf-8")
+    first = {**rows[0], "scores": None, "resps": [["4"]]}
+    samples.write_text(json.dumps(first), encoding="utf-8")
+    with pytest.raises(UsageError, match="a lower score is better"):
+        read_recorded([samples])
 
 
 def test_names_that_would_be_one_file_keep_their_own(tmp_path):
