@@ -68,6 +68,13 @@ def in_process(*arguments: object, cwd: Path) -> Finished:
     return Finished(end.value.code, out.getvalue(), err.getvalue())
 
 
+def ran(config: Path, *options: object, code: int = 0) -> Finished:
+    """Run a config into the folder ``run`` next to it; it has to end with this code."""
+    done = in_process("run", config, "--out", "run", "--display", "none", *options, cwd=config.parent)
+    assert done.code == code, done.said
+    return done
+
+
 def adaptive_eval(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> Finished:
     """Run the command to its end."""
     done = subprocess.run(

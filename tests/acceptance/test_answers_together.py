@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from answering_server import answering, number_in, said, two_models
-from command_line import in_process, report, trials, write_config
+from command_line import in_process, ran, report, trials, write_config
 
 from adaptive_eval.scoring.scorer import asked_times
 from adaptive_eval.trial import Completion
@@ -40,9 +40,7 @@ def test_a_trial_is_right_as_its_answers_are_together(tmp_path, by):
             tmp_path, url, goal="budget", budget={"trials": 24, "completion_tokens": 24 * K * 64}
         )
         data["tasks"][0]["answers"] = {"k": K, "by": by}
-        config = write_config(tmp_path, data)
-        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
+        ran(write_config(tmp_path, data), code=3)
     records = trials(tmp_path / "run")
     assert len(records) == 24
     assert len(asked) == 24 * K == len({body["seed"] for body in asked})
@@ -145,8 +143,7 @@ def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path):
         "allocation": {"questions": "schedule"},
         "budget": {"trials": 72},
     }
-    done = in_process("run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
+    ran(write_config(tmp_path, data), code=3)
     (model,), text = report(tmp_path / "run")["models"], (tmp_path / "run" / "report.md").read_text("utf-8")
     assert model["score"] == 0.5
     assert text.count("| mine | 2 | 0.500 | 0.500 |") == 1

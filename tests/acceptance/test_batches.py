@@ -17,6 +17,7 @@ from command_line import (
     in_process,
     mimic_spec,
     quickstart,
+    ran,
     set_faults,
     started,
     trials,
@@ -68,8 +69,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
         folder = tmp_path_factory.mktemp(api)
         with BatchMimic(mimic_spec(models=MODELS)) as mimic:
             path = config_of(folder, mimic, api=api, **more)
-            done = in_process("run", path, "--out", "run", "--display", "none", cwd=folder)
-        assert done.code == 0, done.said
+            ran(path)
         reached[api] = Reached.by(folder / "run")
     return reached
 
@@ -147,9 +147,7 @@ def spend(folder: Path, mimic: MimicProcess, api: str, **budget: int) -> list[Tr
     data["on"] = {"length": "wrong"}  # their answers are cut off, and only what is paid counts here
     data["models"] = [{**one, "name": name, "api": api, **BATCH}
                       for one, name in zip(data["models"], MODELS, strict=False)]  # fmt: skip
-    config = write_config(folder, data)
-    done = in_process("run", config, "--out", "run", "--display", "none", cwd=folder)
-    assert done.code == 3, done.said
+    ran(write_config(folder, data), code=3)
     return trials(folder / "run")
 
 

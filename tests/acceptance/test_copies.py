@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from answering_server import answering, said, two_models
-from command_line import in_process, report, write_config
+from command_line import in_process, ran, report, write_config
 
 from adaptive_eval import results_of
 from adaptive_eval.interop.recorded_files import read_recorded
@@ -111,9 +111,7 @@ def test_healthy_models_with_one_short_text_lose_nothing(tmp_path, text, tempera
         config = two_models(tmp_path, url, on={"mostly_empty": "rank"}, budget={"trials": 200})
         for model in config["models"]:
             model["sampling"]["temperature"] = temperature
-        path = write_config(tmp_path, config)
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
+        ran(write_config(tmp_path, config), code=3)
     lines = report(tmp_path / "run")["models"]
     assert (sum(line["trials"] for line in lines), sum(line["missing"] for line in lines)) == (200, 0)
 
@@ -121,8 +119,7 @@ def test_healthy_models_with_one_short_text_lose_nothing(tmp_path, text, tempera
 @pytest.mark.slow
 def test_a_cache_of_letters_decides_nothing(tmp_path):
     config = letters_config(tmp_path, cached=True)
-    done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 4, done
+    ran(config, code=4)
     data = report(tmp_path / "run")
     assert [pair["verdict"] for pair in data["pairs"]] == ["open"]
     assert [model["trials"] for model in data["models"]] == [QUESTIONS] * 2

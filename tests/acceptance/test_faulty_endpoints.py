@@ -10,6 +10,7 @@ from command_line import (
     in_process,
     mimic_spec,
     quickstart,
+    ran,
     report,
     served,
     set_faults,
@@ -82,8 +83,7 @@ def test_what_fails_for_good_is_missing_and_never_scored(tmp_path, mimic):
     set_faults(mimic, {"kind": "malformed", "probability": 0.4}, model="guesser")
     data = quickstart(base_url=mimic.base_url)
     data["retry"] = {"attempts": 1, "requeue": 1}
-    done = in_process("run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 0, done
+    ran(write_config(tmp_path, data))
     lost = [record for record in trials(tmp_path / "run") if record.missing is not None]
     assert {record.request.key.model for record in lost} == {"guesser"}
     guesser = next(model for model in report(tmp_path / "run")["models"] if model["model"] == "guesser")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answering_server import two_models
-from command_line import in_process, trials, write_config
+from command_line import in_process, ran, trials, write_config
 
 MODELS = """
 calls = []
@@ -46,11 +46,9 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
     assert checked.code == 0, checked.said
     assert "python:models/mine.py:good is there; it was not called" in checked.out
 
-    begun = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert begun.code == 3, begun.said
+    ran(path, code=3)
     more = config(tmp_path, "good", "bad")
-    ended = in_process("run", more, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert ended.code == 0, ended.said
+    ran(more)
     records = trials(tmp_path / "run")
     good = [record for record in records if record.request.key.model == "good"]
     assert {record.usage.total_tokens for record in good} == {12}
@@ -64,8 +62,7 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):
     path = config(tmp_path, "good", "wrong")
-    done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 2, done.said
+    done = ran(path, code=2)
     assert "python:models/mine.py:wrong raised KeyError" in done.err
     assert f"mine.py, line {MODELS.splitlines().index('    return {}[prompt]') + 1}" in done.err
 
@@ -119,8 +116,7 @@ def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(tmp_pa
     monkeypatch.setitem(sys.modules, "litellm", library)
     monkeypatch.setenv("ANY_API_KEY", "a-secret-key")
     path = litellm_config(tmp_path, goal="budget", budget={"trials": 6})
-    done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
+    ran(path, code=3)
     records = trials(tmp_path / "run")
     assert {
         (record.completion.reasoning, record.usage.total_tokens) for record in records if record.completion

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answering_server import answering, number_in, said, two_models
-from command_line import ROOT, Finished, in_process, trials, write_config
+from command_line import ROOT, Finished, in_process, ran, trials, write_config
 from ruamel.yaml import YAML
 
 FUNCTION = """
@@ -85,7 +85,5 @@ def test_the_function_of_the_docs_is_judged_with_its_reasoning(tmp_path):
 
     with answering(verdict) as url:
         config["tasks"][0]["scorer"]["endpoint"] = url
-        path = write_config(tmp_path, {"name": "docs", **config})
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
+        ran(write_config(tmp_path, {"name": "docs", **config}), code=3)
     assert [record.score.category for record in trials(tmp_path / "run") if record.score] == [1] * 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from answering_server import two_models
-from command_line import ROOT, in_process, trials, write_config
+from command_line import ROOT, in_process, ran, trials, write_config
 from json_server import Replies, serving
 from ruamel.yaml import YAML
 
@@ -106,8 +106,7 @@ def test_it_is_asked_and_read_as_documented(tmp_path, stream, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     with responding() as (url, asked):
         path = config(tmp_path, url, stream=stream)
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
+        ran(path, code=3)
     for body in asked:
         assert body["input"][:-1] == ASKED
         assert body["tools"] == [{"type": "function", "name": "weather", "parameters": {"type": "object"}}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from answering_server import answering, number_in, said, two_models
-from command_line import in_process, report, trials, write_config
+from command_line import in_process, ran, report, trials, write_config
 
 
 def config(folder: Path, url: str, *, vouched: bool = True, **more: Any) -> Path:
@@ -29,8 +29,7 @@ def test_a_pair_is_exact_after_one_pass(tmp_path):
         path = config(tmp_path, url)
         valid = in_process("validate", path, cwd=tmp_path)
         assert "good, bad: `deterministic: true` vouches for the same answer every time" in valid.said
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 0, done.said
+        done = ran(path)
     assert len(trials(tmp_path / "run")) <= 210
     found = report(tmp_path / "run")
     (pair,) = found["pairs"]
@@ -72,8 +71,7 @@ def test_repeats_bound_the_flips_of_a_model_that_nobody_vouches_for(tmp_path):
         path = config(tmp_path, url, vouched=False)
         valid = in_process("validate", path, cwd=tmp_path)
         assert "answers may flip at temperature 0" in valid.said
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 0, done.said
+        ran(path)
     found = report(tmp_path / "run")
     (pair,) = found["pairs"]
     assert (pair["verdict"], pair["exact"]) == ("better", False)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
+from command_line import trials
 from mimic_runs import command, mimic_config, run_config
 from programs import programs
 
@@ -19,7 +20,6 @@ from adaptive_eval.scoring import sandbox
 from adaptive_eval.scoring.code import find_code
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
-from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Question
 
 
@@ -424,8 +424,7 @@ def test_a_run_is_scored_by_its_programs(tmp_path):
     mimic = {**mimic_config()["mimic"], "answer": "So:\n```python\n{answer}\n```"}
     out, result = run_config(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}))
     assert result.code == 3, result
-    with RunReader(out) as reader:
-        records = list(reader.trials())
+    records = trials(out)
     assert {record.score.category for record in records} == {0, 1}
     reasons = {record.score.category: record.score.reason for record in records}
     assert reasons == {0: "failed: AssertionError", 1: "the tests pass"}

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+from command_line import trials
 from mimic_runs import ARITHMETIC, command, mimic_config, run_config, write_config
 from scripted_chat import scripted_chat
 
@@ -58,8 +59,7 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
     out, result = run_config(tmp_path, config)
     assert result.code in (0, 3), result
     met, scores = {}, set()
-    with RunReader(out) as reader:
-        records = list(reader.trials())
+    records = trials(out)
     for record in records:
         signals, target = record.score.signals, target_in(record.sent["messages"][-1]["content"])
         ours, theirs = (boxes(text)[-1:] == [target] for text in (record.completion.text, signals["against"]))
@@ -142,8 +142,7 @@ def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, ol
     shutil.rmtree(moved)
     gone = command("run", out, "-o", "budget.trials=320", "--display", "none")
     assert gone.code in (0, 3), gone.err
-    with RunReader(out) as reader:
-        records = list(reader.trials())
+    records = trials(out)
     assert len(records) == 320
     assert {record.score.signals["against"] for record in records} <= texts
     assumed = ("--assume", "sage=0.9", "--assume", "novice=0.4", "--replicates", "10")

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from command_line import trials
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import answer_is_right, scripted_chat
 
@@ -41,11 +42,6 @@ def scored(server, text="It is Paris.", **options):
     question = Question("t", "q", "Paris", {"input": "Capital of France?"})
     assert scorer.check_target(question) is None
     return scorer.score(Completion(text, "stop"), question)
-
-
-def stored(run):
-    with RunReader(run) as reader:
-        return list(reader.trials())
 
 
 def budgets(run):
@@ -406,7 +402,7 @@ def referee(judge):
 def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
     out, result = run_config(tmp_path, mimic_config({"scorer": referee}, budget={"trials": 80}))
     assert result.code in (0, 3), result
-    assert {record.score.category for record in stored(out)} == {0, 1}
+    assert {record.score.category for record in trials(out)} == {0, 1}
     again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json")
     as_run, numeric = json.loads(again.out)
     assert as_run["models"] == numeric["models"]
@@ -428,7 +424,7 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     assert "the judge of task arithmetic" in stop["text"]
     lines = budgets(out)
     assert lines["tokens", "judge of arithmetic"]["limit"] == 100_000
-    spent = [record.score.signals for record in stored(out)]
+    spent = [record.score.signals for record in trials(out)]
     tokens = sum(one["judge_prompt_tokens"] + one["judge_completion_tokens"] for one in spent)
     assert lines["tokens", "judge of arithmetic"]["spent"] == tokens <= 100_000
     assert (
@@ -440,13 +436,13 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     assert "tokens of the judge of arithmetic" in (out / "report.md").read_text()
     assert "tokens of the judge of arithmetic" in (out / "report.html").read_text()
     assert lines["trials", ""]["spent"] == len(spent)  # the judge's requests are no trials of the run
-    assert not any(record.missing for record in stored(out))
+    assert not any(record.missing for record in trials(out))
     with RunWriter.open(out) as writer:  # as a process that was killed while this answer was judged
-        writer.launch([stored(out)[0].request], 1.0)
+        writer.launch([trials(out)[0].request], 1.0)
     again = command("run", out, "-o", "tasks[arithmetic].scorer.budget.tokens=2M", "--display", "none")
     assert again.code in (0, 3), again
     lines = budgets(out)
-    spent = [record.score.signals for record in stored(out)]
+    spent = [record.score.signals for record in trials(out)]
     assert len(spent) == 150
     assert lines["requests", "judge of arithmetic"]["spent"] == 150 + 2  # it may have asked twice
     assert command("run", out, "-o", "goal=ranking", "--display", "none").code == 0
@@ -464,7 +460,7 @@ def test_answers_of_a_judge_that_talks_nonsense_are_kept_and_scored_by_another_s
     scorer = {"kind": "judge", "endpoint": server.url, "model": "wise"}
     out, result = run_config(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))
     assert result.code in (0, 3), result
-    records = stored(out)
+    records = trials(out)
     unscored = [record for record in records if record.missing]
     assert unscored
     assert len(unscored) < len(records)
@@ -499,7 +495,7 @@ def test_a_judge_that_goes_down_loses_no_answer_and_makes_none_wrong(tmp_path, j
     config = mimic_config({"scorer": scorer}, retry=retry, goal=goal, budget={"trials": 80})
     out, result = run_config(tmp_path, config)
     assert result.code == 4, result
-    records = stored(out)
+    records = trials(out)
     unscored = [record for record in records if record.missing]
     assert unscored
     assert all("the judge wise did not answer: HTTP 503" in record.missing for record in unscored)

@@ -5,12 +5,12 @@ import math
 import re
 
 import pytest
+from command_line import trials
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import answer_is_right, labelled, scripted_chat
 
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.verifier import calibrated, label_logits
-from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Question
 from scorio.categorical import Signals, get_schema, schema_names
 
@@ -145,14 +145,9 @@ def run(tmp_path_factory):
     return out
 
 
-def stored(run):
-    with RunReader(run) as reader:
-        return list(reader.trials())
-
-
 @pytest.mark.slow
 def test_a_run_is_ranked_by_the_verifiers_probabilities(run):
-    records = stored(run)
+    records = trials(run)
     assert len(records) == 120
     signals = [record.score.signals for record in records]
     for one in signals:
@@ -181,8 +176,8 @@ def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path, serve):
     }
     out, result = run_config(tmp_path, mimic_config(task, budget={"trials": 100}))
     assert result.code in (0, 3), result
-    records = stored(out)
-    assert len(stored(out / "pilot")) == 40 <= len(records)
+    records = trials(out)
+    assert len(trials(out / "pilot")) == 40 <= len(records)
 
     def asked():
         lines = json.loads((out / "report.json").read_text())["budgets"]
@@ -194,7 +189,7 @@ def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path, serve):
         "run", out, "-o", "stopping.confidence=0.999", "-o", "budget.trials=110", "--display", "none"
     )
     assert again.code in (0, 3), again
-    more = stored(out)
+    more = trials(out)
     assert asked() == len(more) + (2 if len(more) > len(records) else 1)  # each sitting asks for a baseline
 
 
