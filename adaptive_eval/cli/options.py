@@ -307,6 +307,7 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     from adaptive_eval.trial import ScoreRange
 
     recorded = read_recorded(options["recorded"], choices_of(options), any_order=True)
+    known = recorded_weights(recorded)
     if recorded.copies:
         click.echo(f"note: {copies_words(recorded.copies)}", err=True)
     for warning in recorded.warnings:
@@ -332,7 +333,6 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
                 f"The run's own verdicts and Bayes@N: adaptive-eval report {run.path}",
                 err=True,
             )
-    known = recorded_weights(runs)
     if isinstance(known, ScoreRange) and options["weights"] is not None:
         raise UsageError("--weights: scores of these runs are numbers, without categories; leave it out")
     if options["weights"] is not None or options.get("range") is not None:

@@ -65,6 +65,7 @@ class Found:
     finished_at: float = 0.0  # unix time; 0 where the file does not say
     uuid: str = ""  # the log's own name of this trial; empty without one
     whole: bool = True  # whether the text is all that the model answered
+    weights: tuple[float, ...] = ()  # what the task's categories are worth, where the trial says it
 
 
 @dataclass(frozen=True, slots=True)

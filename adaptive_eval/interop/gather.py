@@ -159,6 +159,8 @@ class Gatherer:
                     f"{log.path}: {found.place} is in {earlier} too: one is a retry of the other; give only "
                     "the later one"
                 )
+        if found.weights:
+            self._require_same(log, WORTH, found.task, found.weights)
         task = self._tasks.setdefault(found.task, _Task())
         model = self._models.setdefault(found.model, len(self._models))
         question = self._question(task, found)

@@ -145,15 +145,14 @@ def logs_of_runs(paths: Sequence[Path]) -> list[Log]:
     return open_logs([path for path in paths if path.is_dir()], Choices(), texts=False)
 
 
-def recorded_weights(logs: Sequence[Log]) -> tuple[float, ...] | None:
-    """Return the category weights of runs where all record the same; None of no runs."""
-    known = {weights for log in logs for weights in log.weights.values()}
-    if len(known) > 1:
+def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
+    """Return the category weights of the logs where all record the same; None where none does."""
+    if len(recorded.weights) > 1:
         raise OutcomesError(
             "the tasks have different rubrics or ranges of scores, and analyze compares one kind; report "
             "ranks a run by all its tasks"
         )
-    return known.pop() if known else None
+    return next(iter(recorded.weights), None)
 
 
 def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
@@ -175,7 +174,8 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
     warnings = [str(note) for note in gathered.notes if isinstance(note, Coded)]
     silent = [name for name in gathered.models if name not in names]
     warnings += [f"{name} is left out: none of its trials has an answer" for name in silent]
-    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], gathered.copies, tuple(warnings))
+    told = gathered.copies, tuple(warnings), frozenset(gathered.weights.values())
+    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], *told)
 
 
 def copies_words(copies: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -226,6 +227,9 @@ class _Table:
             finish_reason = "length"
         shown = {name: _text(values.get(name)) or "" for name in ("text", "reason", "prompt", "target")}
         fields = {**shown, "extracted": _text(values.get("extracted")), **self._result(values)}
+        weights = values.get("weights")
+        if "category" in fields and isinstance(weights, str):
+            fields["weights"] = _listed(weights)
         return Found(
             self._choices.rename.get(model, model),
             self._choices.task or _text(values.get("task")) or self._task,
@@ -281,6 +285,17 @@ class _Table:
         if values[metric] is None and not find(values, theirs)[0]:
             raise ValueError(f"it has none of {theirs.replace('|', ', ')}")
         return metric, values[metric]
+
+
+@cache
+def _listed(text: str) -> tuple[float, ...]:
+    """Return the numbers of a JSON list, as our own tables have weights; none of anything else."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return ()
+    numbers = isinstance(found, list) and all(isinstance(one, int | float) for one in found)
+    return tuple(found) if numbers and len(set(found)) > 1 else ()
 
 
 def _category(value: Any, key: str) -> int | None:

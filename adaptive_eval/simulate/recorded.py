@@ -37,6 +37,8 @@ class RecordedOutcomes:
         Trials that were left out because their answers are copies of earlier ones.
     warnings : tuple of str
         Which models' repeated answers are copies, or never vary.
+    weights : frozenset of tuple of float
+        What the categories of the tasks are worth, where the logs say it.
 
     Attributes
     ----------
@@ -62,6 +64,7 @@ class RecordedOutcomes:
     categories: NDArray[np.int16]
     copies: int = 0
     warnings: tuple[str, ...] = ()
+    weights: frozenset[tuple[float, ...]] = frozenset()
 
     def __post_init__(self) -> None:
         categories = np.asarray(self.categories)

@@ -152,6 +152,20 @@ def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
         read_recorded([samples])
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_table_of_a_run_is_read_with_its_weights(tmp_path, ending):
+    rows = [f"{model},q{n},{int(model == 'a' or n % 3 == 0)}" for model in "ab" for n in range(30)]
+    table, out = tmp_path / "rows.csv", tmp_path / f"out.{ending}"
+    table.write_text("\n".join(["model,question,category", *rows]))
+    run = import_logs(open_logs([table], Choices()), tmp_path / "run", weights=(1.0, 0.0))
+    assert command("export", run.directory, "--out", out).exit_code == 0
+    again = import_logs(open_logs([out], Choices()), tmp_path / "again")
+    scores = [line.score for line in run.results.models]
+    assert scores == [line.score for line in again.results.models]
+    analyzed = command("analyze", out, "--json", "--replicates", 1, "--workers", 1)
+    assert [line["score"] for line in json.loads(analyzed.stdout)["models"]] == sorted(scores, reverse=True)
+
+
 def test_names_that_would_be_one_file_keep_their_own(tmp_path):
     names = ("org/m", "org__m", "..")
     rows = [f"{model},{task},q{n},1" for model in names for task in ("a/b", "a_b") for n in range(3)]
