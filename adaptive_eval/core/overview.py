@@ -323,8 +323,10 @@ def _tie_margins(comparison: Comparison) -> Floats:
     """
     goal, margin, latest = comparison.contrasts, comparison.margin, comparison.latest
     stopping = comparison.spec.stopping
-    had = 2.0 * (comparison.intervals.of_scores(latest.variance) + latest.slack)
-    near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
+    near = goal.width  # NaN where nothing is measured
+    if goal.measured.any():
+        had = 2.0 * (comparison.intervals.of_scores(latest.variance) + latest.slack)
+        near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or stopping.rule == "zscore" or stopping.own_rule:
         return np.asarray(near)
     size = np.abs(latest.difference) + latest.slack

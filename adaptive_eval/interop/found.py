@@ -196,7 +196,6 @@ def is_copy(audit: IndependenceAudit, log: Log, found: Found) -> bool:
     """
     if found.missing is not None or log.format == RUN:
         return False
-    audit.watch(found.model)
     text = found.text if found.text and found.whole else f"{found.category} {found.score} {found.tokens[1]}"
     return audit.observe(found.model, (found.task, found.question), Completion(text, ""))
 

@@ -162,7 +162,10 @@ class Gatherer:
         if found.weights:
             self._require_same(log, WORTH, found.task, found.weights)
         task = self._tasks.setdefault(found.task, _Task())
-        model = self._models.setdefault(found.model, len(self._models))
+        model = self._models.get(found.model)
+        if model is None:
+            model = self._models[found.model] = len(self._models)
+            self._audit.watch(found.model)
         question = self._question(task, found)
         if self._range is not None and found.score is not None:
             found = replace(found, category=self._range.category(found.score), score=None)

@@ -292,10 +292,11 @@ class _Copy:
 
     def _end_sequences(self, index: int, ended: set[int]) -> None:
         """Drop the models whose trials end long before those of the others."""
-        ends = self.sequences.ends.tolist()
-        further = sum(end > index + self.session.spec.questions for end in ends)
-        for model, end in enumerate(ends):
-            if end <= index and model not in ended and further >= 2:
+        ends = self.sequences.ends
+        if (ends > index + self.session.spec.questions).sum() < 2:
+            return
+        for model in np.flatnonzero(ends <= index).tolist():
+            if model not in ended:
                 ended.add(model)
                 self.session.stop_model(self.gathered.models[model], "its imported trials end here")
 

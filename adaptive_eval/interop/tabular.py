@@ -59,7 +59,7 @@ _NEEDED = (
     "the columns needed are model, question and category (or correct, or score); name others with --map, "
     "such as --map model=MY_COLUMN"
 )
-_TOKENS = ("prompt", "completion")
+_TOKENS = ("prompt_tokens", "completion_tokens")
 _NO_ANSWER = "no answer in the file"
 
 
@@ -220,7 +220,7 @@ class _Table:
                 return Flaw(place, f"there is no {column}; {_NEEDED}")
         assert model is not None
         assert question is not None
-        tokens = [_counting(values.get(f"{kind}_tokens"), f"{kind}_tokens") for kind in _TOKENS]
+        tokens = [_counting(values.get(column), column) for column in _TOKENS]
         asked = [values.get(name) or "" for name in known.asked]
         finish_reason = _text(values.get("finish_reason")) or ""
         if _text(values.get("truncated")) in ("1", "true", "True"):
