@@ -73,6 +73,7 @@ def test_with_a_range_the_judge_gives_a_number_of_it_and_votes_are_averaged(judg
     form = server.asked[0]["response_format"]["json_schema"]["schema"]["properties"]["verdict"]
     assert form == {"type": "number", "minimum": 1.0, "maximum": 10.0}
     assert "from 1 (worst) to 10 (best)" in server.asked[0]["messages"][0]["content"]
+    assert scored(server, text="", range=(1.0, 10.0)).signals["score"] == 1.0
 
 
 @pytest.mark.parametrize(("theirs", "worth"), [("", 0.5), ("It is Paris.", 0.0)])
@@ -102,8 +103,8 @@ def test_the_majority_decides_and_no_more_is_asked_than_needed(judge):
     found = scored(server, votes=3)
     assert (found.category, found.signals["judgements"]) == (0, 3)
     assert found.signals["score"] == pytest.approx(1 / 3)
-    unanimous = judge(lambda body: verdict("wrong"))
-    assert scored(unanimous, votes=5).signals["judgements"] == 3
+    unanimous = scored(judge(lambda body: verdict("correct")), votes=5).signals
+    assert (unanimous["judgements"], unanimous["score"]) == (3, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -147,12 +148,11 @@ def test_an_answer_that_the_judge_talks_nonsense_about_is_unscored(judge, nonsen
     assert [body["temperature"] for body in server.asked] == [0.0, 1.0], "the likeliest reply is nonsense"
 
 
-def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge):
-    found = scored(judge(lambda body: 400))
-    assert (found.category, found.reason) == (
-        None,
-        "the judge wise refused the request (HTTP 400 Bad Request: no)",
-    )
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge, status):
+    found = scored(judge(lambda body: status))
+    assert found.category is None
+    assert found.reason.startswith(f"the judge wise refused the request (HTTP {status} ")
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])
@@ -300,6 +300,10 @@ def test_what_is_left_of_its_budget_is_enough_for_so_many_answers_at_worst(optio
     assert prompt >= prompt_bound(scorer.messages("x" * LONGEST, longest))
     assert client.room(0) == (850 - lost) // each
     spent = 1650 + lost * (prompt + reply)
+    assert {line.name: line.spent for line in client.lines()} == {"requests": 150 + lost, "tokens": spent}
+    few = grading_model_of(build_scorer("judge", {**server, **options, "budget": {"requests": 200}}))
+    few.resume(Bill(150, 1500, 150), 1, [QUESTION])
+    assert few.room(0) == (50 - lost) // each
     assert client.room(10 * prompt) == (limits["tokens"] - spent) // (each * (10 * prompt + reply))
 
 

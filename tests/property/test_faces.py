@@ -288,12 +288,13 @@ def test_a_fixed_run_as_narrow_would_take_what_the_noise_of_all_tasks_takes():
     half = [max(pair.high - pair.difference, pair.difference - pair.low) for pair in pairs]
     expected = fixed_passes(both, half, 0.05, len(results.pairs)).max()
     assert results.fixed_passes == pytest.approx(expected, rel=0.3)
+    assert run(spec_of((0.0, 1.0), 2, target="population"), found, 3).results().fixed_passes is None
 
 
 def two_tasks(heavy, value):
-    """Return a spec of one model and two tasks, of which the first weighs `heavy` times as much."""
+    """Return a spec of one model and two tasks; the first is twice as large, of `heavy` times the weight."""
     questions = tuple(f"q{number}" for number in range(QUESTIONS))
-    tasks = (TaskSpec("t0", questions, weight=heavy), TaskSpec("t1", questions))
+    tasks = (TaskSpec("t0", questions, weight=heavy), TaskSpec("t1", questions[::2]))
     return replace(make_spec(1, 1, goal="threshold", value=value, max_passes=60), tasks=tasks)
 
 

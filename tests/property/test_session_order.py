@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ReferenceSpec
+from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
 FEW = settings(max_examples=8)
@@ -35,6 +35,7 @@ BOARDS = {
     "models": (PLAIN, MEANS),
     "in a row": (replace(PLAIN, samples_per_prompt=4), MEANS),
     "references": (with_references(), [0.85, 0.6, 0.2]),
+    "tasks": (replace(PLAIN, tasks=(*PLAIN.tasks, TaskSpec("u", PLAIN.tasks[0].questions[:12]))), MEANS),
 }
 EACH_BOARD = pytest.mark.parametrize("board", BOARDS)
 

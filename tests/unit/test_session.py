@@ -168,9 +168,12 @@ class TestModelsThatStop:
         drive(session, lambda request: int(request.key.model == "m0"))
         assert session.stopped.reason == "partial"
         assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
-        session = Session(make_spec(2, 40))
-        session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
-        assert session.stopped.reason == "budget"
+        for timed, reason in ((True, "budget"), (False, "endpoints")):
+            session = Session(make_spec(3, 40))
+            session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
+            session.stop_model("m2", "gone", spent=timed)
+            session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True)
+            assert session.stopped.reason == reason
 
     @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
     def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(self, policy):

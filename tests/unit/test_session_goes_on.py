@@ -319,13 +319,14 @@ class TestEarlyRanking:
     def test_it_is_as_certain_of_a_task_that_is_cut_in_two(self):
         counts, names = table(0.6, questions=12), tuple(f"q{number}" for number in range(12))
         sigmas = []
-        for parts in (1, 2):
+        for parts, weights in ((1, (0.0, 1.0)), (2, (0.0, 1.0)), (2, (-1.0, 3.0))):
             tables = {"m0": {f"t{part}": counts[part::parts] for part in range(parts)}}
-            tasks = tuple(TaskSpec(f"t{part}", names[part::parts]) for part in range(parts))
+            tasks = tuple(TaskSpec(f"t{part}", names[part::parts], weights) for part in range(parts))
             spec = replace(make_spec(1, goal="budget", trials=9), tasks=tasks)
             session = Session(replace(spec, prior=PriorSpec(tables, SOURCE, tables)))
             sigmas.append(line_of(session, "m0").transfer_sigma)
         assert sigmas[1] == pytest.approx(sigmas[0], rel=0.05)
+        assert sigmas[2] == pytest.approx(4 * sigmas[1])
 
     def test_there_is_none_unless_asked_for(self):
         lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
