@@ -4,6 +4,7 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -93,6 +94,16 @@ def unscored(model="a", step=0) -> TrialRecord:
     """An answer that no scorer could judge."""
     score = Score(None, None, {"judge_requests": 2}, "the judge gave no usable judgement")
     return scored(model, step, score=score, missing="unscored: the judge gave no usable judgement")
+
+
+@contextmanager
+def holding(writer, *records: TrialRecord) -> Iterator[Any]:
+    """Store the records, commit, and read what is there."""
+    for record in records:
+        writer.outcome(record)
+    writer.commit()
+    with writer.reader() as reader:
+        yield reader
 
 
 def logged(reader, **options) -> list[TrialOutcome | Missing]:
@@ -219,8 +230,7 @@ def test_an_identical_repeat_is_ignored(writer, committed):
         writer.commit()
     assert writer.outcome(scored(text="second", category=0)) is False
     assert writer.outcome(lost()) is False
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer) as reader:
         assert [trial.completion.text for trial in reader.trials()] == ["first"]
         assert reader.count() == 1
 
@@ -241,8 +251,7 @@ def test_another_question_under_a_stored_key_is_refused(writer, committed, chang
         writer.commit()
     with pytest.raises(RunMismatch, match=named):
         writer.outcome(scored(**change))
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer) as reader:
         assert list(reader.trials()) == [scored()]
 
 
@@ -254,7 +263,7 @@ def test_log_yields_in_commit_order_what_the_session_was_told(writer):
     for record in records:
         writer.outcome(record)
         writer.commit()
-    with writer.reader() as reader:
+    with holding(writer) as reader:
         assert logged(reader) == [record.outcome for record in records]
         assert logged(reader, batch=2) == logged(reader)
         assert [len(batch) for batch in reader.log(batch=2)] == [2, 2, 1]
@@ -264,10 +273,7 @@ def test_log_yields_in_commit_order_what_the_session_was_told(writer):
 
 def test_after_stop_trials_are_known_and_replayed_in_their_order(writer):
     records = [scored(step=step, after_stop=step % 3 == 2) for step in range(9)]
-    for record in records:
-        writer.outcome(record)
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer, *records) as reader:
         assert logged(reader, batch=2) == [record.outcome for record in records]
         assert [len(batch) for batch in reader.log()] == [2, 1, 2, 1, 2, 1], "a stop falls between batches"
         before = [record for record in records if not record.after_stop]
@@ -280,10 +286,7 @@ def test_after_stop_trials_are_known_and_replayed_in_their_order(writer):
 
 def test_charged_tokens_reach_the_replay_and_the_answer_keeps_its_own(writer):
     retried = scored(charged=Usage(20, 9, 2))
-    writer.outcome(retried)
-    writer.outcome(scored(step=1, charged=None))
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer, retried, scored(step=1, charged=None)) as reader:
         first, second = reader.trials()
         assert first == retried
         assert first.completion.usage == Usage(10, 5, 2)
@@ -297,10 +300,7 @@ def test_charged_tokens_reach_the_replay_and_the_answer_keeps_its_own(writer):
 def test_launched_names_the_trials_without_an_outcome(writer):
     writer.launch([request(step=step) for step in range(4)], at=1.0)
     writer.launch([request(step=3)], at=2.0)
-    writer.outcome(scored(step=1))
-    writer.outcome(lost(step=2))
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer, scored(step=1), lost(step=2)) as reader:
         assert reader.launched() == [request(step=0), request(step=3)]
 
 
@@ -314,8 +314,7 @@ def test_attempts_are_kept_and_failures_counted(writer):
     ]
     for attempt in attempts:
         writer.attempt(attempt)
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer) as reader:
         assert list(reader.attempts()) == attempts
         assert list(reader.attempts(model="b")) == attempts[3:4]
         assert list(reader.attempts(model="a", step=1)) == attempts[4:]
@@ -335,7 +334,7 @@ def test_decisions_come_back_in_order(writer):
     for number, body in enumerate(bodies):
         writer.decision(float(number), number, MappingProxyType(body))
         writer.commit()
-    with writer.reader() as reader:
+    with holding(writer) as reader:
         assert reader.decisions() == [DecisionRecord(float(n), n, body) for n, body in enumerate(bodies)]
 
 
@@ -373,10 +372,7 @@ def test_trials_are_filtered(writer):
         for model in ("a", "b")
     ]
     records += [lost("a", 200), unscored("a", 201)]
-    for record in records:
-        writer.outcome(record)
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer, *records) as reader:
 
         def those(condition):
             return [record for record in records if condition(record)]
@@ -402,10 +398,8 @@ def test_trials_are_filtered(writer):
 
 
 def test_outcomes_as_columns(writer):
-    for record in (scored("b", 0, category=2, task="u"), lost("a", 3), scored("a", 0, after_stop=True)):
-        writer.outcome(record)
-    writer.commit()
-    with writer.reader() as reader:
+    records = scored("b", 0, category=2, task="u"), lost("a", 3), scored("a", 0, after_stop=True)
+    with holding(writer, *records) as reader:
         columns = reader.outcomes()
     assert len(columns) == 3
     assert [columns.models[index] for index in columns.model] == ["b", "a", "a"]
@@ -512,6 +506,5 @@ def test_what_cannot_be_stored_is_refused_at_once_and_spoils_nothing(writer, wro
 def test_a_launch_of_several_is_added_whole_or_not_at_all(writer):
     with pytest.raises(ValueError, match="seed is -1"):
         writer.launch([request(step=0), request(step=1, seed=-1)], at=1.0)
-    writer.commit()
-    with writer.reader() as reader:
+    with holding(writer) as reader:
         assert reader.launched() == []
