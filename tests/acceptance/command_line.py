@@ -22,8 +22,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import main
+from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
@@ -34,6 +36,15 @@ COMMAND = Path(sys.executable).with_name("adaptive-eval")
 
 PATIENCE = 240.0
 """Seconds after which a command counts as hanging, on a machine that is busy with other things."""
+
+ARITHMETIC_TASK: dict[str, Any] = {
+    "name": "arithmetic",
+    "dataset": str(ARITHMETIC),
+    "fields": {"input": "question", "target": "answer"},
+    "prompt": "{input}\nPut the final answer within \\boxed{}.",
+    "scorer": "numeric",
+}
+"""The task of most configs here."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,14 @@ def adaptive_eval(*arguments: object, cwd: Path, env: dict[str, str] | None = No
         timeout=PATIENCE,
     )
     return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def needs_sandbox() -> None:
+    """Skip the test where programs cannot be run safely."""
+    try:
+        require_sandbox()
+    except UsageError as missing:
+        pytest.skip(f"no sandbox: {missing}")
 
 
 class Running:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import ARITHMETIC, in_process, report, write_config
+from command_line import ARITHMETIC_TASK, in_process, report, write_config
 
 
 def config(**stopping: Any) -> dict[str, Any]:
@@ -17,15 +17,7 @@ def config(**stopping: Any) -> dict[str, Any]:
         "seed": 3,
         "mimic": {"seed": 7, "models": {"a": {"mean": 0.7}, "b": {"mean": 0.62}, "c": {"mean": 0.3}}},
         "models": [{"name": name, "endpoints": ["mimic"], "concurrency": 8} for name in "abc"],
-        "tasks": [
-            {
-                "name": "arithmetic",
-                "dataset": str(ARITHMETIC),
-                "fields": {"input": "question", "target": "answer"},
-                "prompt": "{input}\nPut the final answer within \\boxed{}.",
-                "scorer": "numeric",
-            }
-        ],
+        "tasks": [{**ARITHMETIC_TASK}],
         "stopping": stopping,
         "budget": {"trials": 300},
     }

@@ -23,7 +23,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 from answering_server import hub
-from command_line import PATIENCE, ROOT, environment, in_process, trials, write_config
+from command_line import PATIENCE, ROOT, environment, in_process, needs_sandbox, trials, write_config
 from json_server import Replies, serving
 from pages import Snippet, blocks
 from ruamel.yaml import YAML
@@ -32,9 +32,7 @@ from test_packages_of_rules import ENTRY_POINTS, EXAMPLE
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.short_forms import PROVIDERS
-from adaptive_eval.errors import UsageError
 from adaptive_eval.options.task_options import TaskConfig
-from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.views.notifications import Notice
 
 RUN = {
@@ -307,10 +305,7 @@ def make_dataset(task: dict[str, Any], written: Snippet, folder: Path) -> None:
         rows = [BENCHMARKS[name]["row"]]
         task["dataset"] = f"{name}.jsonl"
         if "allow_execution" in str(task.get("scorer")):
-            try:
-                require_sandbox()
-            except UsageError as missing:
-                pytest.skip(f"no sandbox: {missing}")
+            needs_sandbox()
     elif shown := re.search(rf"{re.escape(task['dataset'])} .*# (\{{.*\}})$", written.text, re.MULTILINE):
         rows = [json.loads(shown[1])]
     else:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import ARITHMETIC, Reached, in_process, pair_decisions, report, trials, write_config
+from command_line import ARITHMETIC_TASK, Reached, in_process, pair_decisions, report, trials, write_config
 
 
 def config(name: str, means: dict[str, float], **parts: Any) -> dict[str, Any]:
@@ -18,15 +18,7 @@ def config(name: str, means: dict[str, float], **parts: Any) -> dict[str, Any]:
             {"name": model, "endpoints": ["mimic"], "concurrency": 16, "sampling": {"max_tokens": 400}}
             for model in means
         ],
-        "tasks": [
-            {
-                "name": "arithmetic",
-                "dataset": str(ARITHMETIC),
-                "fields": {"input": "question", "target": "answer"},
-                "prompt": "{input}\nPut the final answer within \\boxed{}.",
-                "scorer": "numeric",
-            }
-        ],
+        "tasks": [{**ARITHMETIC_TASK}],
         **parts,
     }
 

@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from command_line import ARITHMETIC, ARITHMETIC_TASK
+
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config.load_config import config_from_data
@@ -15,7 +17,6 @@ from adaptive_eval.executors.worker import Worker
 from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
 
-ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 PATIENCE = 60.0
 
 _CONFIG: dict[str, Any] = {
@@ -25,15 +26,7 @@ _CONFIG: dict[str, Any] = {
         {"name": name, "endpoints": [], "concurrency": 8, "sampling": {"temperature": 0.7, "max_tokens": 400}}
         for name in ("sage", "novice")
     ],
-    "tasks": [
-        {
-            "name": "arithmetic",
-            "dataset": str(ARITHMETIC),
-            "fields": {"input": "question", "target": "answer"},
-            "prompt": "{input}\nPut the final answer within \\boxed{}.",
-            "scorer": "numeric",
-        }
-    ],
+    "tasks": [ARITHMETIC_TASK],
     "stopping": {"equivalence": 0.2},
     "budget": {"trials": 2000},
 }

@@ -148,14 +148,15 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path, step
     assert summary_at(RunHeader("demo"), latest).state == "stopped"
 
 
+class SetClock:
+    seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
 def test_a_stopwatch_leaves_out_what_no_running_process_can_take():
-    class Clock:
-        seconds = 0.0
-
-        def now(self) -> float:
-            return self.seconds
-
-    clock = Clock()
+    clock = SetClock()
     watch = Stopwatch(clock, elapsed=7.0)  # type: ignore[arg-type]
     clock.seconds += LONGEST_PAUSE
     assert watch.read() == 7.0 + LONGEST_PAUSE
@@ -171,13 +172,7 @@ def test_a_stopwatch_leaves_out_what_no_running_process_can_take():
 
 
 def test_a_stall_counts_and_a_sleep_does_not():
-    class Clock:
-        seconds = 0.0
-
-        def now(self) -> float:
-            return self.seconds
-
-    clock, used, beats = Clock(), [0.0], [0.0]
+    clock, used, beats = SetClock(), [0.0], [0.0]
     watch = Stopwatch(clock, processor=lambda: used[0], heartbeat=lambda: beats[0])  # type: ignore[arg-type]
     clock.seconds += 3600.0
     assert (watch.read(), watch.longest_stall) == (0.0, 0.0)

@@ -122,6 +122,13 @@ def sit(
     return session
 
 
+def resumed(directory: Path, *limits: BudgetSpec) -> Session:
+    session = Session(spec(*limits))
+    with RunReader(directory) as reader:
+        session.replay(reader.log(), reader.unanswered())
+    return session
+
+
 def presumed(session: Session) -> float:
     return next(line.presumed for line in session.budget.lines() if line.name == "tokens")
 
@@ -136,9 +143,7 @@ def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path):
 
     first = sit(tmp_path / "run", script, RunnerOptions(deadlines=Deadlines(9.5), at_deadline="cancel"))
     assert presumed(first) > 0
-    with RunReader(tmp_path / "run") as reader:
-        second = Session(spec())
-        second.replay(reader.log(), reader.unanswered())
+    second = resumed(tmp_path / "run")
     assert [(line.name, line.spent, line.reserved) for line in second.budget.lines()] == [
         (line.name, line.spent, line.reserved) for line in first.budget.lines()
     ]
@@ -163,9 +168,7 @@ def test_answers_that_lacked_something_are_assumed_billed_in_each_session(tmp_pa
     options = RunnerOptions(deadlines=Deadlines(seconds), at_deadline="cancel")
     first = sit(tmp_path / "run", lambda step, attempt: 1.0 + step % 3 / 4, options, scoring=Lacking())
     assert presumed(first) > 0
-    with RunReader(tmp_path / "run") as reader:
-        second = Session(spec())
-        second.replay(reader.log(), reader.unanswered())
+    second = resumed(tmp_path / "run")
     assert presumed(second) == presumed(first)
 
 
@@ -182,10 +185,9 @@ def test_an_answer_that_no_scorer_could_judge_is_charged_once(tmp_path):
     """It has been reported with its tokens: nothing is presumed of it, in this sitting or the next."""
     limits = BudgetSpec(tokens=1_000)
     first = sit(tmp_path / "run", lambda step, attempt: 1.0, limits=limits, scoring=Away())
+    second = resumed(tmp_path / "run", limits)
     with RunReader(tmp_path / "run") as reader:
         answered = reader.count()
-        second = Session(spec(limits))
-        second.replay(reader.log(), reader.unanswered())
     for session in (first, second):
         assert presumed(session) == 0.0
         tokens = next(line for line in session.budget.lines() if line.name == "tokens")

@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from command_line import ARITHMETIC, Finished, in_process, write_config
+from command_line import ARITHMETIC_TASK, Finished, in_process, write_config
 
 _CONFIG: dict[str, Any] = {
     "name": "mimicked",
@@ -19,15 +19,7 @@ _CONFIG: dict[str, Any] = {
         }
         for name in ("sage", "novice")
     ],
-    "tasks": [
-        {
-            "name": "arithmetic",
-            "dataset": str(ARITHMETIC),
-            "fields": {"input": "question", "target": "answer"},
-            "prompt": "{input}\nPut the final answer within \\boxed{}.",
-            "scorer": "numeric",
-        }
-    ],
+    "tasks": [ARITHMETIC_TASK],
     "goal": "ranking",
     "budget": {"trials": 2000},
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from command_line import needs_sandbox
 from scripted_chat import scripted_chat
 
 from adaptive_eval.build.assembly import build
@@ -15,9 +16,8 @@ from adaptive_eval.cli.validate import unpinned
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.short_forms import benchmarks
-from adaptive_eval.errors import ConfigError, DatasetError, UsageError
+from adaptive_eval.errors import ConfigError, DatasetError
 from adaptive_eval.scoring.registry import build_scorer
-from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.tasks.sources import read_source
 from adaptive_eval.trial import Completion
 
@@ -78,10 +78,7 @@ def judge_of(right):
 def test_a_row_is_asked_and_scored(name, tmp_path):
     benchmark, example = benchmarks()[name], EXAMPLES[name]
     if kind_of(benchmark) == "code":
-        try:
-            require_sandbox()
-        except UsageError as missing:
-            pytest.skip(f"no sandbox: {missing}")
+        needs_sandbox()
     made = built(name, tmp_path)
     (task,) = made.tasks
     (question,) = task.questions

@@ -22,17 +22,7 @@ from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
 from adaptive_eval.trial import Completion, Question
 
-
-def sandbox_missing() -> str | None:
-    try:
-        require_sandbox()
-    except UsageError as error:
-        return str(error)
-    return None
-
-
-MISSING = sandbox_missing()
-sandboxed = pytest.mark.skipif(MISSING is not None, reason=f"no sandbox: {MISSING}")
+sandboxed = pytest.mark.usefixtures("sandbox")
 PATIENT = Limits(wall=60.0, cpu=20.0)
 """For programs that end by themselves, on a machine that is busy with other things."""
 
@@ -431,9 +421,8 @@ def test_a_run_is_scored_by_its_programs(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None or os.getuid() != 0, reason="needs root and bubblewrap")
+@sandboxed
 def test_what_root_runs_is_run_as_somebody_else():
-    if MISSING is not None:
-        pytest.skip(MISSING)
     outcome = run_tests("import os\nassert 20_000 <= os.getuid() < 60_000", "os.setuid(0)", PATIENT)
     # In a user namespace of its own there is no user 0 to become, which is an invalid argument.
     assert re.search("PermissionError|Errno 22", outcome.reason), outcome.reason

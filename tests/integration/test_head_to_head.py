@@ -5,8 +5,8 @@ import re
 import shutil
 
 import pytest
-from command_line import trials
-from mimic_runs import ARITHMETIC, command, mimic_config, run_config, write_config
+from command_line import ARITHMETIC, trials
+from mimic_runs import command, mimic_config, run_config, write_config
 from scripted_chat import scripted_chat
 
 from adaptive_eval.store.reader import RunReader

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from mimic_runs import ARITHMETIC, command, mimic_config, run_config
+from command_line import ARITHMETIC
+from mimic_runs import command, mimic_config, run_config
 from task_files import load_task
 
 from adaptive_eval.store.reader import RunReader

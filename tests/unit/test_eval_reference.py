@@ -1,11 +1,11 @@
 """Values of scorio.eval: worked examples, golden numbers, extremes, tail profiles."""
 
-import importlib.util
 import json
 import math
+import runpy
 from itertools import groupby, product
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,13 +113,8 @@ def test_golden_cases_reach_a_thousand_trials_and_every_function():
 
 
 @pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("eval_reference_generator", GENERATOR)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def generator() -> SimpleNamespace:
+    return SimpleNamespace(**runpy.run_path(str(GENERATOR)))
 
 
 def test_golden_numbers_are_the_generator_s(generator):

@@ -1,7 +1,6 @@
 """Pages of the documentation and public names: what they name exists, and what is public is on them."""
 
 import ast
-import importlib.util
 import inspect
 import json
 import re
@@ -10,7 +9,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import jsonschema
 import numpy as np
@@ -33,13 +32,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def reference() -> SimpleNamespace:
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "reference.py")))
 
 
 def test_every_section_key_command_and_option_is_on_the_pages(reference):
@@ -315,9 +309,7 @@ def test_a_parameter_that_is_as_in_another_function_is_described_there():
 # The notebooks in docs/ run, and show what they have stored.
 
 
-SPEC = importlib.util.spec_from_file_location("notebooks", ROOT / "scripts" / "notebooks.py")
-notebooks = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(notebooks)
+notebooks = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "notebooks.py")))
 
 
 @pytest.mark.slow
