@@ -227,7 +227,9 @@ def run_columns(directory: Path) -> OutcomeColumns:
 def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     """Return a run as a log."""
     read = _with_texts if texts else _outcomes
-    run_columns(directory)  # says what is wrong where there is no run
+    questions = [name for _, name in run_columns(directory).questions]
+    if choices.task is not None and len(set(questions)) < len(questions):
+        raise OutcomesError(f"{directory}: a question is in several tasks, which --task would take for one")
     with RunReader(directory) as reader:
         weights, latest = run_weights(reader), reader.latest_snapshot()
         grouped = any("cluster" in task.fields for task in _tasks(reader.meta()))
@@ -236,8 +238,8 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
     log = Log(directory, RUN, lambda: read(directory, choices), weights=weights)
-    questions = 0 if results is None else results.questions
-    return replace(log, shares=shares, clustered=grouped, questions=questions)
+    number = 0 if results is None else results.questions
+    return replace(log, shares=shares, clustered=grouped, questions=number)
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:

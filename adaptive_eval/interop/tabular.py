@@ -159,6 +159,7 @@ class _Table:
         self._model = choices.model or model or (None if known is TABLE else path.stem)
         self._task = task or DEFAULT_TASK
         self._choices = choices
+        self._task_of: dict[str, str] = {}  # the file's own, of each question
         self._rescorer = None if choices.scorer is None else Rescorer(choices)
 
     def pieces(self, data: Mapping[str, Any] | None) -> Iterator[Piece]:
@@ -220,6 +221,9 @@ class _Table:
                 return Flaw(place, f"there is no {column}; {_NEEDED}")
         assert model is not None
         assert question is not None
+        task = _text(values.get("task")) or self._task
+        if self._choices.task is not None and self._task_of.setdefault(question, task) != task:
+            return Flaw(place, f"question {question!r} is in several tasks, which --task would take for one")
         tokens = [_counting(values.get(column), column) for column in _TOKENS]
         asked = [values.get(name) or "" for name in known.asked]
         finish_reason = _text(values.get("finish_reason")) or ""
@@ -232,7 +236,7 @@ class _Table:
             fields["weights"] = _listed(weights)
         return Found(
             self._choices.rename.get(model, model),
-            self._choices.task or _text(values.get("task")) or self._task,
+            self._choices.task or task,
             question,
             place,
             _counting(values.get("trial"), "trial"),

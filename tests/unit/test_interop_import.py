@@ -228,6 +228,9 @@ def test_tasks_of_a_run_keep_their_weights(tmp_path):
     assert analyzed["models"][0]["score"] == pytest.approx(22 / 35)
     again = import_logs(open_logs([tmp_path / "run"], Choices()), tmp_path / "again")
     assert scores(again) == pytest.approx(scores(result))
+    for several in (table, tmp_path / "run"):
+        with pytest.raises(UsageError, match="is in several tasks, which --task would take for one"):
+            read_recorded([several], Choices(task="z"))
     equal = imported(tmp_path / "equal", table)
     with pytest.raises(UsageError, match=r"weight in the score of its task 'x' is 0\.5, in .* is 0\.28"):
         read_recorded([tmp_path / "run", equal.directory])
