@@ -194,6 +194,7 @@ class Budget:
         none = [array("q", bytes(8 * size)) for size in sizes]
         self._prompt = [deepcopy(none) for _ in spec.models]
         self._beyond_prompt = [0] * len(spec.models)
+        self._unanswered = 0  # requests without an answer that may have been billed
         self._most_completion = [model.max_tokens or 0 for model in spec.models]
 
     @property
@@ -272,6 +273,7 @@ class Budget:
 
     def presume_billed(self, model: int, task: int, question: int, times: int = 1) -> bool:
         """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
+        self._unanswered += times
         if not self._reserving:
             return True
         amount = self.worst_case(model, task, question)
@@ -318,6 +320,13 @@ class Budget:
         """Yield warnings about the bounds on which the budgets rely."""
         presumed = self.run.presumed.prompt + self.run.presumed.completion
         billed = self.run.spent.prompt + self.run.spent.completion
+        if self._unanswered and not presumed:
+            requests = "a request" if self._unanswered == 1 else f"{self._unanswered:,} requests"
+            yield Coded(
+                "warning/unanswered",
+                f"{requests} failed, or cancelled in flight, may have been billed; the tokens and costs "
+                "shown are those of answers",
+            )
         if presumed > billed:
             yield Coded(
                 "warning/usage-presumed",

@@ -19,7 +19,6 @@ from adaptive_eval.engine.protocols import Clock, Executor
 from adaptive_eval.engine.trial_task import Sending, State, TrialTask
 from adaptive_eval.errors import (
     REQUEST_STATUSES,
-    Coded,
     EndpointError,
     PermanentEndpointError,
     ScorerUnavailable,
@@ -103,7 +102,6 @@ class InFlightTrials:
         self._ended: deque[TrialTask] = deque()
         self._tasks: asyncio.TaskGroup | None = None
         self.unlogged = Unlogged()
-        self._cancelled = 0
 
     def __len__(self) -> int:
         """Return how many trials are in flight or have ended and wait in :meth:`ended`."""
@@ -317,20 +315,8 @@ class InFlightTrials:
         """Note that `trial` has no outcome, and whether it may have been billed."""
         paid = trial.completion is not None or trial.spent.total_tokens > 0
         billed = paid or trial.state is State.CANCELLED
-        self._cancelled += trial.state is State.CANCELLED
         self.unlogged.dropped.append((trial.request.key, billed))
         self._note(trial, CANCELLED if billed else WITHDRAWN)
-
-    def remarks(self) -> Iterator[str]:
-        """Yield warnings about servers and cancelled requests."""
-        yield from self.fleet.remarks()
-        if self._cancelled:
-            requests = "a request was" if self._cancelled == 1 else f"{self._cancelled:,} requests were"
-            yield Coded(
-                "warning/cancelled",
-                f"{requests} cancelled in flight and may have been billed; the tokens shown are those of "
-                "answers",
-            )
 
     def health(self) -> tuple[EndpointHealth, ...]:
         """Return how every server of every model is doing."""

@@ -402,7 +402,7 @@ class Runner:
             deadlines=self._options.deadlines.lines(elapsed),
             allowance=self._allowance,
         )
-        warnings = (*self._in_flight.remarks(), *self._pace.warnings())
+        warnings = (*self._in_flight.fleet.remarks(), *self._pace.warnings())
         return replace(watched, warnings=(*watched.warnings, *warnings))
 
     def _until_deadline(self) -> float:

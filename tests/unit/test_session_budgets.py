@@ -126,6 +126,9 @@ class TestKinds:
         (request,) = session.ask(1)
         assert session.presume_billed(request.key)
         assert spent(session, "tokens") == (0, 0)
+        session.abandon(request.key, billed=True)
+        (said,) = [words for words in session.results().warnings if "may have been billed" in words]
+        assert said.startswith("2 requests failed, or cancelled in flight, may have been billed")
 
 
 class TestModels:
