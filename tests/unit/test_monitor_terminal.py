@@ -39,13 +39,13 @@ def text_of(view, width, height, **options):
     return printed(run_display(view, **options), width=width, height=height + 1, color_system=None)
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 @pytest.mark.parametrize("bayes", [False, True])
-def test_every_moment_fits_every_terminal(moment, width, height, bayes):
-    lines = text_of(view_of(moment, failing=True), width, height, bayes=bayes).splitlines()
-    assert 0 < len(lines) <= height
-    assert max(map(cell_len, lines)) <= width
+def test_every_moment_fits_every_terminal(moment, bayes):
+    for width, height in SIZES:
+        lines = text_of(view_of(moment, failing=True), width, height, bayes=bayes).splitlines()
+        assert 0 < len(lines) <= height
+        assert max(map(cell_len, lines)) <= width
 
 
 def test_eighty_by_twenty_four_answers_the_questions_in_order():

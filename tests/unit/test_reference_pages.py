@@ -100,19 +100,16 @@ FILES_NAMED = sorted(
 )
 
 
-@pytest.mark.parametrize("named", FILES_NAMED)
-def test_a_file_and_its_name_exist(named):
-    path, _, name = named.partition(": ")
-    below = ("adaptive_eval", "scorio", ".")
-    found = [file for folder in below for file in (ROOT / folder).glob(path.rstrip("/"))]
-    assert found, path
-    for part in filter(None, name.split(".")):
-        text = found[0].read_text("utf-8")
-        assert re.search(rf"^\s*(?:(?:async )?def |class )?{part}\b", text, re.MULTILINE), named
-
-
-def test_there_are_files_to_check():
+def test_files_and_their_names_exist():
     assert len(FILES_NAMED) > 40
+    for named in FILES_NAMED:
+        path, _, name = named.partition(": ")
+        below = ("adaptive_eval", "scorio", ".")
+        found = [file for folder in below for file in (ROOT / folder).glob(path.rstrip("/"))]
+        assert found, path
+        for part in filter(None, name.split(".")):
+            text = found[0].read_text("utf-8")
+            assert re.search(rf"^\s*(?:(?:async )?def |class )?{part}\b", text, re.MULTILINE), named
 
 
 # docs/metrics.md: its code runs, and what it names exists.
@@ -127,9 +124,9 @@ def test_the_code_runs(capsys):
     assert "new is better than old" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", sorted(set(metrics.__all__) - {"TailPassProfile"}))
-def test_every_metric_is_explained(name):
-    assert f"`{name.removesuffix('_ci')}`" in METRICS
+def test_every_metric_is_explained():
+    names = {name.removesuffix("_ci") for name in metrics.__all__} - {"TailPassProfile"}
+    assert [name for name in sorted(names) if f"`{name}`" not in METRICS] == []
 
 
 def test_every_function_named_with_its_module_exists():
@@ -194,21 +191,21 @@ NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::[\w:]+)`", RELIABILITY + PRO
 ROWS = [line for line in RELIABILITY.partition("\n## Faults")[2].splitlines() if line.startswith("| ")][2:]
 
 
-@pytest.mark.parametrize("node", NAMED)
-def test_a_named_test_exists(node):
-    path, *names = node.split("::")
-    body = ast.parse((ROOT / path).read_text("utf-8")).body
-    for name in names:
-        found = [item for item in body if getattr(item, "name", None) == name]
-        assert found, f"{node}: there is no {name}"
-        body = getattr(found[0], "body", [])
-    assert names[-1].startswith("test_")
+def test_tests_that_are_named_exist():
+    for node in NAMED:
+        path, *names = node.split("::")
+        body = ast.parse((ROOT / path).read_text("utf-8")).body
+        for name in names:
+            found = [item for item in body if getattr(item, "name", None) == name]
+            assert found, f"{node}: there is no {name}"
+            body = getattr(found[0], "body", [])
+        assert names[-1].startswith("test_")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:40])
-def test_every_fault_has_a_test(row):
-    _, _fault, _what, tests, _ = re.split(r"(?<!`)\|", row)
-    assert any(node in tests for node in NAMED)
+def test_every_fault_has_a_test():
+    for row in ROWS:
+        _, _fault, _what, tests, _ = re.split(r"(?<!`)\|", row)
+        assert any(node in tests for node in NAMED), row
 
 
 def test_every_error_rate_that_is_simulated_has_a_row_with_its_seed():
@@ -242,9 +239,8 @@ def test_the_table_of_storms_shows_no_harm():
 # What is public: exported, documented, known to type checkers, and cheap to import.
 
 
-@pytest.mark.parametrize("name", adaptive_eval.__all__)
-def test_every_public_name_exists(name):
-    assert getattr(adaptive_eval, name) is not None
+def test_every_public_name_exists():
+    assert all(getattr(adaptive_eval, name) is not None for name in adaptive_eval.__all__)
 
 
 def test_the_page_lists_what_is_public():
