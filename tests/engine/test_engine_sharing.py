@@ -243,8 +243,9 @@ def test_prompts_that_differ_share_nothing():
     [
         {"rates": {"a": RateLimit(requests_per_minute=60)}},
         {"servers": {"http://a/v1": ServerLimits(FixedConcurrency(2))}},
+        {"rates": {"a": RateLimit(tokens_per_minute=80)}, "most_tokens": 8},
     ],
-    ids=["a request a second", "two requests at a server"],
+    ids=["a request a second", "two requests at a server", "two requests a minute, of four answers"],
 )
 def test_limits_count_requests_and_break_up_none(limits):
     scene = Shared(steps={"a": 48}, concurrency=24, scripts={"a": lambda step, attempt: 5.0}, **limits)
@@ -253,8 +254,11 @@ def test_limits_count_requests_and_break_up_none(limits):
     assert scene.sizes == [(seed, 4) for seed in range(0, 48, 4)]
     if "servers" in limits:
         assert scene.endpoints["a"].most_in_flight == 2
+        return
+    calls = [at for at, _ in scene.endpoints["a"].calls]
+    if "most_tokens" in limits:  # each takes 30 tokens, and 32 at most
+        assert all(later - earlier >= 59.9 for earlier, later in zip(calls, calls[2:], strict=False))
     else:
-        calls = [at for at, _ in scene.endpoints["a"].calls]
         assert all(later - earlier >= 0.999 for earlier, later in pairwise(calls))
 
 

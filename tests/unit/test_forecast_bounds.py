@@ -10,7 +10,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import BudgetSpec
+from adaptive_eval.core.spec import BudgetSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
 from adaptive_eval.views.sentences import say
 
@@ -83,6 +83,39 @@ def test_what_is_forecast_of_pairs_tokens_and_budgets_follows_from_the_trials(mo
     assert free.pairs[0].trials.median == pytest.approx(trials + 2)
     assert free.resolved_within_budget > 0.5
     assert [one.resolved_within_budget for one in limited] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_task_that_is_cut_in_two_is_forecast_as_the_whole(reference):
+    """Parts of unlike size, each of the weight of its questions: the same runs take as many trials."""
+    names, found = tuple(f"q{number}" for number in range(60)), []
+    right = np.random.default_rng(5).binomial(8, 0.42, 60)
+    counts = np.stack([8 - right, right], axis=1)
+    for cut in (60, 20):
+        parts = [slice(0, cut), slice(cut, 60)][: 1 + (cut < 60)]
+        tasks = tuple(TaskSpec(f"t{part.start}", names[part], weight=len(names[part])) for part in parts)
+        old = ReferenceSpec("old", {f"t{part.start}": counts[part] for part in parts})
+        spec = make_spec(2 - reference, equivalence=0.1 if reference else 0.06, max_passes=60)
+        spec = replace(spec, tasks=tasks, references=(old,) if reference else ())
+        found.append(drive(Session(spec), by_question, slots=2, most=240 // (1 + reference)).forecast())
+    whole, halves = found
+    assert halves.trials.median == pytest.approx(whole.trials.median, rel=0.35)
+    assert halves.resolved_within_budget == pytest.approx(whole.resolved_within_budget, abs=0.15)
+    for one in found:
+        assert one.pairs[0].trials.median == pytest.approx(one.trials.median, abs=9)
+
+
+def by_question(request):
+    """Answer a question with a chance of its own, the same whatever its task and model."""
+    key = int(request.question[1:]), request.repeat, int(request.key.model[1:])
+    return int(np.random.default_rng(key).random() < 0.2 + 0.6 * (key[0] % 7) / 6)
+
+
+def test_a_forecast_is_made_again_once_a_twentieth_more_is_known():
+    session, chance = Session(make_spec(2, 60, equivalence=0.02)), coin([0.6, 0.5])
+    before = drive(session, chance, slots=2, most=400).forecast()
+    assert drive(session, chance, slots=2, most=10).forecast() is before
+    assert drive(session, chance, slots=2, most=20).forecast() is not before
 
 
 @pytest.mark.parametrize("copies", [False, True])
