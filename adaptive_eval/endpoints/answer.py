@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from adaptive_eval.endpoints.failures import from_answer, malformed
+from adaptive_eval.endpoints.failures import at, from_answer, malformed
 from adaptive_eval.endpoints.redaction import REDACTED, Redactor, storable
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.trial import Completion, Usage
@@ -60,6 +60,11 @@ def text_of_parts(content: list[Any]) -> str:
     )
 
 
+def count_of(value: Any) -> int:
+    """Return a count of tokens, 0 for what is none."""
+    return value if type(value) is int and value > 0 else 0
+
+
 def reasoning_tokens(usage: Any) -> int:
     """Return how many tokens of reasoning a usage reports.
 
@@ -68,14 +73,12 @@ def reasoning_tokens(usage: Any) -> int:
     >>> reasoning_tokens({"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}})
     7
     """
-    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    count = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return count if type(count) is int and count > 0 else 0
+    return count_of(at(usage, "completion_tokens_details", "reasoning_tokens"))
 
 
 def _thought(part: Any) -> str:
     """Return the reasoning of one part of a list."""
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = at(part, "type")
     if not isinstance(kind, str) or not kind.startswith(("thinking", "reasoning")):
         return ""
     value = next((part[name] for name in ("thinking", "text", "summary") if part.get(name)), "")
@@ -210,8 +213,7 @@ def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usag
     """
     if not isinstance(usage, dict):
         return Usage()
-    details = usage.get("prompt_tokens_details")
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    prompt, completion = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
     thought = reasoning_tokens(usage)
     if thought and usage.get("total_tokens") == prompt + completion + thought:
         completion += thought  # xAI counts the reasoning apart, and bills it as the rest
@@ -219,7 +221,7 @@ def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usag
     if prompt > most or completion > most * answers:
         return None
     # Tokens from the cache are tokens of the prompt: more of them would make a price negative.
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    cached = count_of(at(usage, "prompt_tokens_details", "cached_tokens"))
     return Usage(prompt, completion, min(cached, prompt))
 
 
@@ -349,10 +351,9 @@ def _completion(choice: dict[str, Any], common: _Common, *, text_of: TextOf, red
 
 def _calls(message: Any, redact: Redactor) -> tuple[Mapping[str, Any], ...]:
     """Return the calls of tools in a message: the arguments are the text that the model wrote."""
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
-    found = []
+    calls, found = at(message, "tool_calls"), []
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
+        function = at(call, "function")
         if isinstance(function, dict):
             arguments = function.get("arguments")
             if not isinstance(arguments, str):  # Ollama gives an object
@@ -397,7 +398,3 @@ def _unspelled(value: Any) -> Any:
 
 def _text(value: Any, redact: Redactor) -> str:
     return redact(storable(value))[:200] if isinstance(value, str) else ""
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adaptive_eval.endpoints.answer import plain_text
+from adaptive_eval.endpoints.answer import count_of, plain_text
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches
+from adaptive_eval.endpoints.failures import at
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.trial import Conversation, Message
 
@@ -77,6 +78,13 @@ def as_prompt(messages: Sequence[Message]) -> str:
     return text
 
 
+_USAGE = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "prompt_tokens_details": "input_tokens_details",
+    "completion_tokens_details": "output_tokens_details",
+}
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
@@ -151,7 +159,7 @@ def response_as_chat(body: Any) -> Any:
     >>> chat["choices"][0]["message"]["content"]
     '4'
     """
-    output = body.get("output") if isinstance(body, dict) else None
+    output = at(body, "output")
     if not isinstance(output, list) or body.get("status") in ("failed", "cancelled"):
         return body
     items = [item for item in output if isinstance(item, dict)]
@@ -164,22 +172,15 @@ def response_as_chat(body: Any) -> Any:
     content = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
     reasoning = "\n\n".join(str(part.get("text", "")) for part in thought)
     message = {"content": content, "reasoning": reasoning, "tool_calls": calls}
-    details = body.get("incomplete_details")
-    reason = str(details.get("reason")) if isinstance(details, dict) else ""
+    reason = str(at(body, "incomplete_details", "reason") or "")
     ended = "tool_calls" if calls else "stop"
     finish = ended if body.get("status") == "completed" else _INCOMPLETE.get(reason, reason or "abort")
-    usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
+    usage = at(body, "usage")
     return {
         "id": body.get("id"),
         "model": body.get("model"),
         "choices": [{"message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": usage.get("input_tokens"),
-            "completion_tokens": usage.get("output_tokens"),
-            "total_tokens": usage.get("total_tokens"),
-            "prompt_tokens_details": usage.get("input_tokens_details"),
-            "completion_tokens_details": usage.get("output_tokens_details"),
-        },
+        "usage": {ours: at(usage, theirs) for ours, theirs in _USAGE.items()},
     }
 
 
@@ -188,6 +189,7 @@ def _listed(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
+_COUNTS = ("cache_read_input_tokens", "input_tokens", "cache_creation_input_tokens", "output_tokens")
 _FINISHED = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -296,31 +298,24 @@ def message_as_chat(body: Any) -> Any:
     >>> message_as_chat(said)["choices"][0]["finish_reason"]
     'stop'
     """
-    content = body.get("content") if isinstance(body, dict) else None
+    content = at(body, "content")
     if not isinstance(content, list):
         return body
     calls = [
         {"id": block.get("id"), "function": {"name": block.get("name"), "arguments": block.get("input")}}
         for block in content
-        if isinstance(block, dict) and block.get("type") == "tool_use"
+        if at(block, "type") == "tool_use"
     ]
     reason = body.get("stop_reason")
     finish = _FINISHED.get(reason, reason) if isinstance(reason, str) else None
-    usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
-    cached = _count(usage, "cache_read_input_tokens")
-    prompt = _count(usage, "input_tokens") + _count(usage, "cache_creation_input_tokens") + cached
+    cached, asked, written, answered = (count_of(at(body, "usage", name)) for name in _COUNTS)
     return {
         "id": body.get("id"),
         "model": body.get("model"),
         "choices": [{"message": {"content": content, "tool_calls": calls}, "finish_reason": finish}],
         "usage": {
-            "prompt_tokens": prompt,
-            "completion_tokens": _count(usage, "output_tokens"),
+            "prompt_tokens": asked + written + cached,
+            "completion_tokens": answered,
             "prompt_tokens_details": {"cached_tokens": cached},
         },
     }
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if type(value) is int and value > 0 else 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from adaptive_eval.endpoints.batches import Batch, BatchInterface, json_lines
-from adaptive_eval.endpoints.failures import from_status, malformed
+from adaptive_eval.endpoints.failures import at, from_status, malformed
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 if TYPE_CHECKING:
@@ -102,17 +102,16 @@ class OpenAIBatches(BatchInterface):
 
     def _answer(self, line: Mapping[str, Any]) -> Any:
         """Return the body of an answer, or the EndpointError of a request that failed."""
-        response, redact = line.get("response"), self.exchange.redact
-        if isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
-            body = response.get("body")
+        status, redact = at(line, "response", "status_code"), self.exchange.redact
+        if isinstance(status, int):
+            body = at(line, "response", "body")
             if status < 300:
                 return body
             return from_status(status, {}, json.dumps(body), now=0.0, redact=redact)
-        error = line.get("error")
-        code = error.get("code") if isinstance(error, dict) else None
+        code = at(line, "error", "code")
         if code in ("batch_expired", "batch_cancelled"):
             return TransientEndpointError(f"{code}: the request was not answered", kind="server")
-        return malformed("a line of the batch has no response:", repr(error), redact=redact)
+        return malformed("a line of the batch has no response:", repr(line.get("error")), redact=redact)
 
 
 def _listed(client: openai.AsyncOpenAI, after: str | openai.Omit) -> Awaitable[AsyncCursorPage[Said]]:
@@ -194,7 +193,7 @@ class AnthropicBatches(BatchInterface):
         return self.exchange.json(await self.exchange.get(f"{_PATH}/{quote(name)}"))
 
     def _seen(self, said: Any) -> Batch:
-        if not isinstance(said, dict) or not isinstance(said.get("id"), str):
+        if not isinstance(at(said, "id"), str):
             raise malformed("a batch was expected, not:", repr(said), redact=self.exchange.redact)
         status = str(said.get("processing_status"))
         return Batch(said["id"], status, status != "ended")

@@ -42,6 +42,19 @@ _EPOCH = 1e9
 """A reset header above this many seconds is a point in time, not a delay."""
 
 
+def at(data: Any, *names: str) -> Any:
+    """Return the value under these names in JSON from outside; None where it has another form.
+
+    Examples
+    --------
+    >>> at({"error": {"code": 404}}, "error", "code"), at({"error": "no"}, "error", "code")
+    (404, None)
+    """
+    for name in names:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data
+
+
 def from_status(
     status: int, headers: Mapping[str, str], body: str, *, now: float, redact: Redactor
 ) -> EndpointError:
@@ -85,10 +98,9 @@ def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
     >>> from_answer({"choices": []}, redact=Redactor([])) is None
     True
     """
-    if not isinstance(body, dict) or not body.get("error"):
+    if not at(body, "error"):
         return None
-    error = body["error"]
-    code = error.get("code") if isinstance(error, dict) else None
+    code = at(body, "error", "code")
     if isinstance(code, int) and 400 <= code < 600:
         return from_status(code, {}, json.dumps(body), now=0.0, redact=redact)
     return malformed("the answer holds an error:", server_message(json.dumps(body)), redact=redact)
@@ -245,10 +257,8 @@ def _error_code(body: str) -> str:
         data = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    error = data.get("error") if isinstance(data, dict) else None
-    if not isinstance(error, dict):
-        return ""
-    return next((value for value in (error.get("code"), error.get("type")) if isinstance(value, str)), "")
+    named = at(data, "error", "code"), at(data, "error", "type")
+    return next((value for value in named if isinstance(value, str)), "")
 
 
 def _words(value: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adaptive_eval.endpoints.failures import at
 from adaptive_eval.endpoints.redaction import shorten
 from adaptive_eval.errors import EndpointError, PermanentEndpointError
 
@@ -33,10 +34,10 @@ def model_ids(body: Any) -> tuple[str, ...]:
     >>> model_ids({"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]})
     ('tiny', 'tiny-lora')
     """
-    listed = body.get("data") if isinstance(body, dict) else None
+    listed = at(body, "data")
     if not isinstance(listed, list):
         return ()
-    ids = (entry.get("id") for entry in listed if isinstance(entry, dict))
+    ids = (at(entry, "id") for entry in listed)
     return tuple(shorten(name, 200) for name in ids if isinstance(name, str))
 
 
@@ -48,12 +49,9 @@ def context_length(body: Any, model: str) -> int | None:
     >>> context_length({"data": [{"id": "tiny", "max_model_len": 512}]}, "tiny")
     512
     """
-    cards = [card for card in body["data"] if isinstance(card, dict) and card.get("id") == model]
-    for card in cards:
-        meta = card.get("meta")
+    for card in [card for card in body["data"] if at(card, "id") == model]:
         places = [card.get(name) for name in ("max_model_len", "context_length", "context_window")]
-        places.append(meta.get("n_ctx") if isinstance(meta, dict) else None)
-        for value in places:
+        for value in (*places, at(card, "meta", "n_ctx")):
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
     return None

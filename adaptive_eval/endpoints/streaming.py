@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from adaptive_eval.endpoints.answer import index_of, reasoning_of, text_of_parts
-from adaptive_eval.endpoints.failures import from_answer, malformed
+from adaptive_eval.endpoints.failures import at, from_answer, malformed
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import TransientEndpointError
 
@@ -54,11 +54,12 @@ class Assembly:
         failure = from_answer(event, redact=self._redact)
         if failure is not None:
             raise failure
-        if isinstance(event, dict) and event.get("type") == "error":
+        kind, response = at(event, "type"), at(event, "response")
+        if kind == "error":
             raise malformed("the stream holds an error:", str(event.get("message")), redact=self._redact)
-        if isinstance(event, dict) and isinstance(event.get("response"), dict):
-            self._response = event["response"]
-            self._done = event.get("type") in _LAST
+        if isinstance(response, dict):
+            self._response = response
+            self._done = kind in _LAST
         elif isinstance(event, dict):
             self._take(event)
 
@@ -125,7 +126,7 @@ def _says_something(part: dict[str, Any]) -> bool:
 def _join_calls(message: dict[str, Any], parts: Any) -> None:
     """Add parts of calls of tools to a message; the arguments arrive piece by piece."""
     for part in parts if isinstance(parts, list) else ():
-        function = part.get("function") if isinstance(part, dict) else None
+        function = at(part, "function")
         if not isinstance(function, dict):
             continue
         calls = message.setdefault("tool_calls", [])
