@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from command_line import ARITHMETIC, in_process, report, trials, write_config
 
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data, parse_config
 from adaptive_eval.errors import ConfigError
 
@@ -44,6 +45,14 @@ def test_prompts_of_files_are_asked_and_stay_with_the_run(tmp_path):
     assert trials(tmp_path / "run")[: len(before)] == before
     changed = in_process("run", "run", "-o", "models[1].system=Be long.", cwd=tmp_path)
     assert (changed.code, "run/mismatch" in changed.err) == (2, True)
+
+
+def test_a_trial_is_reserved_with_the_longest_prompt_that_a_variant_sends():
+    bounds = [
+        build(config_from_data(config(system=words))).spec.tasks[0].prompt_bounds
+        for words in (["long " * 900, "Be brief."], ["Be brief."])
+    ]
+    assert min(bounds[0]) > 900 > max(bounds[1])
 
 
 def test_a_grid_has_every_combination():

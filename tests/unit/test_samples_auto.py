@@ -26,7 +26,7 @@ def test_only_the_ratio_counts(prompt, answer):
     assert best_samples_per_prompt(prompt, answer) == best_samples_per_prompt(2.0 * prompt, 2.0 * answer)
 
 
-def built(folder, question, *, wanted=("auto", "auto"), tokens=64, **changes):
+def built(folder, question, *, wanted=("auto", "auto"), tokens=64, extra=None, **changes):
     """Return a run over twenty questions of this text."""
     rows = [{"id": f"q{number}", "input": f"{number} {question}", "target": "7"} for number in range(20)]
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -36,6 +36,7 @@ def built(folder, question, *, wanted=("auto", "auto"), tokens=64, **changes):
             "endpoints": [f"http://{name}/v1"],
             "sampling": {"max_tokens": tokens},
             "samples_per_request": number,
+            "extra_body": extra or {},
         }
         for name, number in zip("ab", wanted, strict=True)
     ]
@@ -62,6 +63,11 @@ def test_it_follows_the_run(tmp_path, question, tokens, wanted, samples_per_prom
     assert run.samples_per_prompt == samples_per_prompt
     assert run.spec.samples_per_prompt == samples_per_prompt
     assert run.identity.get("samples_per_request", 1) == samples_per_prompt
+
+
+def test_answers_at_temperature_0_would_agree_with_each_other(tmp_path):
+    run = built(tmp_path, LONG, extra={"temperature": 0})
+    assert (run.samples_per_prompt, run.spec.greedy) == (1, (0, 1))
 
 
 def test_what_may_change_between_two_sittings_does_not_change_it(tmp_path):

@@ -220,6 +220,9 @@ class TestWhatIsNoEvidence:
         path.write_text("\n".join(["model,question,score", *(rows + varied) * 20]), encoding="utf-8")
         refused = CliRunner().invoke(cli, ["analyze", str(path)], standalone_mode=False)
         assert isinstance(refused.exception, OutcomesError)
+        for told in (rows * 2 + rows[:40], (rows[:4] + rows[60:64]) * 2):  # some thrice; too few to tell
+            path.write_text("\n".join(["model,question,score", *told]), encoding="utf-8")
+            assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
         numbered = [f"{row},{number // len(rows)}" for number, row in enumerate(rows * 20)]
         path.write_text("\n".join(["model,question,score,trial", *numbered]), encoding="utf-8")
         assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
