@@ -386,6 +386,9 @@ def test_a_comparison_counts_only_where_both_orders_agree(judge, say, share, fli
     assert (found.signals.get("score"), found.signals["order_decided"]) == (share, flips)
     assert found.category == category
     assert {places(body) for body in server.asked} == {"first", "second"}
+    votes = iter(["first", "first", "first", "second", "first", "second"])  # the first one goes by the order
+    several = scored(judge(lambda body: verdict(next(votes))), compare="pairwise", votes=3).signals
+    assert (several["score"], several["order_decided"]) == (1.0, 1)
     assert scored(server, compare="pairwise", right_from=0.75).category == (
         None if share is None else int(share == 1.0)
     )

@@ -11,7 +11,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.sentences import describe, explain
-from adaptive_eval.views.verdicts import pair_order
+from adaptive_eval.views.verdicts import pair_order, repeat_notices
 
 
 def claimed(spec, *names):
@@ -59,6 +59,22 @@ def test_a_pair_is_exact_after_one_pass(parts):
         assert "exact on these questions" in words
     for line, score in zip(session.results().models, (0.7, 0.73), strict=True):
         assert (line.score, line.low, line.high) == pytest.approx((score,) * 3, abs=1e-5)
+
+
+def test_what_a_greedy_model_takes_is_told_in_the_units_of_the_score():
+    """More pairs take a larger difference, two tasks one that is √2 times as large, and a scale its range."""
+
+    def told(models=2, parts=1, weights=(0.0, 1.0)):
+        spec = make_spec(models, 100, greedy=True)
+        names = spec.tasks[0].questions
+        tasks = tuple(TaskSpec(f"t{part}", names[part::parts], weights) for part in range(parts))
+        (words,) = repeat_notices(replace(spec, tasks=tasks))
+        return float(words.partition("difference of ")[2].split()[0])
+
+    plain = told()
+    assert told(models=8) > plain
+    assert told(parts=2) == pytest.approx(plain * np.sqrt(2), rel=0.1)
+    assert told(weights=(-1.0, 3.0)) == pytest.approx(4 * plain, rel=0.05)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 import standings_examples as examples
 from run_examples import make_run
+from session_scripts import make_spec
 
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.budgets import more_passes, raised_budgets
+from adaptive_eval.views.budgets import ceiling_words, more_passes, raised_budgets
 from adaptive_eval.views.reading import Attachment
 from adaptive_eval.views.sentences import say
 
@@ -67,6 +68,20 @@ def spent(scope, owner=""):
 def test_it_is_the_limit_that_has_ended_the_run(view, config, lines, setting):
     stop = spent("run")
     assert raised_budgets(*ended(view, stop, *lines), config) == [setting]
+
+
+@pytest.mark.parametrize("owner", ["sums", "trees"])
+def test_it_is_the_limit_of_the_task_that_has_ended_the_run(view, config, owner):
+    lines = [BudgetLine("trials", 9, 0, limit, "task", name) for name, limit in (("sums", 9), ("trees", 10))]
+    settings = raised_budgets(*ended(view, spent("task", owner), *lines), config)
+    assert [one.partition(".")[2] for one in settings] == [f"budget.trials={18 if owner == 'sums' else 20}"]
+
+
+@pytest.mark.parametrize(("budget", "most"), [(None, 720), (900, 720), (700, 700)])
+def test_a_run_takes_so_many_trials_at_most(budget, most):
+    spec = make_spec(3, 40, max_passes=4, trials=budget)
+    tasks = (spec.tasks[0], replace(spec.tasks[0], name="u", questions=spec.tasks[0].questions[:20]))
+    assert ceiling_words(replace(spec, tasks=tasks)).startswith(f"at most {most} trials: ")
 
 
 @pytest.mark.parametrize(
