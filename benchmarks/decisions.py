@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from decisions_board_tables import boards, budget, concurrency, recorded, savings
+from decisions_combinations import combinations
 from decisions_options import Options
 from decisions_pair_tables import (
     coverage,
@@ -41,7 +42,7 @@ SECTIONS: dict[str, Callable[[Options], None]] = {
     for function in (
         ties, rules, coverage, margins, extremes, steady, settings, thresholds, tails, spaced, gaps, stored,
         boards, concurrency, budget, savings, rounds, margins_in_rounds, coverage_in_rounds, allocation,
-        recorded,
+        recorded, combinations,
     )
 }  # fmt: skip
 
