@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import run_examples as runs
 from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
+from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, Found, Log
+from adaptive_eval.interop.found import Choices, Found, Log, weighted
 from adaptive_eval.interop.import_run import BATCH, default_spec, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
@@ -306,3 +308,10 @@ def test_a_million_rows_stay_below_a_gigabyte(tmp_path):
     kilobytes = int(done.stdout.splitlines()[-1])
     assert "1,000,000 trials" in done.stdout
     assert kilobytes < 1_000_000
+
+
+def test_tasks_weigh_as_files_say_only_where_they_say_it_of_all():
+    tasks = tuple(TaskSpec(name, ("q",)) for name in "tu")
+    for shares, weights in (({"t": 3.0}, [1.0, 1.0]), ({"t": 3.0, "u": 2.0}, [3.0, 2.0])):
+        log = Log(Path("log"), "table", lambda: iter(()), shares=shares)
+        assert [task.weight for task in weighted(tasks, [log])] == weights
