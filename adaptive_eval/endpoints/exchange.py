@@ -223,8 +223,12 @@ class Exchange:
             ):
                 if got.status >= 300:
                     raise self._refused(got, await self._client.read(got))
-                if got.content_type == "application/json":  # the server does not stream
-                    return self.json(await self._client.read(got)), _limits(got)
+                if got.content_type == "application/json":
+                    content = await self._client.read(got)
+                    if not content.startswith((b"data:", b"event:", b":")):  # the server does not stream
+                        return self.json(content), _limits(got)
+                    for event in content.splitlines():
+                        assembly.feed(event.decode("utf-8", "replace"))
                 async with aclosing(self._client.lines(got)) as lines:
                     async for line in lines:
                         if self._idle_timeout is not None:

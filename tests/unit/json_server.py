@@ -21,7 +21,7 @@ class Replies(BaseHTTPRequestHandler):
         """Write an answer: JSON, or a text as it is."""
         raw = (data if isinstance(data, str) else json.dumps(data)).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/plain" if isinstance(data, str) else "application/json")
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
         for name, value in (headers or {}).items():
             self.send_header(name, value)
