@@ -21,10 +21,13 @@ class Ledger:
         lines = ALLOWED.read_text(encoding="utf-8").splitlines()
         self.allowed = [line for line in lines if line and not line.startswith("#")]
         self.refused: list[str] = []
+        self.rerun: set[tuple[str, int]] = set()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Keep a test that was skipped or is rerun."""
-        if report.outcome == "rerun":
+        """Keep a test that was skipped, or is rerun: once an attempt, of which both halves may fail."""
+        attempt = report.nodeid, getattr(report, "rerun", 0)
+        if report.outcome == "rerun" and attempt not in self.rerun:
+            self.rerun.add(attempt)
             self._add("rerun", report.nodeid, "")
         elif report.skipped and not hasattr(report, "wasxfail"):
             self._skipped(report)

@@ -51,3 +51,13 @@ def test_a_test_that_is_rerun_twice_fails_the_summary(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 tests skipped, 2 rerun")
     ledger.write_text("rerun\ta\t\nrerun\ta\t\n")
     assert subprocess.run(command, capture_output=True).returncode == 1
+
+
+def test_an_attempt_whose_end_fails_too_counts_once(tmp_path):
+    text = (
+        "import pytest\nseen = []\n@pytest.fixture\ndef account():\n    yield\n    assert len(seen) > 1\n"
+        "@pytest.mark.flaky(reruns=1)\ndef test_one(account):\n    seen.append(1)\n    assert len(seen) > 1\n"
+    )
+    done = run(tmp_path, text)
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "ledger").read_text() == "rerun\ttest_it.py::test_one\t\n"
