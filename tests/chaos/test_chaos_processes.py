@@ -222,7 +222,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path, figures):
     data["mimic"]["answer"] = "{answer} " + " ".join(str(number) for number in range(400))
     data["on"] = {"length": "wrong"}
     run = f"{COMMAND} run {write_config(tmp_path, data)} --out disk/run --display none --no-disk-check"
-    done = on_another_disk(tmp_path, "size=1m", f"{run}; code=$?; cp -r disk/run kept; exit $code")
+    done = on_another_disk(tmp_path, "size=2m", f"{run}; code=$?; cp -r disk/run kept; exit $code")
     assert done.returncode == 2, done
     assert "no space left on the disk" in done.stderr
     assert "Traceback" not in done.stderr
