@@ -65,7 +65,8 @@ def command(run: Path, **options: Any) -> None:
         print_json(rankings_data(rankings))
     else:
         head, *rows = ranking_rows(rankings)
-        print_table([f"<{inert(name)}" for name in head], [list(map(inert, row)) for row in rows])
+        columns = [f"<{inert(name)}" for name in head]
+        print_table(columns, [list(map(inert, row)) for row in rows])
         _report(results, run, stored=not options["dry_run"])
 
 

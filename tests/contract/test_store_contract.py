@@ -98,7 +98,7 @@ def unscored(model="a", step=0) -> TrialRecord:
 
 @contextmanager
 def holding(writer, *records: TrialRecord) -> Iterator[Any]:
-    """Store the records, commit, and read what is there."""
+    """Store and commit the records; return what a reader finds."""
     for record in records:
         writer.outcome(record)
     writer.commit()
