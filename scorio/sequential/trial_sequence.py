@@ -121,7 +121,6 @@ class TrialSequence:
         self._repeat = np.empty(0, dtype=np.int32)
         self._seen = np.zeros(1, dtype=np.int64)
         self._last = np.full(self.questions, -1, dtype=np.int64)
-        self._times = np.zeros(self.questions, dtype=np.int32)
         self._repeats = 0
         self._passes = 0
 
@@ -132,20 +131,18 @@ class TrialSequence:
     def extend(self, positions: Integers) -> None:
         """Lay out further steps, given as positions in the permutation."""
         asked = self.order[positions]
-        previous = np.empty(asked.size, dtype=np.int64)
-        repeat = np.empty(asked.size, dtype=np.int32)
-        base = len(self)
-        last, times = self._last.tolist(), self._times.tolist()
-        for index, question in enumerate(asked.tolist()):
-            previous[index] = last[question]
-            last[question] = base + index
-            repeat[index] = times[question]
-            times[question] += 1
-        self._last[:], self._times[:] = last, times
+        steps = len(self) + np.arange(asked.size)
+        by_question = np.argsort(asked, kind="stable")
+        before, after = by_question[:-1], by_question[1:]
+        again = asked[before] == asked[after]
+        previous = self._last[asked]
+        previous[after[again]] = steps[before[again]]
+        self._last[asked] = steps
+        repeat = _times_before(asked, np.bincount(self._question, minlength=self.questions))
         self._question = np.concatenate([self._question, asked.astype(np.int32)])
         self._previous = np.concatenate([self._previous, previous])
         self._repeat = np.concatenate([self._repeat, repeat])
-        self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(previous < 0)])
+        self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(repeat == 0)])
 
     def ensure(self, steps: int) -> None:
         """Lay out at least `steps` steps, in whole passes and geometrically growing pieces."""
@@ -181,13 +178,8 @@ class TrialSequence:
         if kept:
             laid_out = enumerate(questions.tolist(), start=before.size)
             questions = np.array([kept.get(step, question) for step, question in laid_out])
-        # The order of questions within the new steps says how often each was asked before.
-        by_question = np.argsort(questions, kind="stable")
-        times = np.bincount(questions, minlength=self.questions)
-        turn = np.arange(questions.size) - np.repeat(np.cumsum(times) - times, times)
         earlier = 1 + self.samples_per_prompt + np.bincount(before, minlength=self.questions)
-        repeat = np.empty(questions.size, dtype=np.int32)
-        repeat[by_question] = turn + np.repeat(earlier, times)
+        repeat = _times_before(questions, earlier)
         self._own[model] = (
             np.concatenate([before, questions.astype(np.int32)]),
             np.concatenate([repeats, repeat]),
@@ -282,6 +274,16 @@ class TrialSequence:
         """Return the steps before `stop` that ask `question`."""
         self.ensure(stop)
         return np.flatnonzero(self._question[:stop] == question)
+
+
+def _times_before(questions: Integers, earlier: Ints) -> NDArray[np.int32]:
+    """Return how often each step's question was asked before it, after `earlier` times of each."""
+    by_question = np.argsort(questions, kind="stable")
+    times = np.bincount(questions, minlength=earlier.size)
+    turn = np.arange(questions.size) - np.repeat(np.cumsum(times) - times, times)
+    repeat = np.empty(questions.size, dtype=np.int32)
+    repeat[by_question] = turn + np.repeat(earlier, times)
+    return repeat
 
 
 class RunSequence:
