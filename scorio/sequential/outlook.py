@@ -16,9 +16,9 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio._arrays import Bools, Floats
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST
+from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST, Contrasts
 from scorio.sequential.evidence import (
     FLOOR,
     MIN_QUESTIONS,
@@ -96,8 +96,8 @@ class BoardScores:
         return np.minimum(steps, self.rounds) + np.maximum(steps - self.rounds, 0.0) / share
 
 
-@dataclass(frozen=True, slots=True)
-class OpenContrasts:
+@dataclass(frozen=True, eq=False)
+class OpenContrasts(Contrasts):
     """The open contrasts of a board; every array has shape (P,).
 
     Parameters
@@ -113,10 +113,6 @@ class OpenContrasts:
         Continuity terms of V before the first repeats and since.
     """
 
-    first: Ints
-    second: Ints
-    value: Floats
-    width: Floats
     variance: Floats
     steps: Floats
     early: Floats
@@ -132,12 +128,12 @@ class OpenContrasts:
 
     def of(self, values: Floats) -> Floats:
         """Return the differences of values of the models, shape (…, L)."""
-        other = np.where(self.second < 0, self.value, values[..., self.second])
+        other = np.where(self.single, self.value, values[..., self.second])
         return values[..., self.first] - other
 
     def sum(self, values: Floats) -> Floats:
         """Return the sums of values of the models, shape (L,)."""
-        return values[self.first] + np.where(self.second < 0, 0.0, values[self.second])
+        return values[self.first] + np.where(self.single, 0.0, values[self.second])
 
     def future_variance(self, scores: BoardScores, steps: Floats) -> Floats:
         """Return V at future `steps`, shape (K,), scaled to agree with the present V."""
@@ -154,9 +150,9 @@ class OpenContrasts:
 
     def _noise(self, scores: BoardScores, steps: Floats) -> tuple[Floats, Floats]:
         """Return the variances of the differences by the questions asked and by the noise of answers."""
-        single, asked = self.second < 0, scores.asked(steps)
+        asked = scores.asked(steps)
         spread = self.sum(scores.between.diagonal())
-        spread -= np.where(single, 0.0, 2.0 * scores.between[self.first, self.second])
+        spread -= np.where(self.single, 0.0, 2.0 * scores.between[self.first, self.second])
         one = self.sum(scores.within)
         share = np.maximum(self.sum(scores.within * scores.share) / np.maximum(one, FLOOR), FLOOR)
         within = one[:, None] / scores.worth(steps, share[:, None])
@@ -164,13 +160,12 @@ class OpenContrasts:
 
     def _variance(self, scores: BoardScores, steps: Floats) -> Floats:
         """Return :func:`scorio.sequential.contrasts.contrast_variance` of what is expected, shape (P, K)."""
-        single = self.second < 0
         one = self.sum(scores.within)
         spread = self.sum(scores.between.diagonal())
         together = 2.0 * scores.between[self.first, self.second] - self.of(scores.score) ** 2
-        spread = np.maximum(spread - np.where(single, 0.0, together), 0.0)[:, None]
+        spread = np.maximum(spread - np.where(self.single, 0.0, together), 0.0)[:, None]
         least = np.where(scores.steps < np.inf, scores.within, np.inf)
-        least = np.minimum(least[self.first], np.where(single, np.inf, least[self.second]))[:, None]
+        least = np.minimum(least[self.first], np.where(self.single, np.inf, least[self.second]))[:, None]
         _, within = self._noise(scores, steps)
         one = one[:, None]
         asked, repeats = scores.asked(steps), scores.repeats(steps)
@@ -303,13 +298,13 @@ class _Boundaries:
             if levels.claims:
                 self._enough = _least_enough(at_margin, np.log(levels.claims / levels.alpha), equivalence)
                 self._enough[:, early] = np.inf
-        self.measured = ~np.isnan(contrasts.width)
-        self._tie[self.measured] = -np.inf
-        self._square[self.measured] = np.inf
+        measured = contrasts.measured
+        self._tie[measured] = -np.inf
+        self._square[measured] = np.inf
         self._relative = np.full(variance.shape, np.inf)
-        if self.measured.any():
-            radius = _radius(variance[self.measured], -np.log(levels.alpha), None)
-            self._relative[self.measured] = 2.0 * radius / contrasts.width[self.measured, None]
+        if measured.any():
+            radius = _radius(variance[measured], -np.log(levels.alpha), None)
+            self._relative[measured] = 2.0 * radius / contrasts.width[measured, None]
             self._relative[:, early] = np.inf
 
     def level(self, place: int, difference: Floats) -> Floats:
@@ -420,7 +415,7 @@ def simulate_calls(
     ahead = _Boundaries(scores, contrasts, levels, grid, equivalence, called)
     drawn = _Paths(scores, paths, rng)
     members = np.zeros((contrasts.first.size, scores.score.size))
-    rows, pairs = np.arange(contrasts.first.size), contrasts.second >= 0
+    rows, pairs = np.arange(contrasts.first.size), ~contrasts.single
     members[rows, contrasts.first] = members[rows[pairs], contrasts.second[pairs]] = 1.0
     open_ = np.ones((paths, rows.size), dtype=bool)
     enough = np.repeat(enough[:, None], paths, axis=1)
@@ -474,7 +469,7 @@ def _pace(scores: BoardScores, contrasts: OpenContrasts, paths: int, rng: np.ran
 def _spread(scores: BoardScores, contrasts: OpenContrasts, truth: Floats, rng: np.random.Generator) -> Floats:
     """Draw the standard deviations that scores to be measured will have over the present ones."""
     shape = (len(truth), contrasts.first.size)
-    if np.isnan(contrasts.width).all():
+    if not contrasts.measured.any():
         return np.ones(shape)
     least = 1.0 / (contrasts.steps + 2.0)
     score, then = scores.score[contrasts.first], np.clip(truth[:, contrasts.first], 0.0, 1.0)
