@@ -96,7 +96,7 @@ class Drain:
         complete = max(sum(comparison.answers.complete[: self._models]), 1)
         rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
         first = goal.first[rows]
-        second = np.where(goal.single[rows], goal.first[rows], goal.second[rows])
+        second = goal.partner[rows]
         reach = _of_both(issued, first, second)
         latest, progress = comparison.latest, comparison.fold.progress[rows]
         growth = reach / np.maximum(progress, 1)
@@ -150,7 +150,7 @@ class Drain:
 
 def reach_of(goal: Goal, trials: Sequence[int]) -> Ints:
     """Return the fewer of the trials of the models of each contrast of a goal."""
-    return _of_both(trials, goal.first, np.where(goal.single, goal.first, goal.second))
+    return _of_both(trials, goal.first, goal.partner)
 
 
 def _of_both(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
