@@ -32,8 +32,10 @@ from unittest.mock import patch
 import zstandard
 from watching import MODELS, NAMES, QUESTIONS, STARTED, Moments, make, store
 
+from adaptive_eval.store.queries import TRIALS
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
@@ -192,6 +194,24 @@ REST = (
 )
 
 
+ALL_TRIALS = {
+    **dict.fromkeys(("models", "questions", "step", "category", "missing", "after_stop")),
+    "last": -1,
+    "end": sys.maxsize,
+    "batch": -1,
+}
+
+
+def with_checksums(db: sqlite3.Connection) -> None:
+    """Give every trial the checksum that the store gives it: copies have other steps and latencies."""
+    questions = [("bench", f"q{number}") for number in range(QUESTIONS)]
+    decoder = TrialDecoder(NAMES, questions, ['["is_correct"]'])
+    checksums = [(checksum_of(*decoder.parts(*row)), row[0]) for row in db.execute(TRIALS, ALL_TRIALS)]
+    db.execute("BEGIN")
+    db.executemany("UPDATE answers SET checksum = ? WHERE outcome = ?", checksums)
+    db.execute("COMMIT")
+
+
 def multiply(directory: Path, trials: int) -> None:
     """Make a run of `trials` trials, without answers."""
     moments = Moments(BASE)
@@ -208,6 +228,7 @@ def multiply(directory: Path, trials: int) -> None:
             stored += many
         for statement in REST:
             db.execute(statement)
+        with_checksums(db)
     with RunWriter.open(directory, durability="normal") as writer:
         store(writer, [], moments, trials, STARTED + trials)
 

@@ -57,6 +57,7 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
         [_row(row, kind) for row in planned.rows],
         title="Ways to run it, under the config's limits (medians)",
     )  # fmt: skip
+    _show_price_range(planned.rows[0])
     print_table(
         ("budget (trials)", "goal reached", noun),
         [
@@ -81,6 +82,18 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
             f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, "
             f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
         )
+
+
+def _show_price_range(row: PlanRow) -> None:
+    """Say that USD is an upper bound, if answers of unknown length are priced at the longest one allowed."""
+    least, most = row.least_usd, row.usd
+    if least is None or most is None or least.median >= most.median:
+        return
+    click.echo(
+        "USD is an upper bound: answers of unknown length are priced at their limit. "
+        f"{row.policy}: {least.median:,.2f} (empty answers) to {most.median:,.2f} (longest answers); "
+        "give --answer-tokens, or --from with an earlier run."
+    )
 
 
 def show_ways(planned: Plan, hours: float, pace: Pace | None) -> None:

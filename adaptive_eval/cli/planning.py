@@ -81,6 +81,11 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     means = dict(named_mean("--assume", text) for text in options["stated"])
     recorded, columns = _previous(previous)
     measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
+    lengths, place = columns, str(previous)
+    if columns is None and config.prior is not None:
+        place = config.prior.from_
+        folder = config.base_dir / Path(place).expanduser()
+        lengths = run_columns(folder) if folder.is_dir() else None  # a file has no lengths
     sources = [f"score of {', '.join(means)}: as stated"] if means else []
     if recorded is not None:
         scored = [name for name in names if name in recorded.models and name not in means]
@@ -107,11 +112,14 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         sources.append(f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN")
     workload, seconds = [], []
     for model, spec in zip(config.models, built.spec.models, strict=True):
-        usage = given.or_else(_measured(columns, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
-        usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
-        workload.append(_workload(model, spec, usage, measured_bytes))
+        usage = given.or_else(_measured(lengths, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
+        usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built)))
+        longest = usage.or_else(MeanUsage(completion=_token_limit(spec)))
+        work = _workload(model, spec, longest, measured_bytes)
+        empty = _usd(spec, usage.or_else(MeanUsage(completion=0.0)))
+        workload.append(replace(work, least_usd=empty))
         seconds.append(usage.latency)
-    sources += _about_tokens(built, given, columns, coins)
+    sources += _about_tokens(built, given, lengths, place, coins)
     if recorded is None and any(task.numbers for task in built.spec.tasks):
         sources.append(
             "spread of scores: unknown, so each is taken to be the lowest or highest of its range; scores "
@@ -215,9 +223,7 @@ def _token_limit(spec: ModelSpec) -> float | None:
 def _workload(
     model: ModelConfig, spec: ModelSpec, usage: MeanUsage, measured_bytes: float | None
 ) -> Workload:
-    usd = None
-    if spec.price is not None and usage.prompt is not None and usage.completion is not None:
-        usd = spec.price.cost(1, 0) * usage.prompt + spec.price.cost(0, 1) * usage.completion
+    usd = _usd(spec, usage)
     latency = usage.latency if model.batch is None else None  # which says nothing about a batch
     seconds = None if latency is None else latency / model.in_flight
     if seconds is not None and model.rate_limit is not None:
@@ -233,6 +239,12 @@ def _workload(
     if usd is not None and model.batch is not None:
         live_usd = 2 * usd  # the price is a batch's
     return Workload(usage.prompt, usage.completion, usd, seconds, size, live_usd, _batch_size(model))
+
+
+def _usd(spec: ModelSpec, usage: MeanUsage) -> float | None:
+    if spec.price is None or usage.prompt is None or usage.completion is None:
+        return None
+    return spec.price.cost(1, 0) * usage.prompt + spec.price.cost(0, 1) * usage.completion
 
 
 def _batch_size(model: ModelConfig) -> int | None:
@@ -254,12 +266,18 @@ def _about_disk(
 
 
 def _about_tokens(
-    built: Built, given: MeanUsage, columns: OutcomeColumns | None, coins: Mapping[str, ModelOptions]
+    built: Built,
+    given: MeanUsage,
+    columns: OutcomeColumns | None,
+    place: str,
+    coins: Mapping[str, ModelOptions],
 ) -> list[str]:
     """Name the sources of tokens and times, and missing ones; equal models share a line."""
     measured = set(columns.models) if columns is not None else set()
     said: dict[str, list[str]] = {}
     for model in built.spec.models:
+        if model.name in measured and given.completion is None:
+            said.setdefault(f"tokens of an answer: the mean in {place}", []).append(model.name)
         if model.name in measured or model.name in coins:
             continue
         if given.completion is None:

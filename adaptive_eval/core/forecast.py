@@ -72,7 +72,8 @@ def forecast(
         equivalence=comparison.margin,
         called=(fold.won + open_.size - rows.size, fold.tied),
     )
-    more = _more_trials(comparison, states, calls)  # (L, paths)
+    unasked = _unasked(comparison, states, calls)  # (L, paths)
+    more = unasked + np.array(states.in_flight)[:, None]
     done = np.maximum(np.array(states.issued) - np.array(states.in_flight) - np.array(states.skipped), 1)
     spent = [account.spent for account in budget.models]
     per_trial = (
@@ -80,9 +81,11 @@ def forecast(
     )
     costs = per_trial.T[:, :, None] * more  # (3, L, paths)
     tokens, usd = costs[:2].sum(axis=(0, 1)), costs[2].sum(axis=0)
-    within = calls.done & _affordable(budget.run, more.sum(axis=0), costs.sum(axis=1))
+    # A budget has reserved the cost of the trials in flight already.
+    unreserved = per_trial.T[:, :, None] * unasked
+    within = calls.done & _affordable(budget.run, unasked.sum(axis=0), unreserved.sum(axis=1))
     for model, account in enumerate(budget.models):
-        within &= _affordable(account, more[model], costs[:, model])
+        within &= _affordable(account, unasked[model], unreserved[:, model])
     reached = np.where(calls.done, budget.completed + more.sum(axis=0), np.inf)
     return Forecast(
         open_pairs=int(fold.needed.sum()),
@@ -219,8 +222,8 @@ def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
     )
 
 
-def _more_trials(comparison: Comparison, states: ModelStates, calls: Calls) -> Floats:
-    """Return the trials that each model still needs, path by path; shape (L, paths)."""
+def _unasked(comparison: Comparison, states: ModelStates, calls: Calls) -> Floats:
+    """Return the trials that each model needs in addition to those in flight, path by path; (L, paths)."""
     models = range(len(comparison.spec.models))
     needed = calls.until[:, : len(models)].T.copy()
     needed[[comparison.answers.determinism.done(model) for model in models]] = 0.0

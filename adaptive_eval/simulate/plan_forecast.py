@@ -65,6 +65,7 @@ class Workload:
     # price of a trial asked live, and requests of a batch; None where that is unknown or unavailable
     live_usd: float | None = None
     batch_size: int | None = None
+    least_usd: float | None = None  # price of a trial if answers of unknown length were empty
 
     @property
     def tokens(self) -> float | None:
@@ -94,6 +95,7 @@ class PlanRow:
     any_wrong: Rate
     wrong_ties: Rate
     disk_bytes: Range | None = None  # expected size of the run file; None where it is unknown
+    least_usd: Range | None = None  # price if answers of unknown length were empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +343,7 @@ class _Work:
             result.family_wise,
             result.wrong_ties,
             spread("disk_bytes"),
+            spread("least_usd"),
         )
 
 

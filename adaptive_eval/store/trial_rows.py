@@ -126,17 +126,24 @@ class TrialDecoder:
 
     def checked(self, *row: Any) -> tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]:
         """Return the parts of a row that matches its checksum."""
+        parts = self.parts(*row)
+        _, _, checksum = row[16:19]
+        if checksum_of(*parts) != checksum:
+            key = parts[0].key
+            raise ValueError(f"trial {key.index} of {key.model} does not match its checksum")
+        return parts
+
+    def parts(self, *row: Any) -> tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]:
+        """Return the parts of a row, all that :func:`checksum_of` takes."""
         _, model, step, question, repeat, seed = row[:6]
         *numbers, finish_reason, missing, after_stop, digest = row[6:16]
-        body, sent_seed, checksum, text, logprobs, details, signal_set, signals = row[16:]
+        body, sent_seed, _, text, logprobs, details, signal_set, signals = row[16:]
         task, name = self.questions[question]
         request = TrialRequest(TrialKey(self.models[model], step), task, name, repeat, seed)
         outcome = (*numbers, unpack_optional(finish_reason), unpack_optional(missing), after_stop, digest)
         sent, names = (unpack(body), sent_seed), None if text is None else self.signal_sets[signal_set]
         parts = map(unpack_optional, (text, logprobs, details))
         texts = (*parts, names, unpack_optional(signals))
-        if checksum_of(request, outcome, sent, texts) != checksum:
-            raise ValueError(f"trial {step} of {request.key.model} does not match its checksum")
         return request, outcome, sent, texts
 
 

@@ -144,6 +144,32 @@ class TestPlan:
         assert row["hours"]["median"] > 0.0
 
     @pytest.mark.slow
+    def test_a_price_is_a_range_until_the_length_of_answers_is_known(self, tmp_path):
+        data = quickstart(equivalence=0.2)
+        data["stopping"]["max_passes"] = 4
+        data["mimic"]["latency"] = {"median": 0}
+        earlier = tmp_path / "earlier"
+        ran = in_process("run", write_config(tmp_path, data), "--out", earlier, cwd=tmp_path)
+        assert ran.code in (0, 3), ran
+        del data["mimic"]
+        for model in data["models"]:
+            model["endpoints"] = ["http://127.0.0.1:9/v1"]
+            model["price"] = {"input": 1, "output": 4}
+        config = write_config(tmp_path, data)
+        unknown = in_process("plan", config, *FEW, cwd=tmp_path)
+        row = as_json(in_process("plan", config, *FEW, "--json", cwd=tmp_path))["rows"][0]
+        low, high = row["least_usd"]["median"], row["usd"]["median"]
+        assert 0.0 < low < high
+        assert f"{low:,.2f} (empty answers) to {high:,.2f} (longest answers)" in " ".join(unknown.out.split())
+        stated = in_process("plan", config, "--answer-tokens", "9", *FEW, cwd=tmp_path)
+        assert "USD is an upper bound" not in stated.out
+        prior = ("-o", f"prior.from={earlier}")
+        planned = as_json(in_process("plan", config, *prior, *FEW, "--json", cwd=tmp_path))
+        assert any("tokens of an answer: the mean in" in line for line in planned["assumptions"])
+        assert planned["rows"][0]["usd"] == planned["rows"][0]["least_usd"]
+        assert planned["rows"][0]["usd"]["median"] < 0.5 * high
+
+    @pytest.mark.slow
     def test_an_earlier_run_is_what_the_next_one_is_planned_from(self, tmp_path):
         hurried = (
             "-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.2", "-o", "budget.trials=400",

@@ -75,12 +75,12 @@ def test_what_is_forecast_of_pairs_tokens_and_budgets_follows_from_the_trials(mo
         while session.budget.completed < 60 * models:
             told = [TrialOutcome(one.key, chance(one), Usage(30, 100)) for one in session.ask(1)]
             session.tell(told)
-        session.ask(2)  # in flight, and no part of what is done
+        session.ask(2)  # in flight: further trials, too
         found.append(session.forecast())
     free, *limited = found
     trials = free.trials.median
     assert free.tokens.median == pytest.approx(130 * trials)
-    assert free.pairs[0].trials.median == pytest.approx(trials + 2)
+    assert free.pairs[0].trials.median == pytest.approx(trials)
     assert free.resolved_within_budget > 0.5
     assert [one.resolved_within_budget for one in limited] == [0.0, 0.0]
 
@@ -194,3 +194,16 @@ def test_the_last_pair_of_a_board_is_forecast_at_the_level_that_the_calls_of_oth
             drive(session, coin([0.55, 0.5, 0.98, 0.8, 0.25, 0.02], seed=3), slots=4, most=40)
         medians.append(session.forecast().trials.median)
     assert 0.7 < medians[0] / medians[1] < 1.4
+
+
+def test_further_trials_hold_those_in_flight():
+    session = drive(Session(make_spec(2, 50, equivalence=0.05)), coin([0.6, 0.5]), slots=1, most=400)
+    shown = []
+    for flying in (0, 10):
+        session.ask({"m0": flying, "m1": flying})
+        session._forecast_due = 0
+        shown.append((sum(session.states.in_flight), session.forecast()))
+    (none, before), (some, after) = shown
+    assert (none, some) == (0, 20)
+    assert after.trials == before.trials
+    assert after.chances == before.chances
