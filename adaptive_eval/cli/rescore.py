@@ -60,6 +60,9 @@ def command(run: Path, **options: Any) -> None:
         with RunWriter.open(run) as writer:
             for result in results:
                 writer.scoring(result.record, result.rows)
+    for result in results:
+        for remark in result.remarks:
+            click.echo(f"Warning: {result.name}: {remark}", err=True)
     rankings = [(result.name, result.results) for result in shown]
     if options["as_json"]:
         print_json(rankings_data(rankings))
@@ -98,7 +101,5 @@ def _report(results: list[Rescoring], run: Path, *, stored: bool) -> None:
     for result in results:
         if result.unscored:
             click.echo(f"{result.name}: {result.unscored:,} answers lack what it needs and count as missing.")
-        for remark in result.remarks:
-            click.echo(f"Warning: {result.name}: {remark}", err=True)
     if stored:
         click.echo(f"Stored in {run}, in addition to the scoring that decided the run.")

@@ -76,7 +76,7 @@ class Rescoring:
     rows: tuple[Rescored, ...]
     body: Mapping[str, Any]
     unscored: int = 0
-    remarks: tuple[str, ...] = ()  # what is wrong with the new scorer
+    remarks: tuple[str, ...] = ()  # what is wrong with the new scorer, and who is left out
 
     @property
     def record(self) -> ScoringRecord:
@@ -227,8 +227,12 @@ class _Answers:
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
         body = {"tasks": body, "results": to_json(results)}
-        remarks = tuple(self.watch.remarks_on_scorers())
-        return Rescoring(spec.name, results, rows, body, unscored, remarks)
+        remarks = [
+            f"the reference {reference.name!r} has scores and no answers here; it is left out"
+            for reference in self.built.spec.references
+        ]
+        remarks += self.watch.remarks_on_scorers()
+        return Rescoring(spec.name, results, rows, body, unscored, tuple(remarks))
 
     def _rubric(self, section: RubricConfig, task: str, records: Sequence[Mapping[str, Signal]]) -> Rubric:
         """Return the rubric with its thresholds: given, as the run froze them, or of these answers."""

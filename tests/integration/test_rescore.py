@@ -220,6 +220,16 @@ def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
     )
 
 
+def test_a_reference_is_left_out_by_name(tmp_path, run):
+    config = mimic_config(budget={"trials": 60}, references=[{"run": str(run), "models": ["novice"]}])
+    config["models"] = config["models"][:1]
+    out, done = run_config(tmp_path, config)
+    assert done.code in (0, 3), done
+    result = command("rescore", out, "--scorer", "numeric", "--json")
+    assert set(scores({entry["name"]: entry for entry in json.loads(result.out)}["numeric"])) == {"sage"}
+    assert "'novice'" in result.err
+
+
 @pytest.mark.slow
 def test_answers_of_rounds_stay_with_the_questions_that_were_asked(tmp_path):
     (tmp_path / "even_target.py").write_text(
