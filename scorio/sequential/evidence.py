@@ -95,10 +95,7 @@ def log_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: float 
     )
     if equivalence is None:
         return np.asarray(log_e)
-    information = 1.0 / floats(variance)
-    shift = equivalence * np.abs(floats(difference)) * information
-    log_cosh = shift + np.log1p(np.exp(-2.0 * shift)) - log(2.0)
-    log_ratio = log_cosh - 0.5 * equivalence**2 * information
+    log_ratio = -log_tie_evidence(difference, variance, equivalence)
     return np.asarray(np.logaddexp(log_e, log_ratio) - log(2.0))
 
 
