@@ -439,7 +439,7 @@ class _Candidates:
         row = looks.row[places]
         won = looks.statistic[places] >= fold.threshold
         ready = won | (looks.tie[places] >= fold.tie_threshold)
-        enough = _newly(looks.enough[:, places], fold, row)
+        enough = looks.enough[:, places] & (fold.enough_at[:, row] < 0)
         some = np.flatnonzero((ready | enough.any(axis=0)) & fold.needed[row])
         moment = np.maximum(looks.moment[places[some]], fold.now).min(initial=NEVER)
         return _Found(int(moment), places[some], ready[some], won[some], enough[:, some])
@@ -464,11 +464,6 @@ class _Candidates:
                 fold.latest.put(np.array([row]), piece.course, at)
             calls.append(fold.decide(row, won=bool(found.won[which]), step=step + 1))
         return calls
-
-
-def _newly(enough: Bools, fold: Fold, rows: Ints) -> Bools:
-    """Return which sides of `rows` are good enough that were not found so before."""
-    return enough & (fold.enough_at[:, rows] < 0)
 
 
 def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> tuple[Floats, Signs]:
