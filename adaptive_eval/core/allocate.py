@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Protocol
@@ -106,8 +106,9 @@ class RoundRobin:
             if issued[model] > fewest:  # otherwise no partner is behind it
                 if model not in partners:
                     partners[model] = view.partners(model)
-                theirs = map(issued.__getitem__, partners[model])
-                if not _may_lead(issued[model], theirs, view.window[model]):
+                most_behind = issued[model] - max(view.window[model], 1)
+                near = any(issued[other] > most_behind for other in partners[model])
+                if partners[model] and not near:
                     continue
             yield model
             issued[model] += 1
@@ -178,16 +179,6 @@ class TopTwo:
         cost = gap**2 / (variance[order[:-1]] + variance[order[1:]])
         at = int(np.argmin(cost))
         return int(members[order[at]]), int(members[order[at + 1]])
-
-
-def _may_lead(issued: int, partners: Iterable[int], window: int) -> bool:
-    """Return whether a partner is near enough, or there is none; it looks no further than the first such."""
-    most, alone = max(window, 1), True
-    for partner in partners:
-        if issued < partner + most:
-            return True
-        alone = False
-    return alone
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {
