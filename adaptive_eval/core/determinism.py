@@ -34,8 +34,6 @@ class _Model:
     varies: bool = False
     same: int = 0
     reviewed: int = 0
-    counted: int = 0
-    repeats: int = 0
     answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
     pending: dict[int, Answer] = field(default_factory=dict)
 
@@ -116,17 +114,15 @@ class Determinism:
         end = self._run_sequence.laid_out(model)
         while index < end and self._run_sequence.repeat(index, model) > 0:
             if not found.known:
-                return None if waiting and self._repeats_before(found, model, index) >= REPEATS else index
+                return None if waiting and self._repeats_before(index) >= REPEATS else index
             if self.paused or not self.needs_no_trial(model, index):
                 return None if waiting else index
             index += 1
         return index
 
-    def _repeats_before(self, found: _Model, model: int, index: int) -> int:
-        while found.counted < index:
-            found.repeats += self._run_sequence.repeat(found.counted, model) > 0
-            found.counted += 1
-        return found.repeats
+    def _repeats_before(self, index: int) -> int:
+        places = zip(self._run_sequence.sequences, self._run_sequence.local(index), strict=True)
+        return sum(sequence.asked(local)[1] for sequence, local in places)
 
     def done(self, model: int) -> bool:
         """Return whether a model is known and has answered every question."""
