@@ -137,8 +137,8 @@ def paired_difference(
     name, sums = "paired difference", sizes * (d - estimate)
     if clusters is not None:
         name += " with clustered standard error"
-        sums = _cluster_sums(sums, clusters)
-        sizes = _cluster_sums(sizes, clusters)
+    sums = _cluster_sums(sums, clusters)
+    sizes = _cluster_sums(sizes, clusters)
     _check_units(sums[sizes > 0.0], clusters)
     whole_square = float(sizes @ sizes)
     error = sqrt(float((sums**2 / (1.0 - 2.0 * sizes + whole_square)).sum()))
@@ -188,7 +188,7 @@ def permutation_test(
     """
     limit = whole("draws", draws)
     d = _differences(A, B, weights, missing)
-    sums = d if clusters is None else _cluster_sums(d, clusters)
+    sums = _cluster_sums(d, clusters)
     moved = sums[sums != 0.0]
     observed = abs(moved.sum()) * (1.0 - 1e-12)
     if moved.size < 63 and 1 << moved.size <= limit:
@@ -281,11 +281,8 @@ def bootstrap(
     """
     level, number = credibility(confidence), whole("draws", draws)
     values = _means("A", A, weights, missing) if B is None else _differences(A, B, weights, missing)
-    if clusters is None:
-        sums, sizes = values, np.ones(values.size)
-    else:
-        sums = _cluster_sums(values, clusters)
-        sizes = _cluster_sums(np.ones(values.size), clusters)
+    sums = _cluster_sums(values, clusters)
+    sizes = _cluster_sums(np.ones(values.size), clusters)
     _check_units(sums, clusters)
     rng, means = np.random.default_rng(seed), np.empty(number)
     for at in _pieces(number, sums.size):
@@ -399,7 +396,9 @@ def _check_units(sums: Floats, clusters: ArrayLike | None) -> None:
         raise ValueError(f"there must be at least two {kind}; got {sums.size}")
 
 
-def _cluster_sums(values: Floats, clusters: ArrayLike) -> Floats:
+def _cluster_sums(values: Floats, clusters: ArrayLike | None) -> Floats:
+    if clusters is None:
+        return values
     labels = np.asarray(clusters)
     if labels.shape != values.shape:
         raise ValueError(f"clusters must have one entry a question ({values.size}); got shape {labels.shape}")
