@@ -189,8 +189,12 @@ class _Table:
     def _of_row(self, row: Row) -> Iterator[Piece]:
         place = f"line {row.line}"
         try:
-            more = self._known.convert(row.values) if self._known.convert else {}
-            values = {**mapped({**row.values, **more}, self._columns), **more}
+            values = row.values
+            if self._known.convert:
+                more = self._known.convert(values)
+                values = {**mapped({**values, **more}, self._columns), **more}
+            elif self._columns:
+                values = mapped(values, self._columns)
             for trial in self._single(values):
                 yield self._piece(trial, place)
         except (AttributeError, IndexError, KeyError, SyntaxError, TypeError) as error:

@@ -63,6 +63,11 @@ SELECT task, sum(n) AS lost FROM (
 ) JOIN questions ON questions.id = question GROUP BY task HAVING lost > 0
 """  # noqa: S608
 
+QUESTIONS = """
+SELECT (SELECT tasks.name FROM tasks WHERE tasks.id = questions.task), name FROM questions
+WHERE id >= :known ORDER BY id
+"""
+
 LOG = """
 SELECT id, model, step, category, missing, answer, after_stop, prompt_tokens, completion_tokens,
     cached_tokens

@@ -100,6 +100,7 @@ class RunReader:
         self._db, self._scratch = open_for_reading(self._files)
         # of a large board a snapshot takes tenths of a second to decode, and the latest is read several times
         self._snapshot = lru_cache(maxsize=2)(_snapshot)
+        self._interned: dict[str, tuple[Any, ...]] = {}
 
     @property
     def directory(self) -> Path:
@@ -307,7 +308,7 @@ class RunReader:
             if left <= 0:
                 return
 
-    def _place(self, models: list[str], key: TrialKey) -> int | None:
+    def _place(self, models: Sequence[str], key: TrialKey) -> int | None:
         """Return the number of a trial in the log, None for one that is not stored."""
         found = self._rows(queries.PLACE, {"model": id_of(models, key.model), "step": key.index})
         return int(found[0][0]) if found else None
@@ -356,9 +357,10 @@ class RunReader:
             counts[key] = answers + count, found
         return counts
 
-    def decisions(self) -> list[DecisionRecord]:
-        """Return every decision in commit order."""
-        rows = self._rows("SELECT at, trials, body FROM decisions ORDER BY id")
+    def decisions(self, since: int = 0) -> list[DecisionRecord]:
+        """Return every decision in commit order, without the first `since`."""
+        query = "SELECT at, trials, body FROM decisions WHERE id >= :since ORDER BY id"
+        rows = self._rows(query, {"since": since})
         return self._made(lambda at, trials, body: DecisionRecord(at, trials, load_json(body)), rows)
 
     def snapshots(self, since: float | None = None, most: int | None = None) -> Iterator[SnapshotRecord]:
@@ -474,13 +476,20 @@ class RunReader:
         with self._reading():
             return largest_id(self._db, table)
 
-    def _names(self, table: str) -> list[str]:
-        """Return the names of a table; ids count from 0, so they index the list."""
-        return self._made(unpack, self._rows(f"SELECT name FROM {table} ORDER BY id"))  # noqa: S608
+    def _names(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table; ids count from 0, so they are places in it."""
+        return self._all_of(table, f"SELECT name FROM {table} WHERE id >= :known ORDER BY id", unpack)  # noqa: S608
 
-    def _questions(self) -> list[tuple[str, str]]:
-        rows, tasks = self._rows("SELECT task, name FROM questions ORDER BY id"), self._names("tasks")
-        return self._made(lambda task, name: (tasks[task], unpack(name)), rows)
+    def _questions(self) -> tuple[tuple[str, str], ...]:
+        return self._all_of("questions", queries.QUESTIONS, lambda task, name: (unpack(task), unpack(name)))
+
+    def _all_of(self, table: str, query: str, make: Callable[..., Made]) -> tuple[Made, ...]:
+        """Return what is made of a table that only grows; rows that are known are not read again."""
+        known = self._interned.get(table, ())
+        new = self._made(make, self._rows(query, {"known": len(known)}))
+        if new:
+            known = self._interned[table] = (*known, *new)
+        return known
 
 
 _TRIALS_AT_ONCE = 64

@@ -107,6 +107,8 @@ class Attachment:
     def __post_init__(self) -> None:
         self._header = header_of(self.reader)
         self._recent = Recent()
+        self._decisions: list[Decision] = []
+        self._times: list[float] = []
 
     def summary(self) -> Summary:
         """Return the summary of the run as it is stored now, without details."""
@@ -117,13 +119,14 @@ class Attachment:
             for snapshot in self.reader.snapshots(since=latest.at - RATE_SPAN):
                 self._recent.add(snapshot)
         self._recent.add(latest)
-        records = self.reader.decisions()
-        decisions = [decision_from(record.body) for record in records]
+        records = self.reader.decisions(since=len(self._decisions))  # a large board has thousands
+        self._decisions += [decision_from(record.body) for record in records]
+        self._times += [record.at for record in records]
         return summary_at(
             self._header,
             latest,
-            decisions,
-            times=[record.at for record in records],
+            self._decisions,
+            times=self._times,
             previous=self._recent.previous,
             alive=self.running(self.reader.directory, self.clock() - latest.at),
         )
