@@ -101,8 +101,13 @@ VOUCHED = "the verdict rests on deterministic: true"
 
 
 def repeat_notices(spec: SessionSpec) -> list[str]:
-    """Say how models are treated that should give the same answer every time."""
+    """Say how models that should repeat their answers are treated, and if `spend` saves nothing."""
     notices = []
+    if spec.by_cost and not spec.tasks_in_rounds:
+        notices.append(
+            f"spend: {spec.spend} saves nothing here, because all models share one order of questions; with "
+            "allocation.questions: rounds, expensive questions are asked less often"
+        )
     if vouched := [model.name for model in spec.models if model.deterministic]:
         notices.append(
             f"{', '.join(vouched)}: `deterministic: true` vouches for the same answer every time. {REPEATS} "

@@ -16,6 +16,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
+from adaptive_eval.views.verdicts import repeat_notices
 
 TASK = TaskSpec("t", tuple(f"q{n}" for n in range(30)))
 SPEC = make_spec(3, 30, max_passes=3)
@@ -56,6 +57,17 @@ def test_a_margin_is_in_units_of_the_score():
 def test_a_task_counts_by_its_weight_and_pooled_by_its_questions_too(overall, shares):
     tasks = (replace(TASK, weight=3.0), TaskSpec("u", tuple(f"q{n}" for n in range(10))))
     assert replace(SPEC, tasks=tasks, overall=overall).task_weights == pytest.approx(shares)
+
+
+@pytest.mark.parametrize(
+    ("spend", "size", "said"), [("usd", 101, 1), ("tokens", 101, 1), ("usd", 100, 0), ("trials", 101, 0)]
+)
+def test_costs_that_only_rounds_could_save_are_named(spend, size, said):
+    spec = replace(make_spec(2, size), spend=spend)
+    spec = replace(spec, allocation=replace(spec.allocation, questions="auto"))
+    assert len(repeat_notices(spec)) == said
+    rounds = replace(spec.allocation, questions="rounds")
+    assert repeat_notices(replace(spec, allocation=rounds)) == []
 
 
 class TestWarnings:
