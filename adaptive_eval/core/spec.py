@@ -318,15 +318,20 @@ class SessionSpec:
         return self.spend in ("tokens", "usd")
 
     @property
+    def rounds_suit(self) -> bool:
+        """Whether rounds go with what is decided."""
+        stopping = self.stopping
+        suits = stopping.rule not in ("exact", "zscore") and stopping.target == "benchmark"
+        suits &= not any(goal.kind == "threshold" for goal in self.goal.parts)
+        return suits and not self.greedy
+
+    @property
     def own_rounds(self) -> tuple[bool, ...]:
         """Whether each task's questions are asked in rounds of each model's own."""
         chosen = self.allocation.questions
         if chosen != "auto":
             return (chosen == "rounds",) * len(self.tasks)
-        stopping = self.stopping
-        suits = stopping.rule not in ("exact", "zscore") and stopping.target == "benchmark"
-        suits &= not any(goal.kind == "threshold" for goal in self.goal.parts)
-        suits &= not self.greedy and self.spend != "time"  # a round is laid out from the one before
+        suits = self.rounds_suit and self.spend != "time"  # a round is laid out from the one before
         return tuple(suits and len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
 
     @property

@@ -65,7 +65,7 @@ SELECT task, sum(n) AS lost FROM (
 
 QUESTIONS = """
 SELECT (SELECT tasks.name FROM tasks WHERE tasks.id = questions.task), name FROM questions
-WHERE id >= :known ORDER BY id
+ORDER BY id LIMIT -1 OFFSET :known
 """
 
 LOG = """

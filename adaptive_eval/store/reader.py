@@ -359,7 +359,7 @@ class RunReader:
 
     def decisions(self, since: int = 0) -> list[DecisionRecord]:
         """Return every decision in commit order, without the first `since`."""
-        query = "SELECT at, trials, body FROM decisions WHERE id >= :since ORDER BY id"
+        query = "SELECT at, trials, body FROM decisions ORDER BY id LIMIT -1 OFFSET :since"
         rows = self._rows(query, {"since": since})
         return self._made(lambda at, trials, body: DecisionRecord(at, trials, load_json(body)), rows)
 
@@ -478,7 +478,7 @@ class RunReader:
 
     def _names(self, table: str) -> tuple[str, ...]:
         """Return the names of a table; ids count from 0, so they are places in it."""
-        return self._all_of(table, f"SELECT name FROM {table} WHERE id >= :known ORDER BY id", unpack)  # noqa: S608
+        return self._all_of(table, f"SELECT name FROM {table} ORDER BY id LIMIT -1 OFFSET :known", unpack)  # noqa: S608
 
     def _questions(self) -> tuple[tuple[str, str], ...]:
         return self._all_of("questions", queries.QUESTIONS, lambda task, name: (unpack(task), unpack(name)))

@@ -104,9 +104,11 @@ def repeat_notices(spec: SessionSpec) -> list[str]:
     """Say how models that should repeat their answers are treated, and if `spend` saves nothing."""
     notices = []
     if spec.by_cost and not spec.tasks_in_rounds:
+        way = "allocation.questions: rounds asks expensive questions less often"
+        if not spec.rounds_suit:
+            way = "only rounds ask expensive questions less often, and they do not go with this goal or rule"
         notices.append(
-            f"spend: {spec.spend} saves nothing here, because all models share one order of questions; with "
-            "allocation.questions: rounds, expensive questions are asked less often"
+            f"spend: {spec.spend} saves nothing here, because all models share one order of questions; {way}"
         )
     if vouched := [model.name for model in spec.models if model.deterministic]:
         notices.append(

@@ -68,6 +68,9 @@ def test_costs_that_only_rounds_could_save_are_named(spend, size, said):
     assert len(repeat_notices(spec)) == said
     rounds = replace(spec.allocation, questions="rounds")
     assert repeat_notices(replace(spec, allocation=rounds)) == []
+    exact = replace(spec, stopping=replace(spec.stopping, rule="exact"))
+    advised = [notice for notice in repeat_notices(exact) if "questions: rounds" in notice]
+    assert advised == []  # they would be refused
 
 
 class TestWarnings:
