@@ -106,7 +106,7 @@ def repeat_notices(spec: SessionSpec) -> list[str]:
     if spec.by_cost and not spec.tasks_in_rounds:
         way = "allocation.questions: rounds asks expensive questions less often"
         if not spec.rounds_suit:
-            way = "only rounds ask expensive questions less often, and they do not go with this goal or rule"
+            way = "only rounds ask expensive questions less often, and they do not go with these settings"
         notices.append(
             f"spend: {spec.spend} saves nothing here, because all models share one order of questions; {way}"
         )
