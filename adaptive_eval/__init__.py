@@ -3,8 +3,6 @@
 What is exported here is public (docs/python.md lists it); everything else may change without notice.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``python -m adaptive_eval``: the command line."""
 
-from __future__ import annotations
-
 import gc
 import os
 

@@ -31,8 +31,6 @@ versions, that docs/troubleshooting.md explains. The command line prints both
 without a traceback.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """HTTP servers of this process: a listening socket, and uvicorn without its own log."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from types import FrameType

@@ -1,7 +1,5 @@
 """Why a run stops, and the exit code of every command: the one table of both."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -7,8 +7,6 @@ NumPy.
 The published package scorio has the same import name; the two cannot share an environment.
 """
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of scalar arguments: each returns the plain value or raises ValueError naming argument and value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from numbers import Integral, Real

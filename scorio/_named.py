@@ -1,7 +1,5 @@
 """Names: of models that come with their outcomes, and results that print and become a dict or a DataFrame."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Names of this package, imported when asked for; names and files of the published one of its name."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Collection

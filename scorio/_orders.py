@@ -1,7 +1,5 @@
 """Numbers of rankings: every permutation, subset and ranking with ties as an integer, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb, factorial
 

@@ -4,8 +4,6 @@ Every rule here is for one look at the data and takes posteriors as normal: repe
 stops too early. :mod:`scorio.sequential` holds the rules that may be repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypedDict, get_args
 

@@ -1,7 +1,5 @@
 """Ranks of scores, the agreement of two rankings, and rankings as numbers, as in the published package."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, cast, overload
 

@@ -1,7 +1,5 @@
 """Settings that were changed after answers had been looked at: when, from what, to what."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The models, categories and targets of a stored run, for exports and samples."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The model behind a judge or verifier: asked through an endpoint, by the engine's retry, on an account."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterator, Sequence

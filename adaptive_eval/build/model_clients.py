@@ -1,7 +1,5 @@
 """From a config to what answers for its models: endpoints, functions, solvers, and their limits."""
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

@@ -1,7 +1,5 @@
 """Trials of previous runs on the questions of this run, in the order in which they were made."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

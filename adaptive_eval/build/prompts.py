@@ -1,7 +1,5 @@
 """The messages of every question, for models, Inspect and the mimic server; and models that refuse them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The rubrics of a config at work, and the thresholds that a run has frozen for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

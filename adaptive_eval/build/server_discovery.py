@@ -1,7 +1,5 @@
 """From a config to the sources that name its servers (files, or a command), and to their clients."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

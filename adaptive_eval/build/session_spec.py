@@ -1,7 +1,5 @@
 """From a config and its tasks to the specification of the session and the options of the runner."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

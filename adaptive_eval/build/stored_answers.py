@@ -1,7 +1,5 @@
 """The stored answers of a previous run that a judge compares with."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``adaptive-eval check``: claims about a run, as exit codes for CI."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

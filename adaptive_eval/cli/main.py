@@ -1,7 +1,5 @@
 """``adaptive-eval``: the group of commands, and what an error looks like to a person."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """``adaptive-eval paper``: the paper's simulated figures and tables next to ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The tables of ``adaptive-eval plan``: of a config, and of a rule on coins or recorded outcomes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``adaptive-eval quickstart``: a whole run on this machine, from an installed package too."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

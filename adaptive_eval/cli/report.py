@@ -1,7 +1,5 @@
 """``adaptive-eval report``: write the report of a run again, compare two runs, or put several on one page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

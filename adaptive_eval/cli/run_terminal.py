@@ -1,7 +1,5 @@
 """A run on a terminal: the live view, remarks, the summary, and streams that may go away."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """``adaptive-eval tasks``: the ready benchmarks, and the task of each."""
 
-from __future__ import annotations
-
 import click
 
 

@@ -1,7 +1,5 @@
 """Checks that concern several settings together; they read a config whose every value is right by itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

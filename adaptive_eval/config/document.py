@@ -4,8 +4,6 @@ The text is composed to YAML's node graph and read from there, so that every dup
 loader keeps one of them or stops at the first) and every value keeps its line.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -1,7 +1,5 @@
 """A config file to a :class:`~adaptive_eval.config.run_config.RunConfig`, or every mistake in it at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ``models`` section: whom to ask, where, with which parameters and limits."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated, Any, Literal, TypeAlias
 

@@ -4,8 +4,6 @@ A config names the environment variable that holds a key. Whatever looks like a 
 no message repeats it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

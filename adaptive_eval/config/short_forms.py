@@ -4,8 +4,6 @@
 of its key; ``variants: {of: qwen, system: [plain.txt, strict.txt]}`` is a grid of models.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

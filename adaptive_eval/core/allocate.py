@@ -1,7 +1,5 @@
 """Policies that choose the model of the next trial. Trials in flight count as issued."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush

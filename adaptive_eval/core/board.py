@@ -1,7 +1,5 @@
 """The board: a session's answers, with references, and what repeated answers need no trial for."""
 
-from __future__ import annotations
-
 from math import log
 from typing import Literal
 

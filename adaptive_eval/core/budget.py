@@ -1,7 +1,5 @@
 """Budgets: the worst case of a trial is reserved when it is issued and released when it is completed."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterator
 from copy import deepcopy

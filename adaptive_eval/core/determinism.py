@@ -6,8 +6,6 @@ sequence asks again counts as answered, and its answers have no noise. One repea
 good. Both follow from the model's completed prefix, so arrival order and concurrency cannot matter.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from adaptive_eval.core.spec import SessionSpec

@@ -5,8 +5,6 @@ So a contrast gets no more trials once those in flight are predicted to decide i
 because its first trials may decide many contrasts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 from statistics import NormalDist

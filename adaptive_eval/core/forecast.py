@@ -1,7 +1,5 @@
 """Forecast of the trials, tokens and USD until the goal is reached, as intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Outcomes are checked as a batch, then counted; a repeated outcome counts once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

@@ -6,8 +6,6 @@ Decisions fall at the same steps however the steps are read, and to read many at
 to read one. A look that comes too late costs trials that were issued after the decision it would have found.
 """
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

@@ -3,8 +3,6 @@
 The evidence is data; :mod:`adaptive_eval.views` makes sentences of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import log
 from typing import Any, TypeAlias

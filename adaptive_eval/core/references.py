@@ -9,8 +9,6 @@ Through a random effect per model (:func:`scorio.rank.transfer_posterior`) they 
 which they lose weight if the new trials disagree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results as text, as an HTML table for notebooks, as a plot, and as columns and data frames."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape

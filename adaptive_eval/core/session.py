@@ -5,8 +5,6 @@ simulation or another harness can do so too. Its state is a fold over the log of
 :meth:`Session.replay` of the stored log gives the state back, in any batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

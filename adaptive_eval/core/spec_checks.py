@@ -4,8 +4,6 @@ A config is checked when it is read. These checks are for specifications made by
 otherwise give a meaningless verdict or a run that never ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from math import inf, log
 

@@ -1,7 +1,5 @@
 """Read answers from a response body, for all servers in use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Each puts a question and reads an answer under its own names.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 The common part of OpenAI's and Anthropic's interfaces, which are in `batch_interfaces.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -3,8 +3,6 @@
 Everything here is a pure function of the response, so that the mapping is tested as a table.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import math

@@ -1,7 +1,5 @@
 """A user's function in the place of an endpoint, and LiteLLM's library as one: ``endpoints: [litellm]``."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import math

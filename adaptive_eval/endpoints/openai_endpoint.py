@@ -1,7 +1,5 @@
 """The common part of OpenAI-compatible endpoints: requests for answers, and the probe."""
 
-from __future__ import annotations
-
 import os
 import time
 from abc import ABC, abstractmethod

@@ -4,8 +4,6 @@ Asked with a handful of tiny requests. What their answers prove is decided by pu
 tested as a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias

@@ -1,7 +1,5 @@
 """Keep keys and header values out of every message that could be stored, shown or logged."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """What a server says at no cost: its models with the length of each context, and how busy it is."""
 
-from __future__ import annotations
-
 import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Sequence

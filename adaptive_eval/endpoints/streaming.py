@@ -1,7 +1,5 @@
 """Assemble the events of a streamed answer into the body of an unstreamed one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

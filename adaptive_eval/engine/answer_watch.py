@@ -4,8 +4,6 @@ Each is told at the first sign, with its likely cause. It ends the run where mos
 stops the model that gives hardly any: a ranking by such answers would rank the scorer, or the token limit.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Runs trials: each is asked until it is answered or dropped, then scored."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Time: the machine's clocks, running time, one-shot timers, deadlines, and the pace of snapshots."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

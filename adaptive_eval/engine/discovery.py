@@ -1,7 +1,5 @@
 """Servers that come and go: the source that names them, and the pools that follow it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

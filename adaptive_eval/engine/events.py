@@ -3,8 +3,6 @@
 Observers are called in the event loop and must return quickly; slow work belongs elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The servers of all models: pools, limits, health, what is said of them, and who gets their free slots."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """Health of a server: rolling statistics of its answers, and whether it is available."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """All trials in flight, model by model: which may start, which have ended, which return to the queue."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

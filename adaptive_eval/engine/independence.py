@@ -6,8 +6,6 @@ audit compares each answer with the one before it of the same model to the same 
 a missing trial, so every view, file and later run agrees on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Limits on requests in flight and on rates, for a model and for a server that several models share."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The client of a model: its servers, its limits, and when a trial is dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

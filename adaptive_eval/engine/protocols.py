@@ -1,7 +1,5 @@
 """The interfaces that the engine uses; the runner depends on these protocols only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 

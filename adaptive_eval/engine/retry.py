@@ -1,7 +1,5 @@
 """When a failed request is sent again: a pure decision, and tenacity's retries with it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar

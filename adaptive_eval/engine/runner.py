@@ -1,7 +1,5 @@
 """The asynchronous shell around a session: launch, wait, store, tell, and again."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """A trial that a user's function answers with several calls of the model."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import traceback

@@ -1,7 +1,5 @@
 """Processes of this machine, as executors of :mod:`concurrent.futures`."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

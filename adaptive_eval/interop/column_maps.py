@@ -1,7 +1,5 @@
 """The columns of a table that hold a trial's fields: given by the user, or known of a tool."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice

@@ -1,7 +1,5 @@
 """A run as Inspect and lm-evaluation-harness would have logged it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

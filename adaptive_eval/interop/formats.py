@@ -1,7 +1,5 @@
 """Formats of other tools, a row each: which files they are, and where a trial's fields are."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

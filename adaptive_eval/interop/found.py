@@ -1,7 +1,5 @@
 """The trials and flaws that a reader finds in a file of another tool."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

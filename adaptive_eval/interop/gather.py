@@ -1,7 +1,5 @@
 """Gathering the trials of several logs in one table, on disk, and their places in a trial sequence."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3

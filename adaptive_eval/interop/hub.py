@@ -1,7 +1,5 @@
 """A run on the Hugging Face Hub: a dataset of its trials, its report and a card; results for model cards."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Writing logs of other tools as a run file: whole, or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

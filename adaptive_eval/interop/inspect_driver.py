@@ -5,8 +5,6 @@ of a question, is epoch r + 1 of a sample. Solvers, agents, sandboxes and scorer
 Inspect writes its logs as ever.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import copy

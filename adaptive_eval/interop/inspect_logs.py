@@ -1,7 +1,5 @@
 """Logs of Inspect, ``.eval`` or ``.json``, through Inspect's own log API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Tasks of Inspect, found by ``FILE.py@NAME``: rows, scores, and an end of their epochs by a goal."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys

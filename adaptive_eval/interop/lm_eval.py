@@ -5,8 +5,6 @@ question. With one repeat that metric is the trial's score; with several, each a
 harness's own filters and metric (:class:`HarnessMetric`) or a scorer of this package.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Tasks of lm-evaluation-harness: their questions as rows, and the scorer of their filters and metrics."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Recorded outcomes from files, folders and runs; name and first bytes of a file choose its reader."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of any format: a row a trial, as CSV, JSON or Parquet, or an array in a NumPy archive."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

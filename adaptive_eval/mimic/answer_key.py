@@ -1,7 +1,5 @@
 """The answer key: questions with their right answer and plausible wrong ones, found again in prompts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One exchange with a client over ASGI: waiting, sending, and injected faults."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ it, or one character of white space. Joined, the tokens are the text. English pr
 word, as with the tokenizers of real models.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -4,8 +4,6 @@ JSON is what ``--spec FILE`` holds and what a parent process hands to the server
 section shares :class:`ServerOptions` and :class:`ModelOptions`.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping

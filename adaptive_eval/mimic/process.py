@@ -1,7 +1,5 @@
 """The mimic server in a child process, which ends with this process."""
 
-from __future__ import annotations
-
 import json
 import selectors
 import subprocess

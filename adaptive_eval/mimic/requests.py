@@ -4,8 +4,6 @@ Log-probabilities are made up, but proper: a chosen token has −0.15 on average
 a wrong one, so that signals drawn from them carry information about correctness.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -15,8 +15,6 @@ Routes
     the whole server, and counts requests afresh. An empty list ends the misbehaviour.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

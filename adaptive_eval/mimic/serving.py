@@ -6,8 +6,6 @@ the spec as JSON. One line of JSON goes to standard output: ``{"port": N}`` when
 or dies.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

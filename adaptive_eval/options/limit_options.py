@@ -1,7 +1,5 @@
 """Prices and limits: the budgets of a run, a model or a task, and the rates of a server."""
 
-from __future__ import annotations
-
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias

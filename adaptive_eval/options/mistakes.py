@@ -1,7 +1,5 @@
 """Mistakes in options: their codes, which docs/troubleshooting.md explains, and their words."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

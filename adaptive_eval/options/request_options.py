@@ -1,7 +1,5 @@
 """How models are asked: the parameters, times and headers of requests, and what follows a bad answer."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated, Any, Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """The ``scorer`` of a task: one section a kind, with the options of its class."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator

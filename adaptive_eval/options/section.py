@@ -1,7 +1,5 @@
 """The base of all records of options, and the kinds of value that several records share."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

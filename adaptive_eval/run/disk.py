@@ -1,7 +1,5 @@
 """Checks before the first request that the disk has room for a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ While a run starts or writes its report, a signal ends the process at once: noth
 stored is safe. While it asks, the first signal drains the trials in flight and the second cancels them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A first config: models that servers list, a benchmark or a file, a margin, and a budget by simulation."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Where a run reports: consoles, Prometheus, a webhook, a command, experiment trackers."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping

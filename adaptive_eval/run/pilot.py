@@ -4,8 +4,6 @@ The pilot asks the very trials that the run begins with (same indices, same seed
 The run then adopts them: they are counted, charged and decided on as its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

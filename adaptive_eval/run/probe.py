@@ -1,7 +1,5 @@
 """Ask servers whether they answer, and on request which parameters they honour."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

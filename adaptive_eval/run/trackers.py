@@ -1,7 +1,5 @@
 """Figures of a run for experiment trackers, Weights & Biases and MLflow, without ever holding it up."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The scorer ``code``: right when the answer's program passes the question's tests, run in a sandbox."""
 
-from __future__ import annotations
-
 import json
 import pickletools
 import re

@@ -5,8 +5,6 @@ denied call fails with EPERM. Calls newer than Linux 5.10, and ``clone3``, fail 
 use an older call, whose arguments a filter can read.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

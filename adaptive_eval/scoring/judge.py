@@ -1,7 +1,5 @@
 """The scorer ``judge``: another model says whether the answer is right, or as good as the reference."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The scorers ``exact``, ``regex``, ``contains`` and ``numeric``: against a text, a pattern or a number."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Any

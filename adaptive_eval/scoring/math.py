@@ -1,7 +1,5 @@
 """The scorer ``math``: right when the answer is mathematically equal to the target."""
 
-from __future__ import annotations
-
 import logging
 import re
 from functools import lru_cache

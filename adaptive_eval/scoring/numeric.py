@@ -4,8 +4,6 @@ Examples: ``1,234.5``, ``-$5``, ``1.2e-3``, ``3 × 10^5``, ``\frac{3}{4}``, ``3 
 ``5 million``. A list, a range or a formula (``2\pi``) is not a number.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

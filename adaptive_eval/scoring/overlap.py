@@ -1,7 +1,5 @@
 """The scorers ``f1`` and ``rouge``: the overlap of the answer's words with the target's."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The scorers by their name in a config, tried on a sample and applied to many answers."""
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ open files, all together in number and resident memory; all are killed at the wa
 each program gets its own user number: the limit on the number of processes does not hold for root.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

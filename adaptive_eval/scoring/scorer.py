@@ -1,7 +1,5 @@
 """The base of all scorers: find the answer, compare it with the target, score several answers together."""
 
-from __future__ import annotations
-
 import traceback
 from abc import ABC, abstractmethod
 from collections import Counter

@@ -4,8 +4,6 @@ Model output is data of any size and content. Every function here takes time lin
 have bounded repetitions and run over the last :data:`TAIL` characters only.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The scorer ``python``: a user's function, called in another process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache

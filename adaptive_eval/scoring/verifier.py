@@ -12,8 +12,6 @@ References
    Language Models. ICML. arXiv:2102.09690.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

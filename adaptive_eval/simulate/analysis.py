@@ -1,7 +1,5 @@
 """Recorded outcomes in two views: all at once, and as a sequential run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Assumptions about models before a run: stated means, or chances fitted to earlier outcomes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

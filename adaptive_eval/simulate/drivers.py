@@ -8,8 +8,6 @@ In virtual time the session itself is asked and told with many trials in flight.
 the time at which they will be answered. Nothing sleeps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush

@@ -1,7 +1,5 @@
 """Running many replicates, over all cores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Forecasts a run before it is paid for: trials, tokens, USD, hours, errors, per policy and margin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

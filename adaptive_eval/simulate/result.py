@@ -1,7 +1,5 @@
 """Results of many simulated runs: errors with their intervals, verdicts, trials, time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal

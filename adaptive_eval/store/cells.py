@@ -4,8 +4,6 @@ A view of a long run need not hold every trial: the writer keeps the counts of a
 the run file, and a reader adds the latest to them.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping

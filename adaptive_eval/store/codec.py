@@ -6,8 +6,6 @@ every tool: NUL, and lone surrogates, which arrive when a server's JSON escapes 
 is compressed by itself, so that any trial can be read alone.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import operator

@@ -1,7 +1,5 @@
 """Errors of SQLite and the file system, in words that name the path, the cause and what to do."""
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 import zlib

@@ -1,7 +1,5 @@
 """Damage to a run file: found by SQLite's own check, and by the checksum of each trial."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

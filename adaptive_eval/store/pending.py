@@ -1,7 +1,5 @@
 """The rows of the run file since the last commit, its tables, and which snapshots they keep."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict

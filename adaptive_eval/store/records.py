@@ -1,7 +1,5 @@
 """The rows of a run file as plain data: what the engine writes and what monitor and report read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias

@@ -6,8 +6,6 @@ SQLite's plain mode: it can be copied as one file and read on any medium. A dire
 run, whatever else it holds.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The rows of trials: how a record becomes one, the query that selects them, and how they become records."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A dataset file to a :class:`~adaptive_eval.tasks.task.Task`, or every mistake in it at once."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

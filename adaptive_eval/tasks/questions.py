@@ -1,7 +1,5 @@
 """Rows to questions: fields mapped by name, ids made or checked, options and targets read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

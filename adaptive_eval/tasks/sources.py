@@ -1,7 +1,5 @@
 """Rows of datasets: a file, Parquet, the Hugging Face hub or a folder of it, a user's function."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import hashlib

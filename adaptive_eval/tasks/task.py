@@ -1,7 +1,5 @@
 """A task: its questions, their prompts and their identity."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Figures from stored trials: missing and truncated answers, latency, hard questions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

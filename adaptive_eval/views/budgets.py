@@ -1,7 +1,5 @@
 """Budgets in words, the same in every view, and the settings that raise them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

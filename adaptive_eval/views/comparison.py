@@ -1,7 +1,5 @@
 """A comparison of two runs as Markdown, HTML and JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path

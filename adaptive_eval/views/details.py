@@ -1,7 +1,5 @@
 """What the stored answers and the run's description add to a summary; read from the run file."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Writes reports: of a run next to its run file, and of several as a static site."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

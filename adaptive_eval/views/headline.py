@@ -1,7 +1,5 @@
 """The verdict of a whole run in one sentence."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set

@@ -5,8 +5,6 @@ line, or a newline that forges a row. :func:`inert` turns each such character in
 that what was there can be read and does nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Showing a run while it runs: redrawn in place on a terminal, as lines anywhere else."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

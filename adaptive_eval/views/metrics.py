@@ -1,7 +1,5 @@
 """Prometheus metrics of a run: on a port to be scraped, or in a file for a textfile collector."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Telling others what happens in a run, by a webhook or a command, without ever holding it up."""
 
-from __future__ import annotations
-
 import json
 import queue
 import subprocess

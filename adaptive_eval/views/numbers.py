@@ -1,7 +1,5 @@
 """Figures as people read them: counts, tokens, money, durations, scores, ranks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

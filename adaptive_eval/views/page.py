@@ -5,8 +5,6 @@ rendered again, with a script of ours that fetches it. Every text that a templat
 :func:`shown` before the template's own escaping, so a name or a message can neither act nor fill the page.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Mapping

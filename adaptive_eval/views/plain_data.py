@@ -1,7 +1,5 @@
 """JSON that every reader accepts."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The plots of a run's course, laid out for SVG: scores, evidence and cost over the trials."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

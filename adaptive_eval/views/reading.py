@@ -1,7 +1,5 @@
 """Reads summaries from a run file: once for a report, or again and again while the run goes on."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -4,8 +4,6 @@ The keys are written out, so that a change of the classes inside never changes t
 accident. Within one version keys are only added.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

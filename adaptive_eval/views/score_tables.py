@@ -1,7 +1,5 @@
 """Tables of scores: one to paste into a paper, as Markdown and as LaTeX, and one of rankings by rubric."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

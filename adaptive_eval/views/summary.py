@@ -4,8 +4,6 @@ Nothing here reads a clock or a file: :func:`summary_at` makes a summary of a st
 decisions so far, :mod:`adaptive_eval.views.reading` reads both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

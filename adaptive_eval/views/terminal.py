@@ -1,7 +1,5 @@
 """A run on a terminal: the live view, and the summary at its end, by rich's tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath

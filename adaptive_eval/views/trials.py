@@ -1,7 +1,5 @@
 """Views of stored trials: prompt, answer, and reason of the category."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, starmap

@@ -1,7 +1,5 @@
 """Results in words: the rule, a pair's verdict and the verdict of the whole run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import comb, hypot, log, sqrt

@@ -4,8 +4,6 @@ Below ``/TOKEN/``: the list of runs, and for each run ``runs/NAME/``, which is i
 each of its trials by number.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """The runs that the web page shows, one or all in a folder, at a pace that costs a run next to nothing."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """From signals to categories to Bayes@N, for one model or several at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -4,8 +4,6 @@ A signal is high where it is at least its median over all completions. These gra
 schemas (:func:`scorio.categorical.get_schema`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ winning, no attempt has two; what remains to be shown is that each case has one,
 case.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

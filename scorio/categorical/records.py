@@ -1,7 +1,5 @@
 """Recorded completions in JSON lines, as the paper's released outcomes hold them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import warnings

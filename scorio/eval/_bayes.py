@@ -1,7 +1,5 @@
 """Bayes@N: posterior mean and deviation of the mean reward."""
 
-from __future__ import annotations
-
 from numpy.typing import ArrayLike
 
 from ._inputs import Missing, read_categories, read_prior

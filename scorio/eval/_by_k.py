@@ -1,7 +1,5 @@
 """Make metrics of one model and `k` trials from their kernels, by a decorator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 

@@ -1,7 +1,5 @@
 """Metrics of `k` drawn trials that have no further parameters, and their posterior summaries."""
 
-from __future__ import annotations
-
 from scorio._arrays import Floats
 
 from ._by_k import Moments, Prior, by_any_posterior, by_draws, by_posterior

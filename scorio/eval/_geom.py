@@ -1,7 +1,5 @@
 """Geom@k and Geom_ds@k: geometric blends of Pass@k and Unanimous@k."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

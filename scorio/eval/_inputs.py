@@ -3,8 +3,6 @@
 The metrics of one model read a matrix (M, N), the rankings a tensor (L, M, N) with ``models=True``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """The results of the metrics, and normal-approximation credible intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, SupportsFloat

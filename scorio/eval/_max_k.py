@@ -1,7 +1,5 @@
 """Max@k: the best reward among k trials."""
 
-from __future__ import annotations
-
 from numpy.typing import ArrayLike
 
 from scorio._arguments import resamples

@@ -1,7 +1,5 @@
 """G-Pass@k_tau, threshold spectra and GeoSpectrum."""
 
-from __future__ import annotations
-
 from numpy.typing import ArrayLike
 
 from scorio._arguments import beta_prior, coupling, resamples, spectrum_weights, unit

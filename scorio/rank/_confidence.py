@@ -1,7 +1,5 @@
 """Confidence in a ranking: pairwise z-scores, ranking confidence, and shared ranks where z is too small."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

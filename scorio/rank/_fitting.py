@@ -1,7 +1,5 @@
 """Maximum likelihood and maximum a posteriori, and the priors: penalties of the abilities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real

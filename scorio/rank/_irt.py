@@ -1,7 +1,5 @@
 """Rankings by item response theory: abilities of models and difficulties of questions, fitted jointly."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

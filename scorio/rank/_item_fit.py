@@ -1,7 +1,5 @@
 """The fit of item response models: Newton steps that eliminate the questions' parameters."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kendall's tau-b between rankings."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -3,8 +3,6 @@
 Model i beats model j in a trial where i is right and j is wrong; where both are right or both wrong they tie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ratings of models by their paired comparisons without a likelihood: Elo, PageRank and rank centrality."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From scores to ranks: who ties, and which rank tied models get."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Early rankings with the help of earlier results of the same models: a model-level random effect."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rankings by voting: every question ranks the models by how often they are right."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any, Literal, get_args
 

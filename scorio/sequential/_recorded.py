@@ -1,7 +1,5 @@
 """From arguments to trials along a trial sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 

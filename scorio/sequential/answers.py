@@ -5,8 +5,6 @@ arrivals wait; prefixes are absorbed in rectangles (models x indices), so that e
 operations.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ Bayes), ``u`` (uniform prior), ``G`` and ``R``. All are running sums, so a trial
 trials are absorbed with a fixed number of array operations.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

@@ -12,8 +12,6 @@ References
 .. [1] Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", JRSS-B 86 (2024).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

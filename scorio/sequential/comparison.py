@@ -1,7 +1,5 @@
 """Compare two models, or one with a number, with an error rate that holds at every look."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp

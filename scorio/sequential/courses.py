@@ -1,7 +1,5 @@
 """The courses of contrasts, from answers to evidence, step by step, and their confidence sequences."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from math import log

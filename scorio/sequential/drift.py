@@ -13,8 +13,6 @@ References
    Statistical Science 38 (2023).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, log

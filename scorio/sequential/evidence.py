@@ -12,8 +12,6 @@ References
    Annals of Statistics 49 (2021).
 """
 
-from __future__ import annotations
-
 from math import log
 from typing import Final
 

@@ -11,8 +11,6 @@ References
 .. [2] Mogstad, Romano, Shaikh, Wilhelm, "Inference for ranks", Review of Economic Studies 91 (2024).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import log
 from typing import Protocol

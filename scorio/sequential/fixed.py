@@ -1,7 +1,5 @@
 """Trials of a run of fixed length for an equally narrow interval: one look at its end, all pairs together."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

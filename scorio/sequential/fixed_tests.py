@@ -4,8 +4,6 @@ None of these may be repeated while trials arrive: looking again and again at a 
 between equal models in up to 80 % of runs. For that, use :func:`scorio.sequential.compare`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt

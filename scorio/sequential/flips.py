@@ -6,8 +6,6 @@ most, whatever the scores. d is bounded from above by an e-process over repeats,
 any time.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import exp, inf, log
 

@@ -1,7 +1,5 @@
 """A comparison that takes outcomes one by one: for a loop that is not adaptive-eval's."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Forecasts of the trials that a verdict takes: in a running comparison, and before the first trial."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil, log
 from statistics import NormalDist

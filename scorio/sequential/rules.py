@@ -5,8 +5,6 @@ allowed yet) and says where a practical tie may be called. All rules but ``zscor
 a family (:mod:`scorio.sequential.families`) compares with its threshold.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import log, log1p
 from typing import ClassVar, Final, Protocol

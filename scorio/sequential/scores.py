@@ -1,7 +1,5 @@
 """Models' own scores, read step by step and held against a number."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

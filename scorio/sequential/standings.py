@@ -1,7 +1,5 @@
 """Standings: what is known of several models, and the door that reads recorded outcomes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Paper, section 2.9; Fig. 3 and Table 1.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor

@@ -3,8 +3,6 @@
 Paper, sections 2.7, 2.8 and 3.1; Figs. 1, 2 and 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass

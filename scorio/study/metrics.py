@@ -1,7 +1,5 @@
 """The metrics a study can rank models by, as integers, so that equal scores compare equal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

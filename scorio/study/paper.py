@@ -10,8 +10,6 @@ References
    Language Model Evaluation. arXiv:2510.04265.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor

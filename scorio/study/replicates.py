@@ -1,7 +1,5 @@
 """Blocks of replicates: random streams that depend on the seed and the block, never on who does the work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial

@@ -3,8 +3,6 @@
 Paper, sections 3.3 and F.1; Figs. 5, 6 and 9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass

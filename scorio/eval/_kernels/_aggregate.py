@@ -1,7 +1,5 @@
 """From values of questions to a value of the matrix, and from counts to values of questions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

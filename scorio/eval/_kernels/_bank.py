@@ -5,8 +5,6 @@ and returns one value a count, in ``[0, 1]``. Drawing ``k`` of the ``n`` trials 
 replacement makes the number of correct ones hypergeometric, which all of them are summaries of.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -3,8 +3,6 @@
 Every question has at least `k` trials. Arguments and shapes are those of the package.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from scorio._arrays import Floats

@@ -23,8 +23,6 @@ Variances are sums of squares ``sum W (g - mu)^2``. The closed form ``E[g^2] - E
 returns noise of the order 1e-8 for a standard deviation that is 0 to ten digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

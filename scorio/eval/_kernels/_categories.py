@@ -1,7 +1,5 @@
 """Kernels of the metrics of categorical outcomes: Bayes@N, avg@N, Max@k."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import TypeAlias

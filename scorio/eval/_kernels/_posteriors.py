@@ -5,8 +5,6 @@ A question's success probability ``p`` is Beta(alpha0 + c, beta0 + n - c), and t
 package.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
