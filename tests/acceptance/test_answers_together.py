@@ -111,23 +111,6 @@ def test_a_trial_is_none_or_cut_off_where_its_other_answers_could_not_make_it_ri
     assert (asyncio.run(asked(["empty"])).no_answer == "empty") == (EMPTY in answers)
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
-        {"solver": "python:agent.py:solve"},
-        {"rubric": "format-aware"},
-        {"scorer": {"kind": "judge", "endpoint": "http://judge/v1", "model": "wise"}},
-    ],
-)
-def test_what_does_not_go_with_several_answers_is_refused(tmp_path, task):
-    data = two_models(tmp_path, "http://127.0.0.1:1/v1")
-    data["tasks"][0] |= {"answers": {"k": 2}, **task}
-    done = in_process("validate", write_config(tmp_path, data), "--offline", "--json", cwd=tmp_path)
-    assert done.code == 2
-    assert "config/conflict" in done.out + done.err
-    assert "tasks[0].answers" in done.out + done.err
-
-
 def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path):
     (tmp_path / "mine.py").write_text("def answer(prompt):\n    return prompt[0]\n", "utf-8")
     tasks = []

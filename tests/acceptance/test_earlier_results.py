@@ -99,21 +99,3 @@ def test_a_prior_is_in_the_report_and_in_no_decision(folder):
     assert [lines[name]["early_rank"] for name in ("sage", "student", "novice")] == [1, 2, 3]
     assert lines["sage"]["bayes_mu"] > {line["model"]: line for line in without["models"]}["sage"]["bayes_mu"]
     assert all(line["early_rank"] is None for line in without["models"])
-
-
-@pytest.mark.parametrize(
-    ("edit", "words"),
-    [
-        ({"prompt": "{input} Now."}, "runs/first asked other questions as task 'arithmetic'"),
-        ({"scorer": "exact"}, "runs/first scored its answers otherwise than this run does"),
-        ({"name": "sums"}, "runs/first has no task 'sums'; its tasks are arithmetic"),
-    ],
-)
-def test_results_that_cannot_be_compared_are_refused_before_anything_is_spent(folder, edit, words):
-    second = config("second", {"student": 0.65}, references=REFERENCES)
-    second["tasks"][0].update(edit)
-    path = write_config(folder, second)
-    for command in ("validate", "run"):
-        done = in_process(command, path, cwd=folder)
-        assert (done.code, words in done.err) == (2, True), done
-    assert not (folder / "runs/second").exists()

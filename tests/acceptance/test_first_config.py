@@ -159,32 +159,6 @@ def test_a_file_gives_its_columns_and_scorer(server, folder):
         assert (config.tasks[0].scorer.kind, len(config.models), config.budget.trials) == (scorer, 3, 99)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["--task", "gsm8k"], 2, "--endpoint is missing"),
-        (["--endpoint", "{server}"], 2, "--task is missing"),
-        (["--endpoint", "{root}", "--task", "gsm8k"], 4, "is it {server}?"),
-        (["--endpoint", "http://127.0.0.1:1/v1", "--task", "gsm8k"], 4, "connection refused"),
-        (["--endpoint", "nonsense", "--task", "gsm8k"], 2, "'nonsense' is not an address"),
-        (["--endpoint", "{server}", "--task", "gsm9k"], 2, "neither a ready benchmark"),
-        (["--endpoint", "{server}", "--task", "sums.jsonl", "--dataset", "x"], 2, "no ready benchmark"),
-        (["--endpoint", "{server}", "--task", "odd.jsonl"], 2, "no column is known to be the input"),
-        (["--endpoint", "{server}", "--task", "sums.jsonl", "--model", "c"], 2, "needs two models"),
-        (["--endpoint", "{server}", "--task", "sums.jsonl", "--model", "alfa"], 2, "does not serve 'alfa'"),
-    ],
-)  # fmt: skip
-def test_mistakes_write_nothing(server, folder, arguments, code, words):
-    (folder / "odd.jsonl").write_text('{"a": 1, "b": 2}\n', "utf-8")
-    before = sorted(folder.iterdir())
-    places = {"server": server, "root": server.removesuffix("/v1")}
-    given = [argument.format(**places) for argument in arguments]
-    refused = in_process("init", "new.yaml", *given, cwd=folder)
-    assert words.format(**places) in refused.err
-    assert refused.code == code, refused.said
-    assert sorted(folder.iterdir()) == before
-
-
 # A run without a config: one line writes the config that it runs.
 
 
@@ -212,10 +186,3 @@ def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path):
         one = in_process("run", *line[1:3], *line[5:], *quick, "--out", "one", cwd=tmp_path)
         assert one.code in (0, 3), one
         assert "width=0.2" in (tmp_path / "sums.yaml").read_text("utf-8")
-
-
-def test_what_a_line_lacks_is_said(tmp_path):
-    refused(in_process("run", cwd=tmp_path), "--model")
-    refused(in_process("run", "--model", "sage", "--task", "gsm8k", cwd=tmp_path), "URL#NAME")
-    refused(in_process("run", "a.yaml", "--task", "gsm8k", cwd=tmp_path), "a.yaml")
-    assert not list(tmp_path.iterdir())

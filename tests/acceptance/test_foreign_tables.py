@@ -175,21 +175,3 @@ def test_any_table_by_a_map(tmp_path):
         (agent, f"t{n}", k, int(agent == "new")) for agent in ("old", "new") for n in (0, 1) for k in (0, 1)
     }
     assert outcomes(tmp_path) == any_order(expected)
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ("question=taskid", "there is no 'taskid'; there are task_id, passed; did you mean 'task_id'?"),
-        ("question", "is not OURS=THEIRS"),
-        ("questions=task_id", "'questions' is none of model, task, question,"),
-        ("score=task_id,question=task_id", "score: 'a' is not a score from 0 to 1"),
-        ("score=passed,score=task_id", "gives score twice"),
-    ],
-)
-def test_what_does_not_fit_is_one_message(tmp_path, columns, words):
-    (tmp_path / "t.jsonl").write_text('{"task_id": "a", "passed": 1}', "utf-8")
-    done = bring(tmp_path, "t.jsonl", "--model", "m", "--map", columns)
-    assert done.code == 2, done.said
-    assert words in done.err
-    assert not (tmp_path / "run").exists()

@@ -67,24 +67,6 @@ def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):
     assert f"mine.py, line {MODELS.splitlines().index('    return {}[prompt]') + 1}" in done.err
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "words"),
-    [
-        ("python:models/mine.py:worse", "has no function 'worse'"),
-        ("python:mine.py:good", "there is no file"),
-        ("python:nowhere:good", "cannot be imported"),
-        ("python:mine", "names no function"),
-    ],
-)
-def test_a_function_that_is_not_there_is_refused_before_anything_is_spent(tmp_path, endpoint, words):
-    config(tmp_path, "good", "bad")
-    data = two_models(tmp_path, endpoint)
-    done = in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path)
-    assert done.code == 2, done.said
-    assert words in done.err
-    assert not (tmp_path / "run").exists()
-
-
 def litellm_config(folder: Path, **more: Any) -> Path:
     """Write a config with two models that LiteLLM reaches."""
     data = two_models(folder, "litellm", **more)
@@ -136,15 +118,3 @@ def test_without_litellm_its_endpoint_says_what_to_install(tmp_path, monkeypatch
     done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path)
     assert done.code == 2, done.said
     assert "pip install litellm" in done.err
-
-
-@pytest.mark.parametrize("key", ["api", "stream", "headers", "api_key_env"])
-def test_a_setting_that_a_function_does_not_read_is_refused(tmp_path, key):
-    data = two_models(tmp_path, "python:models/mine.py:good")
-    data["models"][0][key] = {"api": "chat", "stream": True, "headers": {"X-A": "b"}, "api_key_env": "KEY"}[
-        key
-    ]
-    done = in_process("validate", write_config(tmp_path, data), cwd=tmp_path)
-    assert done.code == 2
-    assert f"models[0].{key}" in done.err
-    assert "a function does not read it" in done.err

@@ -76,45 +76,6 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-def test_what_a_model_does_not_take_is_refused_before_anything_is_asked(tmp_path):
-    (tmp_path / "a.png").write_bytes(PNG)
-    rows = [{"input": "Which?", "target": "x", "picture": "a.png"}]
-    (tmp_path / "mine.py").write_text("def plain(prompt): ...\ndef seeing(prompt, messages): ...")
-    for model, words in (
-        ({"accepts": ["text", "tools"]}, "good: takes text, tools only, and the task t has image;"),
-        ({"provider": "deepseek"}, "takes text, tools only, and the task t has image;"),
-        ({"api": "completions"}, "takes text only, and the task t has image, tools;"),
-        ({"endpoints": ["python:mine.py:plain"]}, "takes text only, and the task t has image, tools;"),
-        (
-            {"endpoints": ["python:mine.py:seeing"]},
-            "takes text, image, audio only, and the task t has tools;",
-        ),
-        ({"extra_body": {"tools": []}, "accepts": ["image"]}, "image only, and the task t has tools;"),
-    ):
-        done = run(tmp_path, AWAY, rows, model, command="validate", images="picture", tools=TOOLS)
-        assert done.code == 2, done.said
-        assert words in done.err
-        assert done.err.rstrip().endswith("[config/not-accepted]")
-    assert "extra_body.tools would replace the tools of the task t" in done.err
-    asked: list[Any] = []
-    with answering(lambda *_: {}, asked) as url:
-        seen = {"provider": "deepseek", "accepts": ["text", "image"], "api_key_env": None}
-        assert run(tmp_path, url, rows, seen, images="picture").code == 3
-    assert "image_url" in str(asked)
-
-
-def test_a_file_that_is_no_image_or_is_not_there_is_named(tmp_path):
-    (tmp_path / "no.txt").write_text("no image")
-    for picture, words in (
-        ((tmp_path / "none.png").as_uri(), f"the image {tmp_path}/none.png cannot be read: No such file"),
-        ("file://elsewhere/a.png", "names no file here; write file:///absolute/path"),
-        ("no.txt", "line 1: no.txt holds no image; known formats are png"),
-    ):
-        rows = [{"input": "Which?", "target": "x", "picture": picture}]
-        done = run(tmp_path, AWAY, rows, {}, command="validate", images="picture")
-        assert (done.code, words in done.err) == (2, True), done.said
-
-
 def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(tmp_path):
     rows = [
         {"id": city, "input": city, "target": [{"name": "weather", "arguments": {"city": city}}]}

@@ -64,17 +64,3 @@ def test_a_webhook_that_is_gone_is_said_and_fails_nothing(tmp_path, monkeypatch)
     assert "warning: 1 of 1 notice not delivered: the webhook could not be reached" in done.err
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"s3cr3t" not in stored + done.said.encode()
-
-
-def test_what_cannot_work_is_said_before_anything_is_asked(tmp_path, monkeypatch):
-    data = quickstart() | {"notify": {"webhook_env": "HOOK"}}
-    config = write_config(tmp_path, data)
-    for command in ("run", "validate"):
-        refused = in_process(command, config, cwd=tmp_path)
-        assert refused.code == 2
-        assert "the environment variable HOOK is not set" in refused.err
-    monkeypatch.setenv("HOOK", "http://x")
-    wrong = in_process("run", config, "--metrics-port", "http", cwd=tmp_path)
-    assert wrong.code == 2
-    assert "give a port such as 9100" in wrong.err
-    assert not (tmp_path / "runs").exists()

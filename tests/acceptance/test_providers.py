@@ -289,15 +289,3 @@ def test_a_preset_brings_address_and_key(provider):
     config = config_from_data({"name": "demo", "models": models, "tasks": [task]}).models[0]
     preset = PROVIDERS[provider]
     assert (config.addresses, config.api_key_env) == (preset["endpoints"], preset.get("api_key_env"))
-
-
-def test_an_unknown_provider_is_refused(tmp_path):
-    data = two_models(tmp_path, "")
-    data["models"] = [{"name": "a", "provider": "openrooter"}, {"name": "b", "provider": "vllm"}]
-    path = write_config(tmp_path, data)
-    done = in_process("validate", path, "-o", "models[b].provider=groq", cwd=tmp_path)
-    assert done.code == 2
-    assert "is read from the file only" in done.err
-    assert "models[0].provider: 'openrooter' is none of" in done.err
-    assert "did you mean 'openrouter'?" in done.err
-    assert "is missing" not in done.err

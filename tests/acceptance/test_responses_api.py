@@ -128,16 +128,3 @@ def test_it_is_asked_and_read_as_documented(tmp_path, stream, monkeypatch):
     shown = in_process("samples", "run", cwd=tmp_path).out
     assert "12 °C" in shown
     assert "[input_image https://example.org/a.png]" in shown
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        ({"sampling": {"stop": "x"}}, "the Responses API does not have it"),
-        ({"samples_per_request": 2}, "the Responses API gives one answer to a request"),
-    ],
-)
-def test_what_it_does_not_have_is_refused(tmp_path, model, words):
-    done = in_process("validate", config(tmp_path, "http://127.0.0.1:1/v1", **model), cwd=tmp_path)
-    assert done.code == 2
-    assert words in done.err

@@ -6,8 +6,7 @@ import pytest
 from command_line import ARITHMETIC, in_process, report, trials, write_config
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config.load_config import config_from_data, parse_config
-from adaptive_eval.errors import ConfigError
+from adaptive_eval.config.load_config import config_from_data
 
 
 def config(**variants: Any) -> dict[str, Any]:
@@ -68,38 +67,6 @@ def test_a_grid_has_every_combination():
         "qwen:temperature-0.7:reasoning_effort-high": (0.7, "high"),
     }
     assert {model.model_id for model in made.models} == {"qwen"}
-
-
-@pytest.mark.parametrize(
-    ("variants", "place", "code"),
-    [
-        ({"of": "qwem", "system": ["a", "b"]}, "models[1].variants.of", "config/unknown-name"),
-        ({}, "models[1].variants", "config/value"),
-        ({"system": ["same", "same"]}, "models[1].variants", "config/twice"),
-        ({"sistem": ["a", "b"]}, "models[1].sistem", "config/unknown-key"),
-    ],
-)
-def test_what_is_no_grid_is_refused(variants, place, code):
-    with pytest.raises(ConfigError) as refused:
-        config_from_data(config(**variants))
-    assert (place, code) in {(problem.path, problem.code) for problem in refused.value.problems}
-
-
-def test_a_mistake_behind_a_grid_has_its_own_line():
-    text = """name: lines
-models:
-- {name: qwen, endpoints: ["http://a/v1"]}
-- variants: {of: qwen, temperature: [0, 0.5, 1]}
-- name: other
-  endpoints: ["http://b/v1"]
-  concurrency: none
-- variants: {of: quen}
-tasks: [{name: t, dataset: t.jsonl, scorer: exact}]
-"""
-    with pytest.raises(ConfigError) as refused:
-        parse_config(text)
-    lines = [(problem.code, problem.line) for problem in refused.value.problems]
-    assert lines == [("config/value", 7), ("config/unknown-name", 8)]
 
 
 def test_a_prompt_names_fields_of_the_task(tmp_path):

@@ -140,50 +140,6 @@ def test_a_scorer_that_reads_nothing_or_fails_is_told(run, scorer, words):
     assert words in result.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "say what to score by"),
-        (["--rubric", "format-awar"], "'format-awar' is not one of binary, "),
-        (["--rubric", "{schema: binary, weights: [1]}"], "1 weights for the 2 categories"),
-        (["--rubric", "{schema: conf-calibrated, pilot: 2}"], "leave them out to take them from the stored"),
-        (["--rubric", "verifier-only"], "needs signal 'verifier_a'"),
-        (["--rubric", "{schema: binary, weights: [1, a]}"], "weights[1]: 'a' is not a number"),
-        (["--scorer", "choise"], "kind: 'choise' is not one of exact, numeric, "),
-        (["--scorer", "choise"], "; did you mean 'choice'?"),
-        (
-            ["--scorer", "{kind: numeric, tolerence: 0.01}"],
-            "tolerence: unknown key; did you mean 'tolerance'?",
-        ),
-        (["--scorer", "{tolerance: 0.01}"], "kind is missing; write one of exact"),
-        (["--scorer", "choice"], "the scorer choice cannot be used for task 'arithmetic'"),
-        (["--rubric", "binary", "--task", "algebra"], "there is no task 'algebra'; there are arithmetic"),
-        (["--rubric", "binary", "--rubric", "format-aware", "--name", "x"], "names one ranking"),
-        (["--rubric", "binary", "--rubric", "{schema: binary, weights: [0, 2]}"], "two rubrics are called"),
-    ],
-)
-def test_each_mistake_is_named_and_nothing_is_stored(run, arguments, words):
-    with RunReader(run) as reader:
-        before = len(reader.scorings())
-    result = command("rescore", run, *arguments)
-    assert result.code == 2
-    assert words in result.err
-    with RunReader(run) as reader:
-        assert len(reader.scorings()) == before
-
-
-def test_a_changed_dataset_is_refused(tmp_path):
-    questions = [{"id": str(n), "question": f"{n} + 1?", "answer": n + 1} for n in range(4)]
-    data = tmp_path / "sums.jsonl"
-    data.write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
-    out, _ = run_config(tmp_path, mimic_config({"dataset": str(data)}, budget={"trials": 16}))
-    questions[0]["answer"] = 5
-    data.write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
-    result = command("rescore", out, "--scorer", "exact")
-    assert result.code == 2
-    assert "dataset of task 'arithmetic' is not what it was" in result.err
-
-
 def test_samples_filter_and_show_why(run):
     result = command("samples", run, "--model", "novice", "--category", 0, "--limit", 2)
     assert result.code == 0, result

@@ -191,9 +191,3 @@ def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path, serve):
     assert again.code in (0, 3), again
     more = trials(out)
     assert asked() == len(more) + (2 if len(more) > len(records) else 1)  # each sitting asks for a baseline
-
-
-def test_a_schema_that_needs_a_verifier_is_refused_without_one(tmp_path):
-    _, result = run_config(tmp_path, mimic_config({"rubric": "verifier-only"}))
-    assert result.code == 2
-    assert "verifier_a" in result.err

@@ -14,7 +14,6 @@ import pytest
 import run_examples as runs
 import standings_examples as examples
 
-from adaptive_eval.cli.main import main
 from adaptive_eval.store.writer import RunWriter
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
@@ -239,21 +238,6 @@ def test_the_address_is_on_this_machine_and_useless_without_its_token(finished):
     assert httpx.get(root).status_code == 404
     assert httpx.get(f"{root}runs/forest/").status_code == 404
     assert httpx.get(finished).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--json",), "--web and --json cannot be combined"),
-        (("--host", "no.such.host.invalid"), "cannot listen on no.such.host.invalid"),
-        (("--host", "203.0.113.7"), "cannot listen on 203.0.113.7"),
-    ],
-)
-def test_wrong_usage_is_one_message(tmp_path, capsys, options, words):
-    with pytest.raises(SystemExit) as end:
-        main(["monitor", str(tmp_path), "--web", *options])
-    assert end.value.code == 2
-    assert words in capsys.readouterr().err
 
 
 def test_the_page_imports_nothing_before_it_is_wanted():
