@@ -48,19 +48,6 @@ def test_aliases():
         metrics.geo_spectrum_at_k(R, 3, 0.3, lambda_=0.2)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_returns_plain_floats(name):
-    result = call(name, R)
-    if name.endswith("_ci"):
-        assert len(result) == 4
-    elif name in ("bayes", "avg"):
-        assert len(result) == 2
-    else:
-        assert type(result) is float
-        return
-    assert all(type(value) is float for value in result)
-
-
 FORMS = {
     "list": R.tolist(), "bool": R.astype(bool), "int8": R.astype(np.int8), "uint64": R.astype(np.uint64),
     "float": R.astype(float), "fortran": np.asfortranarray(R), "reversed": R[:, ::-1], "rows": R[::-1],
@@ -173,9 +160,6 @@ def test_containers_of_other_packages_are_taken():
 # Question 0: 1 of 2 right, question 1: 4 of 5, question 2: 3 of 3.
 PADDED = np.array([[1, 0, -1, -1, -1], [1, 1, 0, 1, 1], [-1, 1, -1, 1, 1]])
 COUNTS = np.array([[1, 1], [1, 4], [0, 3]])
-CATEGORICAL = np.array([[3, 0, 1], [0, 0, 0], [2, 2, 5]])
-W = np.array([2.0, -1.0, 0.5])
-
 TWO_DRAWS: dict[str, dict[str, Any]] = {
     name: {"k": 2}
     for name in (
@@ -206,35 +190,9 @@ def test_every_form_gives_the_same(name):
     assert function(np.where(PADDED < 0, 9, PADDED), missing=9, **keywords) == expected
 
 
-@pytest.mark.parametrize("name", TWO_DRAWS)
-def test_an_estimator_uses_each_question_s_own_trials(name):
-    function, keywords = getattr(metrics, name), TWO_DRAWS[name]
-    result = function(None, counts=COUNTS, **keywords)
-    if name in ("geom_ds_at_k", "geo_spectrum_at_k", "geo_spectrum_star_at_k"):
-        spectrum = "pass_hat_k" if name.startswith("geom") else "mg_pass_at_k"
-        factors = [getattr(metrics, part)(None, 2, counts=COUNTS) for part in ("pass_at_k", spectrum)]
-        assert result == pytest.approx(math.sqrt(math.prod(factors)), abs=1e-15)
-    else:
-        alone = [function(None, counts=row, **keywords) for row in COUNTS]
-        assert result == pytest.approx(np.mean(alone), abs=1e-15)
-
-
 def test_a_latent_budget_is_limited_by_the_largest_question():
     assert metrics.pass_at_k_ci(None, 5, counts=COUNTS)[0] > 0.9
     assert metrics.geom_at_k_ci(None, 6, counts=COUNTS)[0] > 0.0
-
-
-def test_bayes_is_the_statistic_of_each_question_s_dirichlet():
-    prior = np.array([[0, 1, 0], [2, 0, 2], [0, 0, 0]])
-    weights = np.array([0.5, 0.2, 0.3])
-    mu, variance = 0.0, 0.0
-    for omega, n, before in zip(weights, CATEGORICAL, prior, strict=True):
-        nu = 1 + n + before
-        a, b = nu @ W / nu.sum(), nu @ W**2 / nu.sum()
-        mu += omega * a
-        variance += omega**2 * (b - a * a) / (nu.sum() + 1)
-    result = metrics.bayes(None, W, counts=CATEGORICAL, prior_counts=prior, question_weights=weights)
-    assert result == pytest.approx((mu, math.sqrt(variance)), abs=1e-15)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -178,23 +178,6 @@ def test_a_large_k_sums_over_the_counts_that_can_occur(name, monkeypatch):
     assert getattr(metrics, name)(None, 6000, *tau, counts=counts) == pytest.approx(near, rel=1e-12)
 
 
-def test_auc_of_a_large_k_is_the_trapezoidal_mean_of_pass_at_k():
-    for wrong, right in ((700, 300), (999, 1), (1000, 0)):
-        log_failed = [
-            math.lgamma(1 + wrong + j) - math.lgamma(2 + wrong + right + j)
-            - math.lgamma(1 + wrong) + math.lgamma(2 + wrong + right)
-            for j in range(1, 901)
-        ]  # fmt: skip
-        passed = -np.expm1(log_failed)
-        expected = (passed.sum() - 0.5 * (passed[0] + passed[-1])) / 899
-        assert metrics.auc_at_k_ci(None, 900, counts=[wrong, right])[0] == pytest.approx(expected, rel=1e-9)
-
-
-def test_sums_that_would_take_minutes_are_refused():
-    with pytest.raises(ValueError, match="k and the numbers of trials must be smaller"):
-        metrics.maj_at_k_ci(None, 10**6, counts=[[5 * 10**8, 5 * 10**8]])
-
-
 # TailPass against sums by hand, the metrics at its ends, and values of the published package (0.2.3).
 
 

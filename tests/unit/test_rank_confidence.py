@@ -14,15 +14,9 @@ OBSERVED = [0.7327, 0.6075, 0.6193, 0.5276, 0.5418, 0.4466, 0.3660, 0.3630, 0.36
 SIGMA = 0.0082
 
 
-def test_table_1_gold_standard_is_a_dense_ranking():
+def test_table_1_with_and_without_intervals():
     assert rank_scores(COINS, "dense").tolist() == [1, 2, 3, 5, 4, 6, 7, 7, 8, 9, 10]
-
-
-def test_table_1_without_interval():
     assert rank_scores(OBSERVED, "dense").tolist() == [1, 3, 2, 5, 4, 6, 7, 8, 9, 10, 11]
-
-
-def test_table_1_with_interval():
     ranks = rank_with_confidence(OBSERVED, [SIGMA] * 11, confidence=0.95)
     assert ranks.tolist() == [1, 2, 2, 3, 3, 4, 5, 5, 5, 6, 7]
 
@@ -34,18 +28,11 @@ def test_threshold_parts_at_equality():
     assert rank_with_confidence(mu, sigma, z=np.nextafter(2.0, 3.0)).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        ("dense", [2, 1, 1]),
-        ("competition", [3, 1, 1]),
-        ("competition_max", [3, 2, 2]),
-        ("avg", [3.0, 1.5, 1.5]),
-        ("ordinal", [3, 1, 2]),
-    ],
-)
-def test_methods(method, expected):
-    assert rank_with_confidence([0.50, 0.72, 0.70], [0.02] * 3, method=method).tolist() == expected
+def test_methods():
+    ranks = {"dense": [2, 1, 1], "competition": [3, 1, 1], "competition_max": [3, 2, 2], "ordinal": [3, 1, 2]}
+    for method, expected in (*ranks.items(), ("avg", [3.0, 1.5, 1.5])):
+        found = rank_with_confidence([0.50, 0.72, 0.70], [0.02] * 3, method=method)
+        assert found.tolist() == expected, method
 
 
 def test_no_uncertainty_is_certain_and_never_nan():

@@ -161,13 +161,9 @@ def test_scores_near_0_tie_up_to_the_rounding_of_what_they_were_made_of():
     assert rank.rasch([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 1]]).tolist() == [1, 1, 1]
 
 
-def test_work_that_would_take_hours_is_refused():
+def test_many_models_are_ranked_without_ties():
     R = (np.random.default_rng(1).random((26, 5, 2)) < 0.5).astype(int)
-    with pytest.raises(ValueError, match="R must have at most 25 models, or time_limit must be given"):
-        rank.kemeny_young(R)
     assert sorted(rank.kemeny_young(R, tie_aware=False, method="ordinal")) == list(range(1, 27))
-    with pytest.raises(ValueError, match="at most 10000000 trials where k of them are drawn; got 2000000000"):
-        rank.pass_at_k(None, 10**6, counts=[[[10**9, 10**9]], [[10**9, 10**9]]])
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -59,19 +59,6 @@ def test_every_replicate_agrees_with_the_definition(resampling, metric, confirm)
     assert len({int(at) for at in result.at}) > 3, "the case must not be trivial"
 
 
-def test_ties_in_the_gold_standard_must_be_matched():
-    outcomes = recorded(models=3, questions=2, trials=6, seed=5)
-    outcomes[1] = outcomes[2]
-    source = Bootstrap(outcomes, "columns-per-model")
-    result = convergence(source, AVG, replicates=200, seed=2)
-    assert result.gold.tolist() == [3, 1, 1]
-    gold = gold_ranks(outcomes)
-    for index, at in enumerate(result.at):
-        drawn = np.asarray(replicate_trials(source, index, seed=2))
-        assert (None if at == NEVER else at) == convergence_at(drawn, gold, "avg", 1, 1)
-    assert 0 < result.never < 1
-
-
 def test_workers_do_not_change_the_result():
     source, metric = Bootstrap(recorded()), Metric("pass_at_k", k=3)
     alone = convergence(source, metric, replicates=3000, seed=3)

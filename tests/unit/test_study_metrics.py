@@ -77,18 +77,9 @@ def test_naive_pass_plugs_in_the_observed_rate():
 
 
 def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
-    trials = _aggregate.Counted(correct, n)
-    kernels = {
-        "pass_at_k": lambda: _bank_metrics.pass_at_k(trials, metric.k),
-        "pass_hat_k": lambda: _bank_metrics.pass_hat_k(trials, metric.k),
-        "mg_pass_at_k": lambda: _bank_metrics.mg_pass_at_k(trials, metric.k),
-        "maj_at_k": lambda: _bank_metrics.maj_at_k(trials, metric.k),
-        "auc_at_k": lambda: _bank_metrics.auc_at_k(trials, metric.k),
-        "g_pass_at_k_tau": lambda: _bank_metrics.g_pass_at_k_tau(trials, metric.k, metric.tau),
-        "geom_at_k": lambda: _bank_metrics.geom_at_k(trials, metric.k, *metric.powers),
-        "geom_ds_at_k": lambda: _bank_metrics.geom_ds_at_k(trials, metric.k, *metric.powers),
-    }
-    return np.asarray(kernels[metric.name]())
+    options = {"g_pass_at_k_tau": (metric.tau,), "geom_at_k": metric.powers, "geom_ds_at_k": metric.powers}
+    kernel = getattr(_bank_metrics, metric.name)
+    return np.asarray(kernel(_aggregate.Counted(correct, n), metric.k, *options.get(metric.name, ())))
 
 
 @pytest.mark.parametrize(
