@@ -13,11 +13,11 @@ from run_examples import make_run
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.errors import RunDiskFull, RunFileError
+from adaptive_eval.errors import RunDiskFull
 from adaptive_eval.run import disk
 from adaptive_eval.run.disk import forecast, room_warning
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.run_files import require_writable, stored_bytes, trial_bytes
+from adaptive_eval.store.run_files import stored_bytes, trial_bytes
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -130,20 +130,3 @@ def test_resume_looks_too(unfinished, free, built, monkeypatch):
     done = CliRunner().invoke(cli, ["run", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)
     assert CliRunner().invoke(cli, ["run", str(unfinished), "--no-disk-check"]).exception is None
-
-
-@pytest.mark.parametrize(
-    ("directory", "words"),
-    [
-        ("a file/run", "a file, not a directory"),
-        ("a file", "a file, not a directory"),
-        ("n" * 300, "too long"),
-        ("/proc/run", "cannot be written to"),
-    ],
-)
-def test_a_place_that_takes_no_files_is_named_for_what_it_is(tmp_path, directory, words):
-    (tmp_path / "a file").touch()
-    with pytest.raises(RunFileError) as caught:
-        require_writable(tmp_path / directory)
-    assert words in str(caught.value)
-    assert "free" not in str(caught.value)

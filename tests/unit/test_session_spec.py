@@ -14,8 +14,6 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.errors import UsageError
-from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.views.verdicts import repeat_notices
 
 TASK = TaskSpec("t", tuple(f"q{n}" for n in range(30)))
@@ -26,37 +24,9 @@ def inner(**parts):
     return GoalSpec("all", goals=(GoalSpec("ranking"), GoalSpec(**parts)))
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"budget": BudgetSpec(usd=1.0)}, "budget: tokens can only be held when the longest answer is known"),
-        (
-            {"models": (ModelSpec("a", price=Price(1.0, 1.0), budget=BudgetSpec(usd=1.0)), ModelSpec("b"))},
-            "budget of model 'a': tokens can only be held when the longest answer is known",
-        ),
-        (
-            {"tasks": (replace(TASK, budget=BudgetSpec(tokens=9)),)},
-            "budget of task 't': tokens can only be held",
-        ),
-    ],
-)
-def test_a_budget_that_nothing_would_hold_is_refused_where_it_is_spent(parts, message):
-    """A simulation without tokens has none to spend."""
-    spec = replace(SPEC, **parts)
-    with pytest.raises(UsageError, match=message):
-        Session(spec)
-    simulate(spec, BiasedCoins((0.5,) * len(spec.models)), 1, seed=1, workers=1)
-
-
 def test_a_margin_is_in_units_of_the_score():
     points = (replace(TASK, weights=(0.0, 100.0)),)
     Session(replace(SPEC, tasks=points, stopping=StoppingSpec(equivalence=5.0)))
-
-
-@pytest.mark.parametrize(("overall", "shares"), [("macro", (0.75, 0.25)), ("pooled", (0.9, 0.1))])
-def test_a_task_counts_by_its_weight_and_pooled_by_its_questions_too(overall, shares):
-    tasks = (replace(TASK, weight=3.0), TaskSpec("u", tuple(f"q{n}" for n in range(10))))
-    assert replace(SPEC, tasks=tasks, overall=overall).task_weights == pytest.approx(shares)
 
 
 @pytest.mark.parametrize(
@@ -140,19 +110,6 @@ def test_margin_width_and_threshold_keep_their_share_of_other_scores():
     assert (width.width, threshold.value) == (pytest.approx(0.2), pytest.approx(3.0))
     assert spec.rescored({"t": (-20.0, 0.0, 80.0)}).stopping == spec.stopping
     Session(graded)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: StoppingSpec(confidence=2.0), "StoppingSpec.confidence: must be less than 1, got 2.0"),
-        (lambda: BudgetSpec(trials=-1), "BudgetSpec.trials: -1 is not a whole number from 1 to 10^15"),
-    ],
-)
-def test_a_refusal_has_our_words(make, words):
-    with pytest.raises(UsageError) as refused:
-        make()
-    assert str(refused.value) == words
 
 
 def test_verdicts_and_the_limits_of_noise_at_temperature_0_share_the_error_rate():
