@@ -155,7 +155,7 @@ def _check(
     """Check all that there is to check, and say what is found line by line; `warnings` gets the warnings."""
     from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
-    from adaptive_eval.core.spec_checks import spec_warnings
+    from adaptive_eval.core.spec_checks import check_budgets, spec_warnings
     from adaptive_eval.run.observers import channels_of
     from adaptive_eval.scoring.model_graded import ModelGradedScorer
     from adaptive_eval.scoring.registry import WRONG, check_sample
@@ -170,6 +170,7 @@ def _check(
     for task in built.tasks:
         asked = questions_words([task.name] if task.name in built.spec.tasks_in_rounds else [], 1)
         say(f"task       {task.name}: {len(task.questions)} questions from {task.source}, {asked}")
+    check_budgets(built.spec)
     warnings += [*spec_warnings(built.spec), *unpinned(config)]
     for task in built.tasks:
         warnings += check_sample(built.scorers[task.name], task.questions[0])

@@ -1,7 +1,7 @@
 """Budgets: the worst case of a trial is reserved when it is issued and released when it is completed."""
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
@@ -114,6 +114,15 @@ class Account:
             and (limits.completion_tokens is None or completion <= limits.completion_tokens)
             and (self._usd_limit is None or usd <= self._usd_limit)
         )
+
+    def beyond(self, trials: Sequence[Amount]) -> dict[str, tuple[float, float]]:
+        """Return the limits that pay none of these trials, each with the least that one of them may take."""
+        found = {}
+        for name, (amount, unit) in _QUANTITIES.items():
+            limit, least = getattr(self.limits, name), min(map(amount, trials)) / unit
+            if limit is not None and least > limit:
+                found[name] = limit, least
+        return found
 
     def reserve(self, amount: Amount) -> None:
         """Count a trial as in flight, at its worst case."""

@@ -69,9 +69,9 @@ class Session:
     """
 
     def __init__(self, spec: SessionSpec, remarks: Callable[[], tuple[str, ...]] = tuple) -> None:
-        check_budgets(spec)
         self.spec = spec
         self.board = Board(spec)
+        check_budgets(spec)
         self.comparison = Comparison(spec, self.board)
         self.budget = Budget(spec)
         self.states = ModelStates(len(spec.models))

@@ -9,6 +9,7 @@ from math import inf, log
 
 import numpy as np
 
+from adaptive_eval.core.budget import Amount, Budget
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.options.decisions import conflicts
@@ -160,6 +161,31 @@ def _budgets(spec: SessionSpec) -> Iterator[str]:
                     f"{place}: tokens can only be held when the longest answer is known; "
                     f"{model.name!r} has no max_tokens"
                 )
+    yield from _too_small(spec)
+
+
+def _too_small(spec: SessionSpec) -> Iterator[str]:
+    """Refuse limits that pay no trial of a model: the run would end before it begins."""
+    budget = Budget(spec)
+    for row, model in enumerate(spec.models):
+        cheapest = [_cheapest(budget, row, number) for number in range(len(spec.tasks))]
+        accounts = [("budget", budget.run, cheapest)]
+        accounts.append((f"budget of model {model.name!r}", budget.models[row], cheapest))
+        for task, account, amount in zip(spec.tasks, budget.tasks, cheapest, strict=True):
+            accounts.append((f"budget of task {task.name!r}", account, [amount]))
+        for place, account, amounts in accounts:
+            for name, (limit, least) in account.beyond(amounts).items():
+                yield (
+                    f"{place}: {name} {limit:g} pays no trial of model {model.name!r}: its cheapest may take "
+                    f"{least:g}, the prompt and max_tokens included; raise the limit or lower max_tokens"
+                )
+
+
+def _cheapest(budget: Budget, model: int, task: int) -> Amount:
+    """Return the worst case of the trial of a task that has the shortest prompt."""
+    bounds = budget.spec.tasks[task].prompt_bounds
+    question = 0 if bounds is None else min(range(len(bounds)), key=bounds.__getitem__)
+    return budget.worst_case(model, task, question)
 
 
 def _doubled(names: Iterable[str]) -> Iterator[str]:

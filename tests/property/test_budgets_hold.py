@@ -21,12 +21,12 @@ prices = st.none() | st.builds(
     st.sampled_from([0.0, 0.07, 0.4, 2 / 3, 75.0]),
     st.none() | st.sampled_from([0.0, 0.025, 20.0]),
 )
-tokens = st.none() | st.integers(1, 60_000)
+tokens = st.none() | st.integers(420, 60_000)  # each pays a trial, or it is refused
 limits = st.builds(
     BudgetSpec,
     trials=st.none() | st.integers(1, 900),
     tokens=tokens,
-    usd=st.none() | st.sampled_from([1e-7, 0.003, 0.1, 0.7, 1.1]),
+    usd=st.none() | st.sampled_from([0.03, 0.1, 0.7, 1.1]),
     prompt_tokens=tokens,
     completion_tokens=tokens,
 )

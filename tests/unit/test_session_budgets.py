@@ -34,6 +34,7 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("limits", "issued"),
         [
+            (BudgetSpec(prompt_tokens=50), 1),
             (BudgetSpec(prompt_tokens=249), 4),
             (BudgetSpec(prompt_tokens=250), 5),
             (BudgetSpec(completion_tokens=499), 4),
