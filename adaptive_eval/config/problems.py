@@ -23,6 +23,8 @@ _ELSEWHERE = {
     ): "every trial is one answer; for several a request, write samples_per_request next to sampling",
     ("ModelConfig", "base_url"): "write endpoints: [URL]",
     ("ModelConfig", "url"): "write endpoints: [URL]",
+    ("Price", "prompt"): "write input, in USD per million tokens",
+    ("Price", "completion"): "write output, in USD per million tokens",
 }
 
 
