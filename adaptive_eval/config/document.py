@@ -169,19 +169,6 @@ def _plain(data: Any) -> Any:
     return [_plain(item) for item in data] if isinstance(data, tuple | list) else data
 
 
-def as_read(data: Any) -> Any:
-    """Return plain data as a document holds it: lists are tuples.
-
-    Examples
-    --------
-    >>> as_read({"a": [1, {"b": []}]})
-    {'a': (1, {'b': ()})}
-    """
-    if isinstance(data, Mapping):
-        return {key: as_read(value) for key, value in data.items()}
-    return tuple(as_read(item) for item in data) if isinstance(data, tuple | list) else data
-
-
 class _TooLarge(Exception):
     """Aliases write out to more values than any config has."""
 

@@ -5,19 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from adaptive_eval.config.checks import check_all
 from adaptive_eval.config.document import (
     Document,
     Override,
     apply_overrides,
-    as_read,
     read_document,
     read_overrides,
     write_document,
 )
-from adaptive_eval.config.problems import misspelt_keys, plain_problems
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.secret_checks import find_secrets
 from adaptive_eval.config.short_forms import written_out
@@ -26,6 +22,7 @@ from adaptive_eval.options.decisions import Decisions, conflicts
 from adaptive_eval.options.mistakes import (
     CONFLICT,
     Found,
+    Mistakes,
     Place,
     did_you_mean,
     dotted,
@@ -33,7 +30,7 @@ from adaptive_eval.options.mistakes import (
     no_dataset,
     shown,
 )
-from adaptive_eval.options.section import Record, Section, described
+from adaptive_eval.options.section import Record, Section, as_read, described
 from adaptive_eval.tasks.sources import is_file_source
 
 MAX_BYTES = 2_000_000
@@ -111,11 +108,10 @@ def _checked(
     collected.document = document
     config: RunConfig | None = None
     try:
-        config = RunConfig.model_validate(data)
-    except ValidationError as error:
-        wrong = list(plain_problems(error, RunConfig))
-        collected.add(wrong, meant=misspelt_keys(error, RunConfig))
-        collected.add(_conflicts_elsewhere(data, [path for path, _ in wrong]))
+        config = RunConfig.from_data(data)
+    except Mistakes as error:
+        collected.add(error.found)
+        collected.add(_conflicts_elsewhere(data, [path for path, _ in error.found]))
     else:
         collected.add(check_all(config))
     collected.add(_missing_datasets(data, base))
@@ -135,8 +131,8 @@ def _conflicts_elsewhere(data: Any, wrong: Sequence[Place]) -> Found:
     for path in wrong:
         data = _without(data, path)
     try:
-        rest = RunConfig.model_validate(data)
-    except ValidationError:
+        rest = RunConfig.from_data(data)
+    except Mistakes:
         return
     lacking = {_owner(path) for path in wrong}
     for path, words in check_all(rest):
@@ -200,9 +196,9 @@ def decisions_from_data(
     collected = _Collected(Document(changed), ())
     decisions = Decisions()
     try:
-        decisions = Decisions.model_validate(changed)
-    except ValidationError as error:
-        collected.add(plain_problems(error, Decisions), meant=misspelt_keys(error, Decisions))
+        decisions = Decisions.from_data(changed)
+    except Mistakes as error:
+        collected.add(error.found)
     else:
         collected.add(conflicts(decisions, models, (), weights))
     problems = collected.in_file_order(unreadable)
@@ -228,12 +224,8 @@ class _Collected:
             self._take(path, problem)
         self.covered += [path for path, _ in found if path]
 
-    def add(self, found: Iterable[tuple[Place, str]], meant: Iterable[Place] = ()) -> None:
-        """Take what one check found, except at places that an earlier check has reported.
-
-        A key of `meant` is misspelt and therefore not missing too.
-        """
-        self.covered += [place for place in meant if place not in self.document.marks]
+    def add(self, found: Iterable[tuple[Place, str]]) -> None:
+        """Take what one check found, except at places that an earlier check has reported."""
         fresh = [(path, words) for path, words in found if not self._is_covered(path)]
         for path, words in fresh:
             code = getattr(words, "code", CONFLICT)

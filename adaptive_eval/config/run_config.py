@@ -300,6 +300,9 @@ class RunConfig(Section):
         return as_stored
 
 
+Section.whole = RunConfig
+
+
 def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
     return {
         "solver": None if task.solver is None else task.solver.model_dump(),

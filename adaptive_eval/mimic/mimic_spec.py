@@ -8,23 +8,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from statistics import fmean
-from typing import Annotated, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import (
-    Field,
-    TypeAdapter,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.mistakes import dotted
-from adaptive_eval.options.section import Section
+from adaptive_eval.options.mistakes import Mistakes
+from adaptive_eval.options.section import Section, as_read
 
 AnswerKind: TypeAlias = Literal["auto", "numeric", "choice", "text"]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
-Checked = TypeVar("Checked")
 Probability: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 _TRIGGERS = ("probability", "first", "requests", "every", "attempts")
@@ -264,14 +257,21 @@ def spec_from_json(text: str, source: str = "mimic spec") -> MimicSpec:
     >>> spec_from_json('{"models": [{"name": "a", "mean": 5}]}')
     Traceback (most recent call last):
         ...
-    adaptive_eval.errors.UsageError: mimic spec: models[0].mean: Input should be less than or equal to 1
+    adaptive_eval.errors.UsageError: mimic spec: models[0].mean: 5 must be at most 1
     """
-    return _checked(TypeAdapter(MimicSpec), text, source)
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{source}: is not JSON: {error}") from None
+    return spec_from_data(data, source)
 
 
 def spec_from_data(data: object, source: str = "mimic spec") -> MimicSpec:
     """Check a spec given as plain data; raises as :func:`spec_from_json` does."""
-    return spec_from_json(json.dumps(data), source)
+    try:
+        return MimicSpec.from_data(as_read(data))
+    except Mistakes as error:
+        raise UsageError(error.listed(source)) from None
 
 
 def faults_from_data(data: object) -> tuple[FaultSpec, ...]:
@@ -282,18 +282,11 @@ def faults_from_data(data: object) -> tuple[FaultSpec, ...]:
     >>> faults_from_data([{"kind": "hang", "every": 10}])[0].every
     10
     """
-    return _checked(TypeAdapter(tuple[FaultSpec, ...]), json.dumps(data), "faults")
-
-
-def _checked(adapter: TypeAdapter[Checked], text: str, source: str) -> Checked:
     try:
-        return adapter.validate_json(text)
-    except ValidationError as error:
-        found = error.errors(include_url=False)
-        lines = []
-        for details in found:
-            place, words = details["loc"], details["msg"].removeprefix("Value error, ")
-            within = [one for one in found if one["loc"][: len(place)] == place]
-            if len(within) == 1:  # else a part of it is wrong
-                lines.append(": ".join(filter(None, (source, dotted(place), words))))
-        raise UsageError("\n".join(lines)) from None
+        return _Faults.from_data(as_read({"faults": data})).faults
+    except Mistakes as error:
+        raise UsageError(error.listed()) from None
+
+
+class _Faults(Section):
+    faults: tuple[FaultSpec, ...]

@@ -41,7 +41,12 @@ class Mistakes(ValueError):
 
     def __init__(self, found: Iterable[tuple[Place, str]]) -> None:
         self.found = tuple(found)
-        super().__init__("; ".join(f"{dotted(place)}: {words}" for place, words in self.found))
+        super().__init__(self.listed())
+
+    def listed(self, source: str = "") -> str:
+        """Return the mistakes, one a line, each after its place in `source`."""
+        lines = [(source, dotted(place), words) for place, words in self.found]
+        return "\n".join(": ".join(filter(None, line)) for line in lines)
 
 
 def refuse(found: Iterable[tuple[Place, str]]) -> None:

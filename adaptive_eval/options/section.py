@@ -3,11 +3,12 @@
 import ast
 import inspect
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from itertools import pairwise
-from typing import Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -17,14 +18,17 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    ModelWrapValidatorHandler,
     ValidationError,
+    model_validator,
 )
 from pydantic.dataclasses import dataclass
-from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_wrap_validator_function
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.mistakes import dotted, secret, shown
+from adaptive_eval.options.mistakes import Mistakes, dotted, secret, shown
+from adaptive_eval.options.wording import mistakes_of
 
 _COUNT = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s?([kKMBG]?)", re.ASCII)
 _FACTOR = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9}
@@ -115,6 +119,34 @@ class Section(BaseModel):
     """A part of a config."""
 
     model_config = ConfigDict(**STRICT, frozen=True, hide_input_in_errors=True)
+    whole: ClassVar[type | None] = None
+    """The section that is the whole config."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        return _worded(cls, data, handler)
+
+    @classmethod
+    def from_data(cls, data: Any) -> Self:
+        """Return the section that is written as `data`; raise :class:`Mistakes` for all that is wrong."""
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise _cause(error) from None
+
+
+def as_read(data: Any) -> Any:
+    """Return plain data as sections take it: lists are tuples.
+
+    Examples
+    --------
+    >>> as_read({"a": [1, {"b": []}]})
+    {'a': (1, {'b': ()})}
+    """
+    if isinstance(data, Mapping):
+        return {key: as_read(value) for key, value in data.items()}
+    return tuple(as_read(item) for item in data) if isinstance(data, tuple | list) else data
 
 
 class Record:
@@ -122,12 +154,26 @@ class Record:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema: Any = handler(source)
-        schema["strict"] = False  # takes a mapping; its values are strict
-        return cast(CoreSchema, schema)
+        schema: Any = {**handler(source), "strict": False}  # takes a mapping; its values are strict
+        worded, name = partial(_worded, source), schema.pop("ref", None)  # by which it is in itself
+        return no_info_wrap_validator_function(worded, schema, ref=name)
 
 
 _T = TypeVar("_T")
+
+
+def _worded(section: Any, data: Any, handler: Callable[[Any], _T]) -> _T:
+    """Return what `handler` makes of the data; raise its mistakes in plain words."""
+    try:
+        return handler(data)
+    except ValidationError as error:
+        raise Mistakes(mistakes_of(error, section, described(section), Section.whole)) from None
+
+
+def _cause(error: ValidationError) -> Mistakes:
+    """Return the mistakes in plain words that the library has wrapped."""
+    cause: Mistakes = error.errors()[0]["ctx"]["error"]
+    return cause
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(Field,))
@@ -142,11 +188,9 @@ def record(cls: type[_T]) -> type[_T]:
         try:
             init(self, *args, **values)
         except ValidationError as error:
-            found = error.errors()[0]
-            words, place = found["msg"].replace("Input should", "must"), dotted((cls.__name__, *found["loc"]))
-            ours = words.removeprefix("Value error, ")  # words of a check of ours name the value
-            said = ours if ours != words else f"{words}, got {found['input']!r}"
-            raise UsageError(f"{place}: {said}", code="usage/specification") from None
+            place, words = _cause(error).found[0]
+            said = f"{dotted((cls.__name__, *place))}: {words}"
+            raise UsageError(said, code="usage/specification") from None
         finally:
             if made.__init__ is not checked:  # the first use builds the checks, and takes their own again
                 made.__init__ = checked
@@ -155,14 +199,14 @@ def record(cls: type[_T]) -> type[_T]:
     return cast(type[_T], made)
 
 
-def described(section: type) -> dict[str, str]:
+def described(section: Any) -> dict[str, str]:
     """Return what a section says of its keys, in the docstrings under them and under those of its bases."""
     words: dict[str, str] = {}
-    own: list[type] = [one for one in section.__mro__ if issubclass(one, Section | Record)]
-    for one in reversed(own):
-        words |= _own_words(one)
-    fields: dict[str, FieldInfo] = getattr(section, "__pydantic_fields__")  # noqa: B009
-    return {field.alias or name: words[name] for name, field in fields.items() if name in words}
+    for one in reversed(section.__mro__):
+        words |= _own_words(one) if issubclass(one, Section | Record) else {}
+    fields = section.__pydantic_fields__.items()
+    found = {field.alias or name: words.get(name) or field.description for name, field in fields}
+    return {key: text for key, text in found.items() if text}
 
 
 @cache

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from adaptive_eval.build.assembly import Built, make_importable
 from adaptive_eval.build.rubrics import (
@@ -25,7 +25,6 @@ from adaptive_eval.build.rubrics import (
 from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.document import read_document
-from adaptive_eval.config.problems import plain_problems
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
@@ -39,7 +38,7 @@ from adaptive_eval.errors import (
     UsageError,
 )
 from adaptive_eval.executors.processes import available_cores, process_pool
-from adaptive_eval.options.mistakes import dotted
+from adaptive_eval.options.mistakes import Mistakes, dotted
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.options.task_options import RubricConfig
@@ -458,8 +457,8 @@ def _written(text: str, option: str) -> _Written:
         what = document.problems[0].message if document.problems else "it is empty"
         raise UsageError(f"--{option} {text!r}: {what}")
     try:
-        return _Written.model_validate({option: document.data})
-    except ValidationError as error:
-        (_, *place), words = next(plain_problems(error, _Written))
+        return _Written.from_data({option: document.data})
+    except Mistakes as error:
+        (_, *place), words = error.found[0]
         where = dotted(tuple(place))
         raise UsageError(f"--{option} {text!r}: {where + ': ' if where else ''}{words}") from None

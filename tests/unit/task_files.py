@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.config.document import as_read
+from adaptive_eval.options.section import as_read
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks import load
 from adaptive_eval.tasks.task import Task
