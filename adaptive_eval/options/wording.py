@@ -101,7 +101,7 @@ def fields_of(section: Any) -> dict[str, FieldInfo]:
 def _place(loc: tuple[int | str, ...], fields: Mapping[str, FieldInfo]) -> Place:
     """Return a place without what the library adds to it: kinds of sections, and marks of keys."""
     parts = _parts(fields.get(str(loc[0])) if loc else None)
-    in_mapping = dict in map(get_origin, parts)
+    in_mapping = any(get_origin(part) is dict for part in parts)
     named = 2 if in_mapping and len(loc) > 1 else 1
     return (*loc[:named], *(part for part in loc[named:] if isinstance(part, int)))
 
