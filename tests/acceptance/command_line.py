@@ -49,11 +49,14 @@ ARITHMETIC_TASK: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended: exit code, standard output, standard error."""
+    """A command that has ended: exit code, standard output, standard error. None shows a traceback."""
 
     code: int
     out: str
     err: str
+
+    def __post_init__(self) -> None:
+        assert "Traceback" not in f"{self.out}{self.err}", self.err
 
     @property
     def said(self) -> str:
@@ -239,6 +242,13 @@ def set_faults(mimic: MimicProcess, *faults: dict[str, Any], model: str | None =
     """Make the mimic, or one of its models, misbehave from now on; without faults, behave."""
     body = {"faults": list(faults), **({"model": model} if model else {})}
     httpx.post(f"{mimic.url}/mimic/faults", json=body).raise_for_status()
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago, for a server that has to be told one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def port_of_ones_own() -> int:

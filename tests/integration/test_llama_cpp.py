@@ -4,7 +4,6 @@ Neither is a dependency; the model needs the package ``gguf``.
 """
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from time import monotonic, sleep
 import httpx
 import numpy as np
 import pytest
+from command_line import free_port
 from mimic_runs import command, run_config, write_config
 
 from adaptive_eval.store.reader import RunReader
@@ -81,9 +81,7 @@ def test_a_run_against_the_real_server(tmp_path, package):
     for needed in ("gguf", package):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     tiny_model(tmp_path / "tiny.gguf")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     arguments = [*COMMANDS[package], str(tmp_path / "tiny.gguf")]
     arguments += [port] if package == "xllamacpp" else ["--port", port]
     with (

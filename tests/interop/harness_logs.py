@@ -5,7 +5,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from click.testing import CliRunner
+
+from adaptive_eval.cli.main import cli
 from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_from_data
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
@@ -77,17 +81,29 @@ def mimic_spec(dataset: Path) -> MimicSpec:
     """Return a server that knows these questions."""
     rows = [json.loads(line) for line in dataset.read_text(encoding="utf-8").splitlines()]
     known = [
-        {
-            "id": row["id"],
-            "question": row["question"],
-            "target": row["answer"],
-            "kind": "numeric",
-            "dataset": "sums",
-        }
+        {"id": row["id"], "question": row["question"], "target": row["answer"], "kind": "numeric",
+         "dataset": "sums"}
         for row in rows
-    ]
+    ]  # fmt: skip
     models = [{"name": name, "mean": mean} for name, mean in MODELS.items()]
     return spec_from_data({"seed": 5, "models": models, "questions": known}, "mimic")
+
+
+def models_at(url: str) -> list[dict[str, Any]]:
+    """Return both models of a config, at this address."""
+    sampling = {"temperature": 0.7, "max_tokens": 400}
+    return [{"name": name, "endpoints": [url], "concurrency": 4, "sampling": sampling} for name in MODELS]
+
+
+def run(folder: Path, config: dict[str, Any], *options: str) -> tuple[int, str]:
+    """Run a config through the command; return the exit code and what was printed."""
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    arguments = ["run", str(path), "--out", str(folder / "run"), "--display", "none", *options]
+    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.output
 
 
 def inspect_task(folder: Path, dataset: Path) -> Path:

@@ -1,15 +1,12 @@
 """Tasks of Inspect under our session: it stops early, and both run file and logs say what happened."""
 
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import shutil
 from pathlib import Path
-from threading import Thread
 
 import pytest
-from click.testing import CliRunner
-from harness_logs import MODELS, inspect_task
+from harness_logs import inspect_task, models_at, run
+from json_server import Replies, serving
 
-from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, checked
 from adaptive_eval.interop.recorded_files import open_logs
@@ -18,28 +15,16 @@ from adaptive_eval.store.reader import RunReader
 pytestmark = pytest.mark.interop
 
 
-def run(folder, config, *options):
-    """Run a config through the command; return the exit code and what was printed."""
-    path = folder / "config.yaml"
-    path.write_text(json.dumps(config), encoding="utf-8")
-    arguments = ["run", str(path), "--out", str(folder / "run"), "--display", "none", *options]
-    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return result.return_value, result.output
-
-
 def config(task, url, **sections):
-    models = [
-        {
-            "name": name,
-            "endpoints": [url],
-            "concurrency": 4,
-            "sampling": {"temperature": 0.7, "max_tokens": 400},
-        }
-        for name in MODELS
-    ]
-    return {"name": "driven", "models": models, "tasks": [{"name": "sums", "inspect": str(task)}], **sections}
+    tasks = [{"name": "sums", "inspect": str(task)}]
+    return {"name": "driven", "models": models_at(url), "tasks": tasks, **sections}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the tasks of tests/data."""
+    shutil.copy(Path(__file__).parents[1] / "data" / "inspect_tasks.py", tmp_path / "tasks.py")
+    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -104,36 +89,9 @@ def test_a_run_goes_on_where_it_was(inspect, dataset, mimic_url, tmp_path):
     assert first.items() <= second.items()
 
 
-ERRING = """
-from inspect_ai import Task, task
-from inspect_ai.dataset import Sample
-from inspect_ai.scorer import match
-from inspect_ai.solver import solver
-
-
-@solver
-def answers():
-    async def solve(state, generate):
-        if state.sample_id == "bad":
-            raise RuntimeError("the sandbox went away")
-        state.output.completion = "yes" if "sage" in str(state.model) else "no"
-        return state
-
-    return solve
-
-
-@task
-def erring():
-    samples = [Sample(id="bad", input="?", target="yes")]
-    samples += [Sample(id=f"s{n}", input=f"Question {n}?", target="yes") for n in range(12)]
-    return Task(dataset=samples, solver=answers(), scorer=match())
-"""
-
-
-def test_errors_of_samples_are_missing_trials(inspect, mimic_url, tmp_path):
-    (tmp_path / "erring_task.py").write_text(ERRING, encoding="utf-8")
-    run(tmp_path, config("erring_task.py@erring", mimic_url, budget={"trials": 60}))
-    with RunReader(tmp_path / "run") as reader:
+def test_errors_of_samples_are_missing_trials(inspect, mimic_url, folder):
+    run(folder, config("tasks.py@erring", mimic_url, budget={"trials": 60}))
+    with RunReader(folder / "run") as reader:
         missing = list(reader.trials(missing=True))
         scored = {r.request.key.model: r.score.category for r in reader.trials(missing=False)}
     assert missing
@@ -142,41 +100,10 @@ def test_errors_of_samples_are_missing_trials(inspect, mimic_url, tmp_path):
     assert scored == {"sage": 1, "novice": 0}
 
 
-FAILING = ERRING.replace("solver=answers()", "solver=answers(), sandbox='nowhere'")
-
-
-def test_an_evaluation_that_inspect_cannot_run_stops_the_models_and_says_why(inspect, mimic_url, tmp_path):
-    (tmp_path / "failing_task.py").write_text(FAILING, encoding="utf-8")
-    code, _ = run(tmp_path, config("failing_task.py@erring", mimic_url, budget={"trials": 60}))
+def test_an_evaluation_that_inspect_cannot_run_stops_the_models_and_says_why(inspect, mimic_url, folder):
+    code, _ = run(folder, config("tasks.py@failing", mimic_url, budget={"trials": 60}))
     assert code == 4
-    assert "nowhere" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
-
-
-PROVIDER = """
-from inspect_ai.model import ModelAPI, ModelOutput, modelapi
-
-
-@modelapi(name="toy")
-class Toy(ModelAPI):
-    async def generate(self, input, tools, tool_choice, config):
-        text = "yes" if self.model_name == "good" else "no"
-        return ModelOutput.from_content(self.model_name, text)
-"""
-
-ASKING = (
-    PROVIDER
-    + """
-
-from inspect_ai import Task, task
-from inspect_ai.dataset import Sample
-from inspect_ai.scorer import match
-
-
-@task
-def asking():
-    return Task(dataset=[Sample(input=f"{n}?", target="yes") for n in range(30)], scorer=match())
-"""
-)
+    assert "nowhere" in (folder / "run" / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -184,41 +111,25 @@ def wire():
     """Serve one canned answer; the value is the URL and the requests: bodies, headers by lower-case name."""
     requests = []
 
-    class Canned(BaseHTTPRequestHandler):
+    class Canned(Replies):
         def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            requests.append((body, {name.lower(): value for name, value in self.headers.items()}))
-            message = {"role": "assistant", "content": "yes"}
+            requests.append((self.asked(), {name.lower(): value for name, value in self.headers.items()}))
+            choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
             usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
             answer = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": usage}
-            answer["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
-            self.reply(answer)
+            self.reply({**answer, "choices": [choice]})
 
         def do_GET(self):
             self.reply({"data": [{"id": "m"}]})
 
-        def reply(self, answer):
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *args):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Canned) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1", requests
-        server.shutdown()
+    with serving(Canned) as url:
+        yield f"{url}/v1", requests
 
 
-def test_what_a_model_sets_is_in_the_request_that_inspect_sends(inspect, wire, tmp_path, monkeypatch):
+def test_what_a_model_sets_is_in_the_request_that_inspect_sends(inspect, wire, folder, monkeypatch):
     monkeypatch.setenv("TEAM", "blue")
     monkeypatch.setenv("KEY", "secret-key")
     url, requests = wire
-    (tmp_path / "asking_task.py").write_text(ASKING, encoding="utf-8")
     sampling = {"temperature": 0.7, "top_p": 0.9, "reasoning_effort": "low", "logprobs": True}
     sampling |= {"top_logprobs": 2, "max_completion_tokens": 50, "stop": ["END"]}
     extra = {"structured_outputs": {"choice": ["yes", "no"]}, "top_k": 5}
@@ -227,7 +138,7 @@ def test_what_a_model_sets_is_in_the_request_that_inspect_sends(inspect, wire, t
          "headers": {"X-Team": {"env": "TEAM"}}}
     ]  # fmt: skip
     settings = {"goal": "budget", "budget": {"trials": 2}, "models": models}
-    run(tmp_path, {**config("asking_task.py@asking", url), **settings})
+    run(folder, {**config("tasks.py@asking", url), **settings})
     assert len(requests) >= 2
     for body, headers in requests:
         told = {name: value for name, value in body.items() if name not in ("messages", "model")}
@@ -237,51 +148,17 @@ def test_what_a_model_sets_is_in_the_request_that_inspect_sends(inspect, wire, t
         assert headers["authorization"] == "Bearer secret-key"
 
 
-AGENT = """
-from inspect_ai import Task, task
-from inspect_ai.dataset import Sample
-from inspect_ai.scorer import match
-from inspect_ai.solver import solver
-
-seen = set()
-
-
-@solver
-def agent():
-    async def solve(state, generate):
-        state.metadata["calls"] = 0
-        while "END" not in state.input_text or state.metadata["calls"] < 2:
-            state = await generate(state)
-            state.metadata["calls"] += 1
-            key = (str(state.model), state.sample_id, state.epoch)
-            if "FAIL" in state.input_text and key not in seen:
-                seen.add(key)
-                raise RuntimeError("the tool went away")
-        return state
-
-    return solve
-
-
-@task
-def agents():
-    kinds = ["END", "END FAIL", "for ever"]
-    samples = [Sample(id=f"s{n}", input=f"{n} {kinds[n % 3]}", target="yes") for n in range(12)]
-    return Task(dataset=samples, solver=agent(), scorer=match())
-"""
-
-
 @pytest.mark.parametrize("budget", [{"tokens": 4000}, {"usd": 0.03}], ids=["tokens", "usd"])
-def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, tmp_path, budget):
+def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, folder, budget):
     url, requests = wire  # each costs 3 tokens and 1 token
-    (tmp_path / "agents_task.py").write_text(AGENT, encoding="utf-8")
     sampling = {"max_tokens": 20, "temperature": 0.7}
     model = {"name": "m", "endpoints": [url], "concurrency": 4, "sampling": sampling}
     models = [{**model, "price": {"input": 10, "output": 10}}]
-    tasks = [{"name": "a", "inspect": "agents_task.py@agents", "solver": {"calls": 4, "prompt_tokens": 1000}}]
+    tasks = [{"name": "a", "inspect": "tasks.py@agents", "solver": {"calls": 4, "prompt_tokens": 1000}}]
     settings = {"goal": "budget", "budget": budget, "models": models, "tasks": tasks}
-    code, _ = run(tmp_path, {**config("", url), **settings, "on": {"length": "wrong"}})
+    code, _ = run(folder, {**config("", url), **settings, "on": {"length": "wrong"}})
     assert code == 3
-    with RunReader(tmp_path / "run") as reader:
+    with RunReader(folder / "run") as reader:
         records = list(reader.trials())
     paid = sum(record.usage.total_tokens for record in records)
     assert paid == 4 * len(requests)  # also those of a run of a sample that has failed
@@ -295,21 +172,19 @@ def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, tmp_pat
     assert ends == {"length"}
 
 
-def test_a_budget_of_tokens_needs_limits_of_a_sample(inspect, wire, tmp_path):
-    (tmp_path / "agents_task.py").write_text(AGENT, encoding="utf-8")
+def test_a_budget_of_tokens_needs_limits_of_a_sample(inspect, wire, folder):
     with pytest.raises(UsageError, match="calls: 30"):
-        run(tmp_path, config("agents_task.py@agents", wire[0], budget={"tokens": 4000}))
+        run(folder, config("tasks.py@agents", wire[0], budget={"tokens": 4000}))
 
 
-def test_a_model_that_inspect_finds_by_its_name(inspect, tmp_path):
-    (tmp_path / "asking_task.py").write_text(ASKING, encoding="utf-8")
+def test_a_model_that_inspect_finds_by_its_name(inspect, folder):
     models = [
         {"name": name, "model": f"toy/{name}", "endpoints": ["inspect"], "concurrency": 2}
         for name in ("good", "bad")
     ]
-    code, _ = run(tmp_path, {**config("asking_task.py@asking", ""), "models": models})
+    code, _ = run(folder, {**config("tasks.py@asking", ""), "models": models})
     assert code == 0
-    assert "good is ahead of bad" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+    assert "good is ahead of bad" in (folder / "run" / "report.md").read_text(encoding="utf-8")
 
 
 def test_early_stopping_ends_the_epochs_of_a_task(inspect, dataset, mimic_url, tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -112,63 +111,46 @@ def test_a_log_that_is_cut_off_or_damaged(inspect_logs, tmp_path):
         found(cut)
 
 
-def rewritten(source, target, change):
-    """Copy a JSON log with its data changed."""
+def rewritten(source, target, **changes):
+    """Copy a JSON log with other entries of its evaluation, or of the log."""
     data = json.loads(Path(source).read_text(encoding="utf-8"))
-    change(data)
+    for name, value in changes.items():
+        (data if name in data else data["eval"])[name] = value(data) if callable(value) else value
     target.write_text(json.dumps(data), encoding="utf-8")
     return target
 
 
-def test_an_epoch_that_is_there_twice_is_named(inspect_logs, tmp_path):
-    twice = rewritten(
-        inspect_logs[1].location,
-        tmp_path / "twice.json",
-        lambda data: data["samples"].append(data["samples"][4]),
-    )
-    with pytest.raises(UsageError, match=r"sample '.*', epoch \d: appears twice"):
-        found(twice)
+def with_one_twice(data):
+    return [*data["samples"], data["samples"][4]]
 
 
-def test_another_revision_of_the_dataset_is_named_by_its_sample(inspect_logs, tmp_path):
-    def change(data):
-        data["eval"]["eval_id"] = "another"
-        for sample in data["samples"]:
-            sample["uuid"] = f"{sample['uuid']}x"
-            sample["target"] = "0" if sample["id"] == data["samples"][0]["id"] else sample["target"]
+def with_another_target(data):
+    first = data["samples"][0]["id"]
+    other = [{**one, "target": "0"} if one["id"] == first else one for one in data["samples"]]
+    return [{**one, "uuid": f"{one['uuid']}x"} for one in other]
 
-    other = rewritten(inspect_logs[1].location, tmp_path / "other.json", change)
-    logs = open_logs([Path(inspect_logs[1].location), other], Choices())
-    with pytest.raises(UsageError, match=r"other\.json.*\n.*epoch 1: question '.*another revision"):
-        import_logs(logs, tmp_path / "run")
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"samples": with_one_twice, "eval_id": "another"}, r"sample '.*', epoch \d: appears twice"),
+        ({"samples": with_another_target, "eval_id": "another"}, r"question '.*another revision"),
+        ({"task_version": 7, "eval_id": "another"}, r"the version of its task .* is 7, in .* it is 0"),
+        ({}, "is the same evaluation as"),
+        ({"eval_id": "retry"}, "one is a retry of the other"),
+        ({"status": "cancelled", "eval_id": "another"}, r"has not finished .its status is 'cancelled'."),
+    ],
+)
+def test_a_log_that_does_not_go_with_another_is_refused(inspect_logs, tmp_path, changes, words):
+    first = Path(inspect_logs[1].location)
+    other = rewritten(first, tmp_path / "other.json", **changes)
+    with pytest.raises(UsageError, match=words):
+        import_logs(open_logs([first, other], Choices()), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_another_version_of_the_task(inspect_logs, tmp_path):
-    def change(data):
-        data["eval"]["eval_id"], data["eval"]["task_version"] = "another", 7
-
-    other = rewritten(inspect_logs[1].location, tmp_path / "other.json", change)
-    with pytest.raises(UsageError, match=r"the version of its task .* is 7, in .* it is 0"):
-        import_logs(open_logs([Path(inspect_logs[1].location), other], Choices()), tmp_path / "run")
-
-
-def test_the_same_evaluation_twice_and_a_retry_of_it(inspect_logs, tmp_path):
-    first = Path(inspect_logs[1].location)
-    copy = shutil.copy(first, tmp_path / "copy.json")
-    with pytest.raises(UsageError, match="is the same evaluation as"):
-        open_logs([first, Path(copy)], Choices())
-    retry = rewritten(first, tmp_path / "retry.json", lambda data: data["eval"].update(eval_id="retry"))
-    with pytest.raises(UsageError, match="one is a retry of the other"):
-        import_logs(open_logs([first, retry], Choices()), tmp_path / "run")
-
-
-def test_an_evaluation_that_has_not_finished(inspect_logs, tmp_path):
-    part = rewritten(
-        inspect_logs[1].location, tmp_path / "part.json", lambda data: data.update(status="cancelled")
-    )
-    with pytest.raises(UsageError, match=r"has not finished .its status is 'cancelled'."):
-        found(part)
+def test_an_evaluation_that_has_not_finished_is_read_on_request(inspect_logs, tmp_path):
+    part = rewritten(inspect_logs[1].location, tmp_path / "part.json", status="cancelled")
     assert len(found(part, incomplete=True)) == 60
 
 

@@ -84,30 +84,27 @@ def test_a_file_that_is_cut_off_names_its_line(lm_eval_once, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_score_that_is_none_names_its_question(lm_eval_once, tmp_path):
-    path = changed(lm_eval_once, tmp_path, lambda rows: rows[2].update(exact_match=3.5))
-    with pytest.raises(UsageError, match=r"line 3: doc_id 2: exact_match: 3.5 is not a score from 0 to 1"):
-        import_logs(open_logs([path], Choices()), tmp_path / "run")
+CHANGES = {
+    r"line 3: doc_id 2: exact_match: 3.5 is not a score from 0 to 1": (
+        lambda rows: rows[2].update(exact_match=3.5)
+    ),
+    r"line 5: question '4' of task 'sums'.*another revision": lambda rows: rows[4].update(doc_hash="another"),
+    r"several filters .boxed, strict.": lambda rows: rows.append({**rows[0], "filter": "strict"}),
+    r"line 21: trial 0 of model 'sage' on question '7' appears twice": lambda rows: rows.append(rows[7]),
+}
 
 
-def test_another_revision_of_the_dataset(lm_eval_once, tmp_path):
-    path = changed(lm_eval_once, tmp_path, lambda rows: rows[4].update(doc_hash="another"))
-    with pytest.raises(UsageError, match=r"line 5: question '4' of task 'sums'.*another revision"):
+@pytest.mark.parametrize("words", CHANGES)
+def test_rows_that_cannot_be_imported_are_named(lm_eval_once, tmp_path, words):
+    path = changed(lm_eval_once, tmp_path, CHANGES[words])
+    with pytest.raises(UsageError, match=words):
         import_logs(open_logs([lm_eval_once / "novice", path], Choices()), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
-def test_several_filters_ask_for_a_choice(lm_eval_once, tmp_path):
+def test_one_of_several_filters_is_chosen(lm_eval_once, tmp_path):
     path = changed(lm_eval_once, tmp_path, lambda rows: rows.append({**rows[0], "filter": "strict"}))
-    with pytest.raises(UsageError, match=r"several filters .boxed, strict.; choose one with --filter"):
-        import_logs(open_logs([path], Choices()), tmp_path / "run")
-    chosen = open_logs([path], Choices(filter="boxed"))
-    assert import_logs(chosen, tmp_path / "run").trials == 20
-
-
-def test_a_duplicate_question_is_named(lm_eval_once, tmp_path):
-    path = changed(lm_eval_once, tmp_path, lambda rows: rows.append(rows[7]))
-    with pytest.raises(UsageError, match="line 21: trial 0 of model 'sage' on question '7' appears twice"):
-        import_logs(open_logs([path], Choices()), tmp_path / "run")
+    assert import_logs(open_logs([path], Choices(filter="boxed")), tmp_path / "run").trials == 20
 
 
 def test_a_task_that_scores_otherwise_is_refused_not_guessed(lm_eval_repeated, tmp_path):

@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-from harness_logs import LM_EVAL_TASK, MODELS
+from harness_logs import LM_EVAL_TASK, MODELS, models_at, run
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.store.reader import RunReader
@@ -33,16 +31,8 @@ def write(folder, dataset, **changes):
 
 
 def config(task, url="http://localhost:1/v1", **sections):
-    models = [
-        {
-            "name": name,
-            "endpoints": [url],
-            "concurrency": 4,
-            "sampling": {"temperature": 0.7, "max_tokens": 400},
-        }
-        for name in MODELS
-    ]
-    return {"name": "harnessed", "models": models, "tasks": [{"name": "sums", **task}], **sections}
+    tasks = [{"name": "sums", **task}]
+    return {"name": "harnessed", "models": models_at(url), "tasks": tasks, **sections}
 
 
 def test_questions_and_prompts_are_the_harness_s(folder, dataset):
@@ -69,11 +59,8 @@ def test_every_answer_is_scored_as_the_harness_has_scored_it(folder, lm_eval_onc
 
 
 def test_a_run_is_decided_by_it(folder, mimic_url):
-    path = folder / "config.yaml"
-    path.write_text(json.dumps(config({"lm_eval": "tasks/sums"}, mimic_url, budget={"trials": 2000})))
-    arguments = ["run", str(path), "--out", str(folder / "run"), "--display", "none"]
-    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    assert result.return_value == 0, result.output
+    code, output = run(folder, config({"lm_eval": "tasks/sums"}, mimic_url, budget={"trials": 2000}))
+    assert code == 0, output
     assert "sage is ahead of novice" in (folder / "run" / "report.md").read_text(encoding="utf-8")
     with RunReader(folder / "run") as reader:
         answered = [record for record in reader.trials() if record.score is not None]

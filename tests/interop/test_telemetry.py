@@ -5,12 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
+from json_server import Replies, serving
 from ruamel.yaml import YAML
 
 from adaptive_eval.config.load_config import config_from_data
@@ -111,24 +110,15 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
     kinds = {"/v1/traces": ExportTraceServiceRequest, "/v1/metrics": ExportMetricsServiceRequest}
     got: list[Any] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Replies):
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
             data = decompress(data) if self.headers.get("Content-Encoding") == "gzip" else data
             got.append(kinds[self.path].FromString(data))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.reply("")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", got
-        finally:
-            server.shutdown()
+    with serving(Handler) as url:
+        yield url, got
 
 
 def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ MLFLOW names the command of a whole MLflow, whose server is started then; it may
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from time import monotonic, sleep
 
 import httpx
 import pytest
+from command_line import free_port
 from standings_examples import finished
 
 from adaptive_eval.core.results import StopVerdict
@@ -47,9 +47,7 @@ def test_mlflow(tmp_path, monkeypatch):
 @contextmanager
 def mlflow_server(folder):
     """Start MLflow's server on a database, and yield its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [os.environ["MLFLOW"], "server", "--host", "127.0.0.1", "--port", str(port)]
     command += [
         "--backend-store-uri",

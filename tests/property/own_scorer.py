@@ -1,6 +1,5 @@
 """Scorers of a user's own, for the scorer of kind python; imported by its worker processes."""
 
-import enum
 import os
 import signal
 import time
@@ -56,29 +55,6 @@ def hanging_once(answer, question):
     hanging.touch()
     time.sleep(600)
     return False
-
-
-class Awkward(Exception):
-    """Pickled, it cannot be made again."""
-
-    def __init__(self, code, words):
-        super().__init__(f"{code}: {words}")
-
-
-def awkward(answer, question):
-    raise Awkward(1, "no")
-
-
-class Level(enum.IntEnum):
-    high = 2
-
-
-class Found(str):
-    pass
-
-
-def of_own_types(answer, question):
-    return {"score": True, "extracted": Found("it"), "signals": {"level": Level.high}}
 
 
 def by_environment(answer, question):

@@ -1,15 +1,11 @@
 """A run against a real vLLM with a reasoning parser."""
 
-import csv
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-from adaptive_eval.store.reader import RunReader
+from command_line import adaptive_eval, trials
 
-COMMAND = Path(sys.executable).with_name("adaptive-eval")
 QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"
 THOUGHT = "The answer is [ABCD] or [a-z]{1,9}"
 
@@ -50,18 +46,11 @@ def test_reasoning_is_kept_beside_the_answer_and_never_scored(installation, crow
     }
     (tmp_path / "config.yaml").write_text(json.dumps(config))
 
-    def command(*arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240
-        )
-        assert done.returncode == code, done
-        return done.stdout
-
     before = crowded.wait_until_idle()
-    command("run", "config.yaml", "--out", "run", "--display", "none", code=3)
+    done = adaptive_eval("run", "config.yaml", "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 3, done
     counted = crowded.wait_until_idle() - before
-    with RunReader(tmp_path / "run") as reader:
-        records = list(reader.trials())
+    records = trials(tmp_path / "run")
     assert len(records) == 72
     assert sum(record.usage.completion_tokens for record in records) == counted.generation_tokens
     disagreeing = 0
@@ -84,17 +73,3 @@ def test_reasoning_is_kept_beside_the_answer_and_never_scored(installation, crow
             # Neither <think>, </think> and the letter, nor the end are reasoning.
             assert 0 < answer.reasoning_tokens == answer.usage.completion_tokens - 4
     assert disagreeing > 10
-
-    samples = [json.loads(line) for line in command("samples", "run", "--json").splitlines()]
-    command("export", "run", "--out", "run.csv")
-    with (tmp_path / "run.csv").open(encoding="utf-8", newline="") as file:
-        exported = list(csv.DictReader(file))
-    kept = sorted(
-        (record.completion.reasoning, record.completion.reasoning_tokens)
-        for record in records
-        if record.completion
-    )
-    assert sorted((row["reasoning"], int(row["reasoning_tokens"])) for row in exported) == kept
-    assert {(row["reasoning"], row.get("reasoning_tokens", 0)) for row in samples} <= set(kept)
-    for model in ("whole", "streamed"):
-        assert re.search("reasoning  (<think>)?The answer is ", command("samples", "run", "--model", model))

@@ -1,85 +1,13 @@
 """Several answers with one request against a real vLLM: the same trials, one prompt, and its prefix cache."""
 
 import asyncio
-import json
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from vllm_server import VllmServer
 
 from adaptive_eval.endpoints.apis import OpenAIChat
-from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import Message
-
-COMMAND = Path(sys.executable).with_name("adaptive-eval")
-QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"
-CONFIG = """
-name: several
-seed: 11
-models:
-  - name: tiny-1
-    endpoints: ["{url}"]
-    sampling: {{temperature: 1.0, max_tokens: 12}}
-    extra_body: {{ignore_eos: true}}
-    concurrency: 16
-    samples_per_request: {samples}
-tasks:
-  - name: choice
-    dataset: {dataset}
-    fields: {{input: question, target: answer}}
-    prompt: "{{input}}\\n\\n{{choices}}"
-    scorer: choice
-on: {{length: wrong}}
-goal: {{kind: width, width: 0.001}}
-stopping: {{max_passes: 5}}
-budget: {{trials: 10k}}
-"""
-
-
-def answers_of(server: VllmServer, folder: Path, samples: int) -> tuple[list[TrialRecord], int, int]:
-    """Run five passes; return the trials, and the completion tokens that vLLM and we have counted."""
-    config = folder / f"{samples}.yaml"
-    config.write_text(CONFIG.format(url=server.base_url, samples=samples, dataset=json.dumps(str(QUESTIONS))))
-    before = server.wait_until_idle()
-    done = subprocess.run(
-        [COMMAND, "run", config, "--out", folder / f"run-{samples}", "--display", "none"],
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 3, done
-    counted = server.wait_until_idle() - before
-    with RunReader(folder / f"run-{samples}") as reader:
-        trials = list(reader.trials())
-    return trials, counted.generation_tokens, sum(record.usage.completion_tokens for record in trials)
-
-
-def test_how_trials_are_put_into_requests_changes_no_answer_of_vllm(servers, tmp_path):
-    singly, *_ = answers_of(servers["tiny-1"], tmp_path, 1)
-    together, counted, charged = answers_of(servers["tiny-1"], tmp_path, 4)
-    # One question is asked for the second time in the first pass already.
-    assert Counter(record.sent.get("n", 1) for record in together) == {1: 25, 3: 3, 4: 23 * 4}
-    assert counted == charged == 24 * 5 * 12
-    text = {
-        (record.request.question, record.request.repeat): (record.request.seed, record.completion.text)
-        for record in singly
-    }
-    same = [
-        text[record.request.question, record.request.repeat] == (record.request.seed, record.completion.text)
-        for record in together
-    ]
-    assert len(same) == len(text) == 24 * 5
-    assert all(same)
-    assert [sum(record.usage.prompt_tokens > 0 for record in trials) for trials in (singly, together)] == [
-        120,
-        25 + 24,
-    ]
-
 
 REPEATS, MANY = 4, 40
 
