@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from batch_mimic import BatchMimic
-from command_line import ROOT, in_process, mimic_spec, quickstart, ran, trials, write_config
-from ruamel.yaml import YAML
+from command_line import ROOT
 
 from adaptive_eval.endpoints.answer import read_completions
 from adaptive_eval.endpoints.apis import AnthropicMessages
@@ -14,32 +12,12 @@ from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.mimic.mimic_spec import FaultSpec
 from adaptive_eval.trial import Conversation, Message
 
-PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8").partition("## Anthropic's Messages API")[2]
-DOCUMENTED = YAML(typ="safe", pure=True).load(PAGE.split("```")[1].removeprefix("yaml"))["models"][0]
 MODEL = AnthropicMessages("http://127.0.0.1:1/v1", "claude", sampling={"max_completion_tokens": 9})
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 SHAPES = json.loads((ROOT / "tests" / "data" / "conversations.json").read_text("utf-8"))["messages"]
 TALK, ASKED = SHAPES["talk"], SHAPES["asked"]
-
-
-@pytest.mark.slow
-def test_the_documented_config_runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
-    faults = (FaultSpec(kind="status", status=529, probability=0.2),)
-    models = ("sage", "guesser")
-    with BatchMimic(mimic_spec(models=models, api_key="a-key", faults=faults)) as mimic:
-        data = quickstart(base_url=mimic.base_url)
-        data["models"] = [
-            {**DOCUMENTED, "name": name, "model": name, "endpoints": [mimic.base_url]} for name in models
-        ]
-        path = write_config(tmp_path, data)
-        assert "sage" in in_process("validate", path, cwd=tmp_path).out
-        ran(path)
-    answers = [record.completion for record in trials(tmp_path / "run") if record.completion]
-    assert all(answer.finish_reason == "stop" and answer.usage.completion_tokens for answer in answers)
 
 
 def test_a_conversation_goes_out_in_blocks():

@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click import Context
-from command_line import PATIENCE, QUICKSTART, environment, trials
+from command_line import PATIENCE, QUICKSTART, Finished, environment, trials
 
 from adaptive_eval.cli.main import COMMANDS, cli
 
@@ -120,33 +121,23 @@ MOMENTS = (
 )  # fmt: skip
 
 
+def interrupted_at(moment: str, number: str, *command: object, cwd: Path) -> Finished:
+    """Run a command that gets a signal at this moment of its start."""
+    words = [sys.executable, "-c", AT_MOMENT, moment, number, *map(str, command)]
+    done = subprocess.run(words, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=PATIENCE)
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_an_interrupt_while_starting_is_one_line(tmp_path, moment, number):
-    command = ("run", str(QUICKSTART), "--out", "run", "--display", "none")
-    done = subprocess.run(
-        [sys.executable, "-c", AT_MOMENT, moment, number, *command],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+    command = ("run", QUICKSTART, "--out", "run", "--display", "none")
+    assert interrupted_at(moment, number, *command, cwd=tmp_path) == Finished(130, "", "interrupted\n")
 
 
 def test_other_commands_clean_up_after_an_interrupt(tmp_path):
-    command = ("plan", str(QUICKSTART))
-    done = subprocess.run(
-        [sys.executable, "-c", AT_MOMENT, "import:adaptive_eval.config", "SIGINT", *command],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 130
-    assert "Traceback" not in done.stderr
+    moment = "import:adaptive_eval.config"
+    assert interrupted_at(moment, "SIGINT", "plan", QUICKSTART, cwd=tmp_path).code == 130
 
 
 @pytest.mark.slow

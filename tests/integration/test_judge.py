@@ -166,28 +166,7 @@ def test_what_the_judges_server_says_is_told_without_the_key(judge, monkeypatch,
     else:
         with pytest.raises(ScorerUnavailable, match=words):
             scored(server, api_key_env="KEY_OF_THE_JUDGE")
-
-
-def test_headers_that_the_environment_holds_for_another_server_are_not_sent(judge, monkeypatch):
-    monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: sk-of-another\nauthorization: Bearer sk-of-another")
-    server = judge(lambda body: verdict("correct"))
-    scored(server, api_key_env="KEY_OF_THE_JUDGE")
-    assert server.keys == ["Bearer sk-of-the-judge"]
-    assert "sk-of-another" not in str(server.headers)
-
-
-def test_a_key_that_the_judge_repeats_in_its_reason_is_not_kept(judge, monkeypatch):
-    monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
-    server = judge(lambda body: verdict("correct", "asked with sk-of-the-judge"))
-    found = scored(server, api_key_env="KEY_OF_THE_JUDGE")
-    assert found.reason == "judged correct: asked with [redacted]"
-
-
-@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
-def test_a_judge_that_fails_is_asked_later(judge, status):
-    with pytest.raises(ScorerUnavailable, match=f"the judge wise did not answer: HTTP {status}"):
-        scored(judge(lambda body: status))
+    assert {*server.keys} == {"Bearer sk-of-the-judge"}
 
 
 @pytest.mark.parametrize(
@@ -315,17 +294,6 @@ def test_a_reply_without_a_report_of_tokens_counts_at_its_worst_where_tokens_are
         assert judged(scorer).signals["judge_requests"] == 1
     assert tokens_of(limited) > limited.longest_reply
     assert tokens_of(free) == 0
-
-
-@pytest.mark.slow
-def test_the_judges_budget_holds_while_its_server_drops_connections(tmp_path, judge, at_once):
-    server = judge(lambda body: None if len(server.asked) % 3 else verdict("correct"))
-    scorer = {"kind": "judge", "endpoint": server.url, "model": "wise", "budget": {"requests": 40}}
-    config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 80})
-    out, result = run_config(tmp_path, config)
-    assert result.code == 3, result
-    assert 30 < len(server.asked) <= 40
-    assert budgets(out)["requests", "judge of arithmetic"]["spent"] == len(server.asked)
 
 
 # Asked as the models of a run are, within the same bounds
