@@ -95,13 +95,24 @@ class Choices:
     scorer: str | None = None  # kind of a scorer of this package that scores the answers again
     scorer_options: Mapping[str, Any] = field(default_factory=lambda: _NONE)
     incomplete: bool = False  # whether logs of evaluations that have not finished are taken
+    # the file's own name of each model, by file and new name
+    origins: dict[tuple[Path, str], str] = field(default_factory=dict, compare=False)
 
     def named(self, model: str | None, path: Path) -> str:
-        """Return the name of a model that a file calls so."""
+        """Return the name of a model that a file calls so; refuse that of another model of the file."""
         name = model or self.model
         if not name:
             raise OutcomesError(f"{path}: it does not say which model answered; name it with --model NAME")
-        return self.rename.get(name, name)
+        if not self.rename:
+            return name
+        new = self.rename.get(name, name)
+        other = self.origins.setdefault((path, new), name)
+        if other != name:
+            raise UsageError(
+                f"--rename: {path} has the models {other!r} and {name!r}, and both would be {new!r}; choose "
+                "another name"
+            )
+        return new
 
     def require_renamed(self, models: Collection[str]) -> None:
         """Refuse a new name for a model that no log has."""

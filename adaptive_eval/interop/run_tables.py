@@ -259,7 +259,7 @@ def _tasks(meta: Mapping[str, str]) -> Sequence[TaskConfig]:
 
 def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
     columns = run_columns(directory)
-    models = [choices.rename.get(name, name) for name in columns.models]
+    models = [choices.named(name, directory) for name in columns.models]
     with RunReader(directory) as reader:
         keys = {record.request.key: record.missing for record in reader.trials(missing=True)}
     reasons = {(key.model, key.index): reason for key, reason in keys.items()}
@@ -286,7 +286,7 @@ def trials_of_run(
         request, answer, score = record.request, record.completion, record.score
         prompt = shown_prompt(record.sent)
         yield Found(
-            choices.rename.get(request.key.model, request.key.model),
+            choices.named(request.key.model, reader.directory),
             choices.task or request.task,
             request.question,
             f"question {request.question!r}, repeat {request.repeat}",

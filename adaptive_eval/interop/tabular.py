@@ -215,7 +215,7 @@ class _Table:
     def _piece(self, values: Mapping[str, Any], place: str) -> Piece:
         """Return a row's trial, or its flaw."""
         field, known = self._choices.question_id, self._known
-        model = _text(values.get("model")) or self._model
+        model = _name(values.get("model")) or self._model
         inner = f"{known.ids}.{field}" if known.ids else field
         question = _text(values.get("question") if inner is None or field is None else find(values, inner)[1])
         for column, given in (("model", model), (field or "question", question)):
@@ -223,7 +223,7 @@ class _Table:
                 return Flaw(place, f"there is no {column}; {_NEEDED}")
         assert model is not None
         assert question is not None
-        task = _text(values.get("task")) or self._task
+        task = _name(values.get("task")) or self._task
         if self._choices.task is not None and self._task_of.setdefault(question, task) != task:
             return Flaw(place, f"question {question!r} is in several tasks, which --task would take for one")
         tokens = [_counting(values.get(column), column) for column in _TOKENS]
@@ -237,7 +237,7 @@ class _Table:
         if "category" in fields and isinstance(weights, str):
             fields["weights"] = _listed(weights)
         return Found(
-            self._choices.rename.get(model, model),
+            self._choices.named(model, self._path),
             self._choices.task or task,
             question,
             place,
@@ -352,6 +352,11 @@ def _text(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
+def _name(value: Any) -> str | None:
+    """Return a name; spaces around it, as aligned tables have them, would make another model of it."""
+    return None if value is None else str(value).strip()
+
+
 # ---------------------------------------------------------------------- NumPy archives
 
 
@@ -363,7 +368,7 @@ def archive_log(path: Path, choices: Choices) -> Log:
 def _archive_pieces(path: Path, choices: Choices) -> Iterator[Piece]:
     for task, (outcomes, models, questions) in archive_outcomes(path).items():
         for row, name in enumerate(models):
-            model = choices.rename.get(name, name)
+            model = choices.named(name, path)
             for column, question in enumerate(questions):
                 for number, category in enumerate(outcomes[row, column].tolist()):
                     if category != NO_TRIAL:
@@ -432,7 +437,7 @@ def _outcomes(path: Path, key: str, outcomes: Any, models: Any, questions: Any) 
 def _names(path: Path, key: str, given: Any, number: int, prefix: str) -> list[str]:
     if given is None:
         return [f"{prefix}{index + 1}" for index in range(number)]
-    names = [str(name) for name in np.asarray(given).ravel()]
+    names = [str(name).strip() for name in np.asarray(given).ravel()]
     if len(names) != number:
         raise OutcomesError(f"{path}: {key} has {len(names)} names, R has {number} {key}")
     for name in names:

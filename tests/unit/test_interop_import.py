@@ -164,6 +164,18 @@ class TestRefusals:
         trial = replace(trial, uuid="", number=1)  # two logs, each with a first epoch
         assert import_logs(logs, tmp_path / "run").trials == 2
 
+    def test_no_rename_and_no_space_mixes_or_splits_models(self, tmp_path):
+        table = csv(tmp_path / "x.csv", "a,q,1", "b ,q,0", "b,q,1")
+        run = imported(tmp_path, table)
+        assert scores(run) == {"a": 1.0, "b": 0.5}
+        for several in (table, run.directory, archive(tmp_path / "x.npz", random_outcomes())):
+            for texts in (True, False):
+                logs = open_logs([several], Choices(rename={"a": "b"}), texts=texts)
+                with pytest.raises(UsageError, match="has the models 'a' and 'b'"):
+                    import_logs(logs, tmp_path / "mixed")
+        swapped = open_logs([table], Choices(rename={"a": "b", "b": "a"}))
+        assert scores(import_logs(swapped, tmp_path / "swapped")) == {"b": 1.0, "a": 0.5}
+
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_equal_texts_are_copies_unless_more_was_answered(tmp_path, whole):
