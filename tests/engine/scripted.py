@@ -248,6 +248,27 @@ class ScoreByStep:
         return Score(request.key.index % 2, completion.text)
 
 
+class ScoreWithin(ScoreByStep):
+    """Scores `left` more answers at most, and is the allowance of that."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    async def score(self, request, completion):
+        self.left -= 1
+        assert self.left >= 0
+        return await super().score(request, completion)
+
+    def room(self):
+        return self.left
+
+    def spent(self):
+        return {"left": self.left}
+
+    def lines(self):
+        return ()
+
+
 @dataclass
 class VirtualCommitter:
     """Takes `seconds` of the owned clock for a commit; a thread would work in real time."""
@@ -285,6 +306,8 @@ class Scene:
     rates: dict[str, RateLimit] = field(default_factory=dict)
     most_tokens: int = 0
     scoring: Any = field(default_factory=ScoreByStep)
+    allowance: Any = None
+    solver: Any = None
     observer: Any = None
     commit_seconds: float = 0.0
     clock: Any = field(default_factory=OwnedClock)
@@ -314,7 +337,9 @@ class Scene:
             self.requeues,
             self.outage,
             rate=self.rates.get(model, RateLimit()),
+            prompt_tokens=lambda messages: 10 * len(messages),
             answer_tokens=self.most_tokens,
+            solvers={} if self.solver is None else {"task": self.solver},
             discovery=self.discoveries.get(model),
         )
 
@@ -332,6 +357,7 @@ class Scene:
             options=self.options if self.fresh else replace(self.options, reached=frozenset(self.steps)),
             observer=self.observer,
             committer=VirtualCommitter(self.commit_seconds),
+            allowance=self.allowance,
         )
 
     async def run(self) -> StopVerdict:

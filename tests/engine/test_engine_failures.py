@@ -11,8 +11,9 @@ from owned_runs import elapsed, interrupted, run
 from scripted import Scene, broken, busy, refused
 
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
+from adaptive_eval.engine.solving import Solver
 from adaptive_eval.errors import PermanentEndpointError, ScorerUnavailable, TransientEndpointError
-from adaptive_eval.trial import Missing, Score, TrialKey
+from adaptive_eval.trial import Missing, Score, TrialKey, Usage
 
 # Attempts that fail under the runner: refusals, requeueing, outages, silence that is asked for.
 
@@ -367,3 +368,41 @@ def test_an_interrupt_does_not_wait_for_a_scorer_that_is_away():
     _, ended = interrupted(scene, 5.0)
     assert ended <= 7.0
     assert {record.completion is not None for record in scene.recorder.outcomes.values()} == {True}
+
+
+# What a solver has paid
+
+
+async def twice(model, messages):
+    """Ask with one more message, and then with another in its place."""
+    await model([*messages, {"role": "user", "content": "think"}])
+    return await model([*messages, {"role": "user", "content": "say"}])
+
+
+@pytest.mark.parametrize("failing", ["first", "second", "asked for more than it may"])
+def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(failing):
+    first = failing == "first"
+    scene = Scene(
+        steps={"a": 1},
+        retry=RetryPolicy(attempts=1),
+        scripts={"a": lambda seed, attempt: broken() if (seed == 0) == first and attempt == 1 else 1.0},
+        solver=Solver("twice", twice, calls=2, prompt_tokens=29 if failing.startswith("asked") else 30),
+    )
+    run(scene)
+    (record,) = scene.recorder.outcomes.values()
+    if first:
+        assert record.sent["messages"] == ["task/q0", "say"]  # not what its first call has added
+        assert (record.usage, record.score.category) == (Usage(20, 10), 0)
+    elif failing == "second":
+        assert record.missing == "HTTP 503: down (attempts: 2)"
+        assert scene.missing()[0].usage == record.usage == Usage(10, 5)
+    else:
+        assert (record.usage, record.completion.no_answer) == (Usage(10, 5), "length")
+    assert len(scene.endpoints["a"].calls) == {"first": 3, "second": 2}.get(failing, 1)
+
+
+def test_a_solver_that_is_interrupted_between_its_calls_has_been_billed():
+    script = lambda seed, attempt: 1.0 if seed == 0 else busy(retry_after=100.0)  # noqa: E731
+    scene = Scene(steps={"a": 1}, scripts={"a": script}, solver=Solver("twice", twice, 2, 99))
+    interrupted(scene, 10.0)
+    assert scene.controller.abandoned == {TrialKey("a", 0): True}

@@ -1,12 +1,13 @@
 """Limits of models and servers, under an owned clock: all hold at once."""
 
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_runs import elapsed, run
-from scripted import Scene, ScriptedEndpoint, broken, vanished
+from scripted import Scene, ScoreWithin, ScriptedEndpoint, broken, busy, vanished
 
 from adaptive_eval.engine.limits import MINUTE, FixedConcurrency, Rates, ServerLimits, SlidingWindow
 from adaptive_eval.engine.retry import RetryPolicy
@@ -275,3 +276,17 @@ def test_memory_is_bounded_by_a_minute():
         rates.start(10, now=now)
         rates.end(10, 7, now=now)
     assert all(len(window._uses) <= 6000 for window in (*rates._requests, rates._tokens))
+
+
+def test_no_more_is_asked_than_the_scorer_can_afford_and_queued_trials_count():
+    scene = Scene(
+        steps={"a": 40, "b": 40},
+        retry=RetryPolicy(attempts=1),
+        scripts={"a": lambda step, attempt: busy(retry_after=50.0) if attempt == 1 else 1.0},
+        scoring=ScoreWithin(10),
+    )
+    scene.allowance = scene.scoring
+    verdict, seconds = elapsed(scene)
+    assert (verdict.reason, verdict.evidence) == ("budget", {"left": 1})  # one for each, or for none
+    assert Counter(key.model for key in scene.recorder.outcomes) == {"a": 4, "b": 5}
+    assert seconds == pytest.approx(51.0)

@@ -52,6 +52,10 @@ def test_a_score_outside_the_scale_is_refused(results, value):
 def test_a_margin_that_any_difference_keeps_is_refused(results):
     with pytest.raises(UsageError, match=r"margin is 2\.0: .* from 0 to 1"):
         not_worse(results, "m0", "m1", 2.0)
+    wide = replace(results, scale=(1.0, 10.0))
+    assert not_worse(wide, "m0", "m1", 2.0).holds
+    with pytest.raises(UsageError, match=r"margin is 9\.5: .* from 1 to 10"):
+        not_worse(wide, "m0", "m1", 9.5)
 
 
 def test_a_verdict_against_a_number_bounds_the_score():

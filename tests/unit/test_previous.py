@@ -17,6 +17,7 @@ from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.run.rescoring import RescoringSpec, read_rubric, read_scorer, rescore, stored_scoring
+from adaptive_eval.scoring.rubric import attempt_signals
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import COPY_REASON, TrialKey, TrialRequest
@@ -71,6 +72,9 @@ def stored_run(folder, name, chances, *, steps=40, gaps=(), copies=(), missing=0
                 record = answers.answer(request, STARTED + step, after_stop=False)
                 if (model, step) in copies:
                     record = replace(record, completion=None, score=None, missing=COPY_REASON)
+                if record.score is not None:
+                    signals = {**record.score.signals, **attempt_signals(record.completion)}
+                    record = replace(record, score=replace(record.score, signals=signals))
                 writer.launch([request], STARTED)
                 writer.outcome(record)
                 found[model, step] = record
@@ -301,5 +305,7 @@ class TestRescoring:
         stored_run(folder, "now", {"a": 0.8, "b": 0.5}, tasks=tasks)
         spec = RescoringSpec("again", read_rubric("efficiency-adjusted"), scorer=read_scorer("exact"))
         with RunReader(folder / "now") as reader:
-            (found,) = rescore(built(folder, "a", "b", tasks=tasks), reader, [spec])
+            both = [RescoringSpec("frozen", read_rubric("efficiency-adjusted")), spec]
+            frozen, found = rescore(built(folder, "a", "b", tasks=tasks), reader, both)
         assert found.body["tasks"]["t"]["thresholds"] != rubric["thresholds"]
+        assert frozen.body["tasks"]["t"]["thresholds"] == rubric["thresholds"]

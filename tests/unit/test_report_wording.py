@@ -102,6 +102,7 @@ HEADLINES = {
     "the top 2, the second tied with one that nobody beats": best(with_verdicts(FINISHED, oak_ash="tie"), 2),
     "the top 2, under way": best(examples.midrun(), 2),
     "the top 3, nothing known": undecided(replace(FINISHED, top_k=3)),
+    "the top 2, of which one is settled": best(with_verdicts(FINISHED, oak_elm="open", elm_ash="open"), 2),
 }
 SAID = json.loads((Path(__file__).parents[1] / "data" / "headlines.json").read_text("utf-8"))
 
