@@ -134,30 +134,33 @@ def _list(folder: Path, as_json: bool) -> None:
 
 
 def _row_data(row: RunRow) -> dict[str, Any]:
-    if row.summary is None:
+    summary = row.summary
+    if summary is None:
         return {"run": row.key, "error": row.error}
-    results, stop = row.summary.results, row.summary.stop
     return {
         "run": row.key,
-        "state": row.summary.state,
-        "stop": None if stop is None else stop.reason,
-        "models": [line.model for line in row.summary.results.models],
-        "trials": results.trials,
-        "pairs_decided": row.resolved,
-        "pairs": row.pairs,
-        "changed_at": row.summary.updated,
-        "headline": row.headline,
+        "state": summary.state,
+        "stop": None if summary.stop is None else summary.stop.reason,
+        "models": [line.model for line in summary.results.models],
+        "trials": summary.results.trials,
+        "pairs_decided": len(summary.decided_pairs),
+        "pairs": len(summary.results.pairs),
+        "changed_at": summary.updated,
+        "headline": summary.headline_within(),
     }
 
 
 def _row_line(row: RunRow) -> str:
-    if row.summary is None:
+    from adaptive_eval.views.sentences import used
+
+    summary = row.summary
+    if summary is None:
         return f"{row.label}: cannot be read: {row.error}"
-    stop = row.summary.stop
-    state = row.summary.state if stop is None else stop.reason
+    results = summary.results
+    state = summary.state if summary.stop is None else summary.stop.reason
     return (
-        f"{row.label}: {state}, {row.summary.results.trials:,} trials, {row.used}, "
-        f"{row.resolved} of {row.pairs} pairs decided. {row.headline}"
+        f"{row.label}: {state}, {results.trials:,} trials, {used(results)}, "
+        f"{len(summary.decided_pairs)} of {len(results.pairs)} pairs decided. {summary.headline_within()}"
     )
 
 

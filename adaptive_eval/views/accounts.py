@@ -14,6 +14,9 @@ from adaptive_eval.trial import NO_ANSWER
 
 _QUESTIONS = 10
 
+MOST_QUESTIONS = 2_000
+"""Questions that a page lists at most."""
+
 _SUSPECT_GAP = 0.5  # by how much the lower half of the board is better on a suspect question
 
 _AGREEMENT = 0.03  # rounds weight the trials of a question, which moves a score from the plain mean

@@ -15,31 +15,15 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from adaptive_eval.core.results import PairForecast
-from adaptive_eval.views.accounts import SEVERAL, hardest, most_apart, several_answers, suspect
-from adaptive_eval.views.details import CONFIG, settings
-from adaptive_eval.views.headline import headline
-from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, inert, md, md_with_code
+from adaptive_eval.trial import TrialKey
+from adaptive_eval.views import accounts, details, inert, plots, score_tables, trials
 from adaptive_eval.views.numbers import NOTHING
-from adaptive_eval.views.plots import (
-    MOST_DECISIONS,
-    MOST_TIES,
-    Scale,
-    course_plots,
-    histogram,
-    pair_matrix,
-    scale_over,
-    shown_pairs,
-)
 from adaptive_eval.views.report_json import counts
-from adaptive_eval.views.score_tables import paper_latex, paper_markdown, ranking_rows
-from adaptive_eval.views.sentences import TEMPLATES, compiled_templates, environment, promises, said
+from adaptive_eval.views.sentences import TEMPLATES, compiled_templates, environment, promises, public
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import of_kind
 
 _TEXT, _NAME = 1_000, 200
 _CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
-_QUESTIONS = 2_000
 
 MOST_OPEN = 20
 """Open pairs that a page lists with their progress."""
@@ -56,9 +40,9 @@ class Live:
     listed: bool = False  # whether there is a page of several runs
     numbers: Mapping[str, int] = field(default_factory=dict)  # of models, in the addresses of their trials
 
-    def trial(self, model: str, step: int) -> str:
+    def trial(self, key: TrialKey) -> str:
         """Return the address of a trial's page."""
-        return f"trials/{self.numbers[model]}/{step}"
+        return f"trials/{self.numbers[key.model]}/{key.index}"
 
 
 def shown(value: Any) -> Any:
@@ -71,12 +55,14 @@ def shown(value: Any) -> Any:
     """
     if value is None:
         return NOTHING
+    if isinstance(value, inert.Block):
+        return Markup.escape(value.text)
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return _short(value) if len(value) <= _NAME else clipped(value, _TEXT)
+    return _short(value) if len(value) <= _NAME else inert.clipped(value, _TEXT)
 
 
-_short = lru_cache(10_000)(inert)
+_short = lru_cache(10_000)(inert.inert)
 """Names and figures, which stand in many places of a page."""
 
 
@@ -95,18 +81,20 @@ def style_source() -> str:
 @cache
 def _pages() -> tuple[Environment, Environment]:
     """Return the environments of pages and of Markdown: the one of all templates, which the first escapes."""
-    words: dict[str, Any] = {"md": md, "fenced": fenced, "grouped": "{:,}".format, "live": None, "label": {}}
     plain = environment()
-    plain.filters |= {"md": md, "unordered": frozenset}
-    plain.globals |= words | {"settings": settings}
+    for module in (accounts, details, inert, plots, score_tables, trials):
+        plain.globals |= public(module)
+    plain.filters |= {"md": inert.md, "unordered": frozenset}
     plain.globals |= {
+        "live": None,
+        "label": {},
+        "counts": counts,
+        "grouped": "{:,}".format,
         "style": style,
         "style_source": style_source,
-        "brief": lru_cache(10_000)(partial(clipped, most=_NAME)),
+        "brief": lru_cache(10_000)(partial(inert.clipped, most=_NAME)),
         "lines_of": _lines,
-        "block": _block,
         "with_code": _with_code,
-        "md_with_code": md_with_code,
     }
     return plain.overlay(autoescape=True, finalize=shown, bytecode_cache=compiled_templates("html")), plain
 
@@ -135,74 +123,45 @@ def to_html(summary: Summary, live: Live | None = None) -> str:
 
 def _context(summary: Summary) -> dict[str, Any]:
     """Return what the report shows."""
-    results, details = summary.results, summary.known
-    questions = details.questions or ()
-    pairs, label = shown_pairs(results), distinct_labels((line.model for line in results.models), LABEL)
-    verdict = headline(results, label) if results.models else summary.headline
+    results, known = summary.results, summary.known
+    pairs, open_pairs = plots.shown_pairs(results), summary.open_pairs[:MOST_OPEN]
     scores = [value for line in results.models for value in (line.low, line.score, line.high)]
-    right = [one.correct for one in questions]
-    drawn = (*pairs.shown, *(one.pair for one in summary.open_pairs[:MOST_OPEN]))
-    compared = [pair for pair in drawn if pair.kind != "width"]
-    differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
-    truncated = sum(account.truncated for account in details.models)
+    differences = [results.equivalence]
+    for pair in (*pairs.shown, *(one.pair for one in open_pairs)):
+        if pair.kind != "width":
+            differences += pair.difference, pair.low, pair.high
+    forecasts = () if summary.outlook is None else summary.outlook.forecast.pairs
     return {
         "summary": summary,
         "results": results,
-        "details": details,
-        "label": label,
-        "verdict": verdict,
-        "problems": said("run.problems", summary.state, results.models, summary.endpoints, truncated),
-        "lines": list(zip(results.models, details.models, strict=True)),
-        "empty": any(account.no_answer for account in details.models),
-        "promises": promises(results, details.target, details.together, details.judged, details.cut_off),
-        "most_ties": MOST_TIES,
+        "details": known,
+        "questions": known.questions or (),
+        "label": summary.labels(LABEL),
+        "verdict": summary.headline_within(LABEL),
+        "lines": list(zip(results.models, known.models, strict=True)),
+        "promises": promises(results, known.target, known.together, known.judged, known.cut_off),
         "pairs": pairs,
         "kinds": sorted({pair.kind for pair in results.pairs}),
-        "matrix": pair_matrix(of_kind(results, "pair")),
-        "scores": scale_over(scores),
-        "differences": Scale.around_zero([*differences, results.equivalence]),
-        "open_pairs": summary.open_pairs[:MOST_OPEN],
-        "pair_forecasts": _pair_forecasts(summary),
-        "counts": counts(summary),
-        "plots": course_plots(summary),
-        "recent": list(zip(summary.times, summary.decisions, strict=True))[-MOST_DECISIONS:],
-        "asked": len(questions),
-        "questions": questions[:_QUESTIONS],
-        "histogram": histogram(right),
-        "hard": hardest(questions),
-        "apart": most_apart(questions),
-        "suspects": suspect(questions),
-        "answers_drawn": SEVERAL,
-        "several": [] if details.together else several_answers(questions, results),
-        "rankings": ranking_rows(details.rankings) if details.rankings else [],
-        "paper_markdown": paper_markdown(summary),
-        "paper_latex": paper_latex(summary),
-        "config": details.meta.get(CONFIG),
+        "scores": plots.scale_over(scores),
+        "differences": plots.Scale.around_zero(differences),
+        "open_pairs": open_pairs,
+        "pair_forecasts": {frozenset((one.first, one.second)): one for one in forecasts},
+        "decisions": list(zip(summary.times, summary.decisions, strict=True)),
     }
-
-
-def _pair_forecasts(summary: Summary) -> dict[frozenset[str], PairForecast]:
-    pairs = () if summary.outlook is None else summary.outlook.forecast.pairs
-    return {frozenset((one.first, one.second)): one for one in pairs}
 
 
 def _lines(text: str) -> Markup:
     """Return text of several lines, each inert and of bounded length, escaped for a ``pre`` block."""
     lines = text.splitlines()
-    shown_lines = [clipped(line.expandtabs(4), _CONFIG_LINE) for line in lines[:_CONFIG_LINES]]
+    shown_lines = [inert.clipped(line.expandtabs(4), _CONFIG_LINE) for line in lines[:_CONFIG_LINES]]
     if len(lines) > _CONFIG_LINES:
         shown_lines.append(f"… and {len(lines) - _CONFIG_LINES:,} more lines, in report.json")
     return Markup("\n").join(shown_lines)
 
 
-def _block(value: Block) -> Markup:
-    """Return the text of a block with its line ends; everything else in it is inert already."""
-    return Markup("{}").format(value.text)
-
-
 def _with_code(text: str) -> Markup:
     """Return a sentence of ours with text between backticks as code."""
     parts = []
-    for place, part in enumerate(clipped(text, _TEXT).split("`")):
+    for place, part in enumerate(inert.clipped(text, _TEXT).split("`")):
         parts.append(Markup("<code>{}</code>").format(part) if place % 2 else Markup.escape(part))
     return Markup().join(parts)

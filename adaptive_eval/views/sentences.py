@@ -17,7 +17,17 @@ from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views import budgets, numbers, verdicts
 from adaptive_eval.views.inert import inert
-from adaptive_eval.views.numbers import NOTHING, count, decimals_for, fixed, interval, signed, trimmed
+from adaptive_eval.views.numbers import (
+    NOTHING,
+    count,
+    decimals_for,
+    fixed,
+    interval,
+    short,
+    signed,
+    trimmed,
+    usd,
+)
 from adaptive_eval.views.verdicts import is_single, state_word, verdict_words
 
 if TYPE_CHECKING:
@@ -54,16 +64,16 @@ def environment() -> Environment:
         bytecode_cache=compiled_templates("text"),
     )
     for module in (numbers, verdicts, budgets, sys.modules[__name__]):
-        made.globals.update(_public(module))
+        made.globals.update(public(module))
     made.globals.update(app_version=__version__, inert=inert)
     return made
 
 
-def _public(module: ModuleType) -> dict[str, Any]:
-    """Return the functions and texts that a module has for others, by name."""
+def public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions, texts and numbers that a module has for others, by name."""
     found = {}
     for name, value in vars(module).items():
-        own = isinstance(value, str) or getattr(value, "__module__", "") == module.__name__
+        own = isinstance(value, str | int | tuple) or getattr(value, "__module__", "") == module.__name__
         if own and not name.startswith("_"):
             found[name] = value
     return found
@@ -176,6 +186,11 @@ def promises(
     )
     end = lines.index("---")
     return Promises(tuple(lines[:end]), tuple(lines[end + 1 :]))
+
+
+def used(results: Results) -> str:
+    """Return what a run has used: USD, or tokens if the config gives no price."""
+    return f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd)
 
 
 _KINDS = 5

@@ -25,6 +25,7 @@ from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.views.budgets import BudgetUse
 from adaptive_eval.views.details import Details
 from adaptive_eval.views.headline import headline
+from adaptive_eval.views.inert import distinct_labels
 from adaptive_eval.views.sentences import note_words
 from adaptive_eval.views.verdicts import model_order, pair_order
 
@@ -132,6 +133,14 @@ class Summary:
         if self.state == "waiting":
             return "Waiting for the first snapshot of the run."
         return headline(self.results)
+
+    def labels(self, width: int) -> Mapping[str, str]:
+        """Return a label of at most so many cells for every model."""
+        return distinct_labels((line.model for line in self.results.models), width)
+
+    def headline_within(self, width: int = 30) -> str:
+        """Return the verdict with the labels of the models in place of their names."""
+        return headline(self.results, self.labels(width)) if self.results.models else self.headline
 
     @cached_property
     def open_pairs(self) -> tuple[OpenPair, ...]:

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.views.budgets import BudgetUse, budget_name, used_words
-from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import cut, distinct_labels, inert
 from adaptive_eval.views.numbers import (
     amount,
@@ -84,8 +83,7 @@ def run_display(summary: Summary, *, compact: bool = False, bayes: bool = False)
         width, height = options.max_width, max(1, options.size.height - _CURSOR)
         if compact:
             height = min(height, COMPACT_HEIGHT)
-        models = summary.results.models
-        words = headline(summary.results, _labels(summary, width)) if models else summary.headline
+        models, words = summary.results.models, summary.headline_within(_label(width))
         head = _lines(console, options, [_title(summary, width), Text(inert(words), style=HEADING)])
         rest = _lines(console, options, _parts(summary, width, height))
         rows = max(_ROWS, height - len(head) - len(rest) - 1)
@@ -103,7 +101,7 @@ def render_summary(
 
     def lines(console: Console, options: ConsoleOptions) -> list[list[Segment]]:
         results, width = summary.results, options.max_width
-        words = headline(results, _labels(summary, width))
+        words = summary.headline_within(_label(width))
         shown: list[RenderableType] = [Text(inert(words), style=HEADING)]
         shown.append(Text(say("run.spent", results, summary.elapsed)))
         if results.models:
@@ -158,9 +156,9 @@ def _cut(line: Text | str, width: int) -> Text:
     return text
 
 
-def _labels(summary: Summary, width: int) -> dict[str, str]:
-    names = [line.model for line in summary.results.models]
-    return dict(distinct_labels(names, max(8, min(28, width // 4))))
+def _label(width: int) -> int:
+    """Return the cells of a model's name in the verdict."""
+    return max(8, min(28, width // 4))
 
 
 class Column(NamedTuple):
@@ -338,7 +336,7 @@ def _tally(summary: Summary, width: int) -> Text:
     if widths:
         text.append(f"{measured} measured  ", GOOD)
     text.append(f"{len(summary.open_pairs)} open")
-    names = distinct_labels((line.model for line in summary.results.models), 16)
+    names = summary.labels(16)
     groups = [" = ".join(map(names.__getitem__, group)) for group in tied_groups(summary.results)]
     if groups:
         text.append(f"   {listing(groups)} {tie_words(summary.results.equivalence)}")

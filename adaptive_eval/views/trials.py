@@ -2,74 +2,30 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, starmap
 from typing import Any, TypeAlias
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.trial import AGAINST, Completion, Score, sent_messages, shown_call, shown_message
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
-from adaptive_eval.views.inert import Block, as_text, block, excerpt, inert
+from adaptive_eval.views.inert import as_text, excerpt, inert
 from adaptive_eval.views.sentences import said
 
 ALONE, SETTINGS = 200_000, 3_000
 """Characters shown of a prompt or an answer, and of a request."""
 
-_MOST_MESSAGES = 50
-_MOST_SIGNALS = 40
 
-
-@dataclass(frozen=True, slots=True)
-class TrialShown:
-    """One trial as a template shows it."""
-
-    record: TrialRecord  # the trial; only its short fields are shown directly
-    # ``good``, ``bad`` or ``plain``, and what it came to in words
-    kind: str
-    outcome: str
-    # what the scorer took from the answer, and why it gave its category
-    extracted: Block
-    reason: Block
-    signals: tuple[tuple[str, str], ...]  # base signals as text
-    messages: tuple[tuple[str, Block], ...]  # role and content of each message of the prompt
-    reasoning: Block
-    against: Block  # the stored answer that a judge has compared it with
-    answer: Block
-    settings: Block  # the rest of the request as JSON
-
-
-def shown_trial(record: TrialRecord, most: int = ALONE) -> TrialShown:
-    """Return a trial as a template shows it, at most `most` characters of any text."""
-    kind, outcome = _outcome(record)
-    score, answer = record.score or Score(None), record.completion
-    signals = dict(score.signals)
-    against = as_text(signals.pop(AGAINST, ""))
-    messages = _messages(record.sent)[:_MOST_MESSAGES]
-    rest = {key: value for key, value in record.sent.items() if key not in ("messages", "input", "prompt")}
-    return TrialShown(
-        record=record,
-        kind=kind,
-        outcome=outcome,
-        extracted=block(score.extracted or "", 300),
-        reason=block(score.reason, 1_000),
-        signals=tuple(starmap(_signal, islice(signals.items(), _MOST_SIGNALS))),
-        messages=tuple((role, block(text, most)) for role, text in messages),
-        reasoning=block("" if answer is None else answer.reasoning, most),
-        against=block(against, most),
-        answer=block(_said(answer), most),
-        settings=block(as_text(rest), SETTINGS),
-    )
-
-
-def _signal(name: str, value: object) -> tuple[str, str]:
-    return name, as_text(value)[:200]
-
-
-def _said(answer: Completion | None) -> str:
+def answer_text(answer: Completion | None) -> str:
     """Return the text of an answer, and the calls of tools in it."""
     if answer is None:
         return ""
     return "\n".join([*([answer.text] if answer.text else []), *map(shown_call, answer.tool_calls)])
+
+
+def settings_text(sent: Mapping[str, Any]) -> str:
+    """Return a request without its messages as JSON."""
+    prompts = ("messages", "input", "prompt")
+    return as_text({key: value for key, value in sent.items() if key not in prompts})
 
 
 def others_on(reader: RunReader, record: TrialRecord, models: Sequence[str]) -> list[TrialRecord]:
@@ -95,17 +51,18 @@ def _category(record: TrialRecord) -> int | None:
 
 def prompt_text(record: TrialRecord) -> str:
     """Return the whole prompt as text, each message under its role."""
-    return "\n\n".join(f"{role}:\n{text}" for role, text in _messages(record.sent))
+    return "\n\n".join(f"{role}:\n{text}" for role, text in messages_of(record.sent))
 
 
-def _messages(sent: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+def messages_of(sent: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     """Return role and content of every message; a request of another form is shown as it is."""
     return [
         (as_text(message.get("role", "message")), shown_message(message)) for message in sent_messages(sent)
     ]
 
 
-def _outcome(record: TrialRecord) -> tuple[str, str]:
+def outcome(record: TrialRecord) -> tuple[str, str]:
+    """Return what a trial came to: ``good``, ``bad`` or ``plain``, and in words."""
     if record.score is None:
         return "bad", f"no answer: {record.missing}"
     if record.score.category is None:
@@ -233,16 +190,10 @@ _LOOKED_AT = 20  # trials of a model and category among which examples are looke
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One answer; texts are excerpts."""
+    """One answer."""
 
-    model: str
+    record: TrialRecord
     kind: Kind
-    question: str
-    prompt: str
-    answer: str
-    extracted: str | None
-    reason: str
-    step: int  # of the model's trials
     expected: str | None = None  # None where it is not known
 
 
@@ -252,7 +203,6 @@ class ApartExample:
 
     task: str
     question: str
-    prompt: str
     answers: tuple[Example, ...]
 
 
@@ -309,33 +259,21 @@ def _of_question(
     for one in models:
         first = reader.trials(model=one.model, task=task, question=name, missing=False, limit=1)
         found += (_example(record, 1, target) for record in first)
-    return ApartExample(task, name, found[0].prompt if found else "", tuple(found))
+    return ApartExample(task, name, tuple(found))
 
 
 def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
-    answer, score = record.completion, record.score
-    assert answer is not None
+    score = record.score
     assert score is not None
-    extracted, expected = score.extracted, target(record)
-    kind: Kind = "wrong" if extracted is not None else "unparsed"
+    kind: Kind = "wrong" if score.extracted is not None else "unparsed"
     if _is_number(score):
         kind = _result(score)
     elif score.signals.get("is_correct", score.category == top):
         kind = "right"
-    return Example(
-        model=record.request.key.model,
-        kind=kind,
-        question=record.request.question,
-        prompt=excerpt(_last_prompt(record.sent)),
-        answer=excerpt(answer.text),
-        extracted=extracted and excerpt(extracted),
-        reason=score.reason,
-        step=record.request.key.index,
-        expected=expected and excerpt(expected),
-    )
+    return Example(record, kind, target(record))
 
 
-def _last_prompt(sent: Mapping[str, Any]) -> str:
+def last_prompt(sent: Mapping[str, Any]) -> str:
     """Return the prompt, or the last message."""
     messages = sent.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else {}

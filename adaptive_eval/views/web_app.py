@@ -29,7 +29,7 @@ from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
-from adaptive_eval.views.trials import SETTINGS, others_on, prompt_text, shown_trial
+from adaptive_eval.views.trials import others_on, prompt_text
 from adaptive_eval.views.web_runs import Folder, in_address, open_folder
 
 
@@ -182,8 +182,8 @@ class _Site:
             others = others_on(reader, record, watch.models())
         context = {
             "live": Live("../../../../", not self._folder.single, numbers),
-            "trial": shown_trial(record),
-            "others": [shown_trial(one, SETTINGS) for one in others],
+            "record": record,
+            "others": others,
             "attempts": attempts,
             "base": f"../{number}/{step}",
             "back": "../../",

@@ -13,9 +13,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RunFiles
 from adaptive_eval.views.details import Course, read_details
-from adaptive_eval.views.headline import headline
-from adaptive_eval.views.inert import cut, distinct_labels, inert
-from adaptive_eval.views.numbers import short, usd
+from adaptive_eval.views.inert import cut, inert
 from adaptive_eval.views.page import Live, page, to_html
 from adaptive_eval.views.reading import Attachment, files_mark, is_running
 from adaptive_eval.views.summary import Summary
@@ -130,18 +128,19 @@ LIST_EVERY = 2.0
 class RunRow:
     """One run in the list."""
 
-    # its directory's name; the same for an address; the same to show
-    key: str
-    url: str
-    label: str
+    key: str  # its directory's name
     summary: Summary | None  # the run now; None if it cannot be read
-    # verdict in one sentence; USD or tokens so far
-    headline: str = ""
-    used: str = ""
-    # pairs with a verdict, and all
-    resolved: int = 0
-    pairs: int = 0
     error: str = ""  # why it cannot be read
+
+    @property
+    def label(self) -> str:
+        """The name to show."""
+        return cut(inert(self.key), 60)
+
+    @property
+    def url(self) -> str:
+        """The directory's name as part of an address."""
+        return in_address(self.key)
 
 
 class Folder:
@@ -206,12 +205,11 @@ class Folder:
         kept = self._kept.get(name)
         if kept is not None and kept[0] == mark and _at_rest(kept[1]):
             return kept[1]
-        place = name, in_address(name), cut(inert(name), 60)
         try:
             with RunReader(directory) as reader:
-                row = _row_of(place, Attachment(reader, clock).summary())
+                row = RunRow(name, Attachment(reader, clock).summary())
         except RunFileError as error:
-            row = RunRow(*place, summary=None, error=str(error))
+            row = RunRow(name, None, str(error))
         self._kept[name] = mark, row
         return row
 
@@ -231,20 +229,6 @@ def open_folder(path: Path) -> Folder:
             f"{path} is neither a run nor a folder of runs: name a directory that run has made, or runs/"
         )
     return Folder(path, single=False)
-
-
-def _row_of(place: tuple[str, str, str], summary: Summary) -> RunRow:
-    results = summary.results
-    labels = distinct_labels([line.model for line in results.models], 30)
-    used = f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd)
-    return RunRow(
-        *place,
-        summary=summary,
-        headline=headline(results, labels) if results.models else summary.headline,
-        used=used,
-        resolved=sum(pair.verdict != "open" for pair in results.pairs),
-        pairs=len(results.pairs),
-    )
 
 
 def _last_change(row: RunRow) -> float:

@@ -21,7 +21,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import STEPS, Completion, Question, Score, ScoreRange, TrialKey, TrialRequest
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
-from adaptive_eval.views.trials import examples, no_target, shown_trial
+from adaptive_eval.views.trials import examples, no_target, outcome
 from scorio.sequential.cells import MISSING, Cells
 from scorio.sequential.flips import flip_limit
 from scorio.sequential.trial_sequence import TrialSequence
@@ -227,7 +227,7 @@ def test_answers_are_shown_by_the_number_that_counts(finished):
     request = TrialRequest(TrialKey("m", 0), "stars", "q0", 0, 0)
     cut = Score(0, None, {"score": 7.5, "truncated": True})
     record = TrialRecord(request, 0.0, Completion("7.5", "length"), cut)
-    assert (shown_trial(record).kind, shown_trial(record).outcome) == ("plain", "lowest score, truncated")
+    assert outcome(record) == ("plain", "lowest score, truncated")
 
 
 def test_a_stored_run_of_numbers_is_a_reference(finished):
