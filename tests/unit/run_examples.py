@@ -23,7 +23,7 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import Completion, Score, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.summary import Summary
 
@@ -57,19 +57,10 @@ class Coins:
         if lost < self.missing:
             return TrialRecord(request, at, None, None, missing="timeout", after_stop=after_stop)
         correct = int(right < self.coins[request.key.model])
-        completion = Completion(
-            f"The answer is \\boxed{{{correct}}}.",
-            "length" if cut < self.truncated else "stop",
-            Usage(100, 40),
-            latency=0.5 + float(cut),
-        )
-        return TrialRecord(
-            request,
-            at,
-            completion,
-            Score(correct, str(correct), {"is_correct": bool(correct)}),
-            after_stop=after_stop,
-        )
+        text, end = f"The answer is \\boxed{{{correct}}}.", "length" if cut < self.truncated else "stop"
+        completion = Completion(text, end, Usage(100, 40), latency=0.5 + float(cut))
+        score = Score(correct, str(correct), {"is_correct": bool(correct)})
+        return TrialRecord(request, at, completion, score, after_stop=after_stop)
 
 
 def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -> SessionSpec:
@@ -128,7 +119,6 @@ def _make_run(
     trials: int | None = None,
     rounds: int | None = None,
     meta: dict[str, str] | None = None,
-    in_flight: int = 16,
     one_by_one: bool = False,
     held: tuple[str, int] | None = None,
     **stopping,
@@ -149,39 +139,32 @@ def _make_run(
         Leave the run after so many rounds, as a kill would: no stop, the last answers not in a snapshot.
     meta : dict, optional
         More of the run's description.
-    in_flight : int
-        Trials asked for at a time.
     one_by_one : bool
         Tell every answer by itself: those in flight when the session stops come after the stop.
     held : tuple, optional
         Model and step of a trial that is never answered: those after it wait.
     """
     coins = coins or COINS
-    session, answers = (
-        Session(spec_of(coins, trials=trials, **stopping)),
-        Coins(coins, missing=missing, truncated=truncated),
-    )
+    session = Session(spec_of(coins, trials=trials, **stopping))
+    answers = Coins(coins, missing=missing, truncated=truncated)
     described = {"name": "forest", "started_at": repr(STARTED), "config": CONFIG, "seed": "7"} | (meta or {})
     with RunWriter.create(directory, meta=described, durability="normal") as writer:
-        at, told, done = STARTED, 0, 0
+        at, done = STARTED, 0
         _snapshot(writer, session, at)
         while session.stopped is None and done != rounds:
             done += 1
-            requests = [one for one in session.ask(in_flight) if (one.key.model, one.key.index) != held]
+            requests = [one for one in session.ask(16) if (one.key.model, one.key.index) != held]
             writer.launch(requests, at)
             at += 1.0
-            records = []
             for part in [[request] for request in requests] if one_by_one else [requests]:
                 late = session.stopped is not None
                 answered = [answers.answer(request, at, after_stop=late) for request in part]
-                records += answered
                 _store(writer, answered, at)
-                for decision in session.tell([_told(record) for record in answered]):
+                for decision in session.tell([record.outcome for record in answered]):
                     writer.decision(at, decision.trials, asdict(decision))
             if done != rounds:
                 _snapshot(writer, session, at)
             writer.commit()
-            told += len(records)
     return session
 
 
@@ -191,10 +174,6 @@ def _store(writer: RunWriter, records: list[TrialRecord], at: float) -> None:
         error = "timeout" if lost else None
         writer.attempt(AttemptRecord(key, 1, "http://127.0.0.1:8000/v1", at - 1.0, 0.5, error=error))
         writer.outcome(record)
-
-
-def _told(record: TrialRecord) -> TrialOutcome | Missing:
-    return record.outcome
 
 
 def _snapshot(writer: RunWriter, session: Session, at: float) -> None:

@@ -22,25 +22,19 @@ from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
 def make_spec(models=3, questions=30, *, weights=(0.0, 1.0), goal="ranking", seed=5, **parts) -> SessionSpec:
     """Return a spec of models m0, m1, …, or of these names; keywords go to the part that knows them."""
     names = [f"m{number}" for number in range(models)] if isinstance(models, int) else models
-    stopping = {one.name: parts[one.name] for one in fields(StoppingSpec) if one.name in parts}
-    budget = {one.name: parts[one.name] for one in fields(BudgetSpec) if one.name in parts}
-    goals = {one.name: parts[one.name] for one in fields(GoalSpec) if one.name in parts}
+
+    def known(section):
+        return {one.name: parts[one.name] for one in fields(section) if one.name in parts}
+
+    most, greedy = parts.get("max_tokens"), parts.get("greedy", False)
+    asked = tuple(f"q{number}" for number in range(questions))
     return SessionSpec(
-        models=tuple(
-            ModelSpec(name, parts.get("max_tokens"), greedy=parts.get("greedy", False)) for name in names
-        ),
-        tasks=(
-            TaskSpec(
-                "t",
-                tuple(f"q{number}" for number in range(questions)),
-                weights,
-                prompt_bounds=parts.get("prompt_bounds"),
-            ),
-        ),
-        goal=GoalSpec(goal, **goals),
-        stopping=StoppingSpec(**stopping),
+        models=tuple(ModelSpec(name, most, greedy=greedy) for name in names),
+        tasks=(TaskSpec("t", asked, weights, prompt_bounds=parts.get("prompt_bounds")),),
+        goal=GoalSpec(goal, **known(GoalSpec)),
+        stopping=StoppingSpec(**known(StoppingSpec)),
         allocation=AllocationSpec(parts.get("policy", "round-robin"), parts.get("rounds", "schedule")),
-        budget=BudgetSpec(**budget),
+        budget=BudgetSpec(**known(BudgetSpec)),
         seed=seed,
     )
 
@@ -71,11 +65,8 @@ def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=No
     flying: list[TrialRequest] = []
     told = 0
     while session.stopped is None and told < most:
-        capacity = {
-            model.name: slots - session.states.in_flight[index]
-            for index, model in enumerate(session.spec.models)
-        }
-        flying += session.ask(capacity)
+        out = zip(session.spec.models, session.states.in_flight, strict=True)
+        flying += session.ask({model.name: slots - number for model, number in out})
         if session.stopped is not None:
             break
         assert flying, "nothing asked, nothing in flight, not stopped"
@@ -86,10 +77,10 @@ def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=No
         batch, flying = flying[:count], flying[count:]
         outcomes = []
         for request in batch:
-            if missing is not None and missing(request):
-                outcomes.append(Missing(request.key, "scripted"))
-            else:
-                outcomes.append(TrialOutcome(request.key, answer(request)))
+            lost = missing is not None and missing(request)
+            outcomes.append(
+                Missing(request.key, "scripted") if lost else TrialOutcome(request.key, answer(request))
+            )
         session.tell(outcomes)
         if log is not None:
             log.append(outcomes)

@@ -40,6 +40,9 @@ HOSTILE_NAMES = (
     "very-long-" + "name-" * 60 + "end",
 )
 
+UNKNOWN = ("score", "low", "high", "mu", "sigma")
+"""What is None of a model without an answer."""
+
 QUICKSTART = {"oak": 0.86, "elm": 0.72, "ash": 0.71, "fir": 0.55, "yew": 0.31}
 
 
@@ -86,62 +89,37 @@ def example(
     )
 
 
-def _pair(
-    a: str,
-    b: str,
-    scores: dict[str, float],
-    walked: dict[str, int],
-    equivalence: float | None,
-    questions: int,
-) -> PairResult:
-    t = min(walked[a], walked[b])
+def _pair(a, b, scores, walked, equivalence, questions):
+    """Return a pair that is decided where its difference is large enough after the steps of both."""
+    t, threshold = min(walked[a], walked[b]), 5.3
     if t == 0:
-        return PairResult(a, b, "open", None, None, None, 0.0, 5.3, None, 0, 0, None)
-    difference = scores[a] - scores[b]
-    variance = 0.3 / t
+        return PairResult(a, b, "open", None, None, None, 0.0, threshold, None, 0, 0, None)
+    difference, variance = scores[a] - scores[b], 0.3 / t
     radius = 2.8 * math.sqrt(variance)
-    evidence = difference**2 / variance / 2 - 1.2
-    threshold = 5.3
-    margin = None
+    evidence, margin, verdict = difference**2 / variance / 2 - 1.2, None, "open"
     if equivalence is not None:
-        margin = (equivalence / 2 - abs(difference)) / (variance * 3 / equivalence)
-        margin = min(1.0, margin)
-    verdict = "open"
+        margin = min(1.0, (equivalence / 2 - abs(difference)) / (variance * 3 / equivalence))
     if evidence >= threshold:
         verdict = "better" if difference > 0 else "worse"
     elif margin is not None and margin >= 1:
         verdict = "tie"
-    decided = t if verdict != "open" else None
     return PairResult(
         a, b, verdict, difference, difference - radius, difference + radius,
-        evidence, threshold, margin, t, min(t, questions), decided,
+        evidence, threshold, margin, t, min(t, questions), None if verdict == "open" else t,
     )  # fmt: skip
 
 
-def _model(
-    name: str,
-    scores: dict[str, float],
-    t: int,
-    pairs: tuple[PairResult, ...],
-    questions: int,
-    missing: int,
-    price: float | None,
-    stopped: bool,
-) -> ModelResult:
-    better = sum(
-        (p.verdict == "worse" and p.first == name) or (p.verdict == "better" and p.second == name)
-        for p in pairs
-    )
-    worse = sum(
-        (p.verdict == "better" and p.first == name) or (p.verdict == "worse" and p.second == name)
-        for p in pairs
-    )
-    is_open = any(p.verdict == "open" and name in (p.first, p.second) for p in pairs)
-    score = scores[name]
-    trials = max(0, t - missing)
+def _model(name, scores, t, pairs, questions, missing, price, stopped):
+    """Return the line of a model after `t` steps, whose rank interval its pairs bound."""
+    winners = {"better": 0, "worse": 1}
+    won = [(pair.first, pair.second)[winners[pair.verdict]] for pair in pairs if pair.verdict in winners
+           if name in (pair.first, pair.second)]  # fmt: skip
+    worse = won.count(name)
+    is_open = any(pair.verdict == "open" and name in (pair.first, pair.second) for pair in pairs)
+    score, trials = scores[name], max(0, t - missing)
     radius = 2.6 * math.sqrt(max(score * (1 - score), 0.01) / trials) if trials else 0.0
     completion = trials * 350
-    return ModelResult(
+    line = ModelResult(
         model=name,
         state="active" if is_open and not stopped else "retired",
         trials=trials,
@@ -149,18 +127,19 @@ def _model(
         missing=missing,
         after_stop=0,
         questions=min(trials, questions),
-        score=score if trials else None,
-        low=max(0.0, score - radius) if trials else None,
-        high=min(1.0, score + radius) if trials else None,
-        mu=(score * trials + 1) / (trials + 2) if trials else None,
-        sigma=radius / 2.6 if trials else None,
-        rank=1 + sum(other > score for other in scores.values()) if trials else 1,
-        rank_low=1 + better,
+        score=score,
+        low=max(0.0, score - radius),
+        high=min(1.0, score + radius),
+        mu=(score * trials + 1) / (trials + 2),
+        sigma=radius / 2.6,
+        rank=1 + sum(other > score for other in scores.values()),
+        rank_low=1 + len(won) - worse,
         rank_high=len(scores) - worse,
         prompt_tokens=trials * 120,
         completion_tokens=completion,
         usd=None if price is None else completion * price / 1e6,
     )
+    return line if trials else replace(line, rank=1, **dict.fromkeys(UNKNOWN))
 
 
 RESOLVED = StopVerdict("resolved", "goal reached: 10 pairs decided, 1 of them tied")
@@ -213,9 +192,7 @@ def no_trials() -> Results:
 def all_none() -> Results:
     """Return results in which everything that may be None is, with nothing limited."""
     base = example(QUICKSTART, 3, equivalence=None, price=None)
-    models = tuple(
-        replace(line, score=None, low=None, high=None, mu=None, sigma=None) for line in base.models
-    )
+    models = tuple(replace(line, **dict.fromkeys(UNKNOWN)) for line in base.models)
     pairs = tuple(
         replace(pair, verdict="open", difference=None, low=None, high=None, tie_margin=None, decided_at=None)
         for pair in base.pairs
@@ -271,9 +248,11 @@ def of_several_goals() -> Results:
 
 
 MOMENTS = {
-    "finished": finished, "midrun": midrun, "out_of_budget": out_of_budget, "one_model": one_model,
-    "twenty_models": twenty_models, "no_trials": no_trials, "all_none": all_none, "hostile": hostile,
-    "against_a_number": against_a_number, "to_a_width": to_a_width, "of_several_goals": of_several_goals,
+    build.__name__: build
+    for build in (
+        finished, midrun, out_of_budget, one_model, twenty_models, no_trials, all_none, hostile,
+        against_a_number, to_a_width, of_several_goals,
+    )
 }  # fmt: skip
 
 

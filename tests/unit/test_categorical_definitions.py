@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
@@ -25,15 +26,6 @@ categories:
   - {name: safe, when: otherwise}
 weights: [0, 0.25, 0.75, 1]
 """
-
-
-def definition(**changes):
-    base = {
-        "name": "mine",
-        "categories": [{"name": "wrong", "when": "wrong"}, {"name": "correct", "when": "correct"}],
-        "weights": [0, 1],
-    }
-    return {**base, **changes}
 
 
 def test_a_schema_from_yaml():
@@ -62,73 +54,18 @@ def test_definition_round_trips_through_json():
     ]
 
 
-def test_the_first_category_that_holds_wins():
-    schema = Schema.from_dict(
-        definition(
-            categories=[
-                {"name": "low", "when": {"signal": "score", "below": 5}},
-                {"name": "middle", "when": {"signal": "score", "below": 8}},
-                {"name": "high", "when": "otherwise"},
-            ],
-            weights=None,
-        )
-    )
-    assert schema.assign(Signals(score=[4, 5, 7.9, 8]), {}).tolist() == [0, 1, 1, 2]
+FILE = Path(__file__).parents[1] / "data" / "own_schemas.jsonl"
+CASES = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("operator", "expected"),
-    [
-        ("above", [0, 0, 1]),
-        ("at_least", [0, 1, 1]),
-        ("below", [1, 0, 0]),
-        ("at_most", [1, 1, 0]),
-        ("equals", [0, 1, 0]),
-    ],
-)
-def test_operators(operator, expected):
-    schema = Schema.from_dict(
-        definition(
-            categories=[
-                {"name": "no", "when": {"not": {"signal": "x", operator: 2}}},
-                {"name": "yes", "when": {"signal": "x", operator: 2}},
-            ]
-        )
-    )
-    assert schema.assign(Signals(x=[1, 2, 3]), {}).tolist() == expected
-
-
-def test_unknown_passes_through_and_or_and_not():
-    schema = Schema.from_dict(
-        definition(
-            categories=[
-                {"name": "both", "when": {"all": ["correct", {"signal": "x", "above": 0}]}},
-                {"name": "neither", "when": {"not": {"any": ["correct", {"signal": "x", "above": 0}]}}},
-                {"name": "one", "when": "otherwise"},
-            ],
-            weights=[2, 0, 1],
-        )
-    )
-    decided = Signals(is_correct=[0, 0, 1, 1], x=[1, -1, 1, -1])
-    assert schema.assign(decided, {}).tolist() == [2, 1, 0, 2]
-    # Wrong with x unknown: 'both' fails for certain, 'neither' cannot be told.
-    with pytest.raises(
-        ValueError, match=r"category 'neither' .*signal 'x' missing for 1 attempt.*first at \(1,\)"
-    ):
-        schema.assign(Signals(is_correct=[0, 0], x=[1, None]), {})
-
-
-def test_if_known_counts_what_is_missing_as_failing():
-    schema = Schema.from_dict(
-        definition(
-            categories=[
-                {"name": "flagged", "when": {"if_known": {"signal": "flag", "equals": 1}}},
-                {"name": "plain", "when": "otherwise"},
-            ]
-        )
-    )
-    assert schema.signals == frozenset()
-    assert schema.optional_signals == {"flag"}
-    signals = Signals(is_correct=[1, 1, 1], flag=[1, 0, None])
-    assert schema.assign(signals, {}).tolist() == [0, 1, 1]
-    assert schema.assign(Signals(is_correct=[1, 1]), {}).tolist() == [1, 1]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["of"])
+def test_attempts_get_the_category_whose_condition_holds(case):
+    schema = Schema.from_dict({"name": "mine", "categories": case["categories"]})
+    assert schema.optional_signals == set(case.get("optional", ()))
+    if "optional" in case:
+        assert schema.signals == frozenset()
+    if "refused" in case:
+        with pytest.raises(ValueError, match=case["refused"]):
+            schema.assign(Signals(**case["signals"]), {})
+    else:
+        assert schema.assign(Signals(**case["signals"]), {}).tolist() == case["found"]

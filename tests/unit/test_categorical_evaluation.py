@@ -34,34 +34,21 @@ def random_signals(shape, **more):
 
 
 @pytest.mark.parametrize("name", schema_names())
-def test_models_are_judged_by_common_thresholds(name):
-    signals = random_signals(SHAPE)
-    results = evaluate(signals, name)
-    assert results.outcomes.shape == SHAPE
-    assert results.mu.shape == results.sigma.shape == SHAPE[:1]
-    schema = get_schema(name)
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_models_are_judged_by_common_thresholds_and_by_the_attempts_that_were_made(name, share):
+    observed = RNG.random(SHAPE) < share
+    signals = random_signals(SHAPE, observed=observed)
+    results, schema = evaluate(signals, name), get_schema(name)
     assert results.schema is schema
     assert results.weights.tolist() == list(schema.weights)
     assert results.thresholds == Thresholds.observed(signals, schema)
     assert np.array_equal(results.outcomes, schema.assign(signals, results.thresholds))
+    assert np.array_equal(results.outcomes >= 0, observed)
     categories = np.arange(len(schema.categories))
     assert np.array_equal(results.counts, (results.outcomes[..., None] == categories).sum(axis=2))
-    for model in range(SHAPE[0]):
-        mu, sigma = metrics.bayes(results.outcomes[model], results.weights)
-        assert results.mu[model] == pytest.approx(mu, abs=1e-13)
-        assert results.sigma[model] == pytest.approx(sigma, abs=1e-13)
-
-
-def test_attempts_not_made_do_not_count():
-    observed = RNG.random(SHAPE) < 0.7
-    signals = random_signals(SHAPE, observed=observed)
-    results = evaluate(signals, "efficiency-adjusted")
-    assert np.array_equal(results.outcomes >= 0, observed)
-    assert results.counts.sum() == observed.sum()
-    for model in range(SHAPE[0]):
-        mu, sigma = metrics.bayes(results.outcomes[model], results.weights, missing=-1)
-        assert results.mu[model] == pytest.approx(mu, abs=1e-13)
-        assert results.sigma[model] == pytest.approx(sigma, abs=1e-13)
+    for model, found in enumerate(zip(results.mu, results.sigma, strict=True)):
+        expected = metrics.bayes(results.outcomes[model], results.weights, missing=-1)
+        assert found == pytest.approx(expected, abs=1e-13)
 
 
 def test_prior_attempts():

@@ -6,7 +6,6 @@ from config_texts import WIDE, with_changes
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.session_spec import deadlines_of
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.core.spec import BudgetSpec
 
 
@@ -62,13 +61,6 @@ def test_a_budget_reserves_all_calls_of_a_trial(tmp_path, sections, calls, promp
 )
 def test_only_what_a_limit_or_a_goal_needs_is_asked_for(tmp_path, sections):
     config(tmp_path, **sections)
-
-
-def test_the_schema_knows_them():
-    schema = json_schema()["$defs"]
-    assert set(schema["BudgetSpec"]["properties"]) < set(schema["RunBudget"]["properties"])
-    assert "budget" in schema["ModelConfig"]["properties"]
-    assert "budget" in schema["TaskConfig"]["properties"]
 
 
 @pytest.mark.parametrize(

@@ -94,16 +94,6 @@ def test_neither_references_nor_prior_change_what_a_trial_is():
 # The section ``executor``: where a cluster is, and that nothing written there is passed over.
 
 
-def test_it_is_this_process_unless_something_else_is_said():
-    assert config_from_data(plain()).executor.kind == "local"
-
-
-@pytest.mark.parametrize("address", ["auto", "local", "head:6379", "ray://head.lab:10001"])
-def test_addresses_of_clusters(address):
-    config = config_from_data(plain(executor={"kind": "ray", "address": address}))
-    assert config.executor.address == address
-
-
 def test_it_is_no_part_of_what_a_trial_is():
     """A run on a cluster goes on in one process, and the other way round."""
     spread = config_from_data(plain(executor={"kind": "ray", "address": "auto", "actors": 16}))
@@ -149,43 +139,12 @@ def test_what_categories_are_is_part_of_the_scoring_but_not_what_they_are_worth(
 # What is taken for no key, and that none is stored; ``test_config_mistakes`` has those that are refused.
 
 
-CONFIG = """\
-name: demo
-models:
-  - name: a
-    endpoints: [http://localhost:8000/v1]
-    {model}
-  - {{name: b, endpoints: [http://localhost:8001/v1]}}
-tasks:
-  - {{name: t, dataset: t.jsonl, scorer: exact{task}}}
-"""
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "model: org/risk-assessment-model-2025-01-01",
-        "api_key_env: OPENAI_API_KEY_2025_PRODUCTION",
-        "headers: {HTTP-Referer: https://example.org/page, X-Title: demo, X-Token-Budget: '5'}",
-        "sampling: {max_tokens: 5}",
-        "extra_body: {chat_template_kwargs: {enable_thinking: false}, min_tokens: 4, stop_token_ids: [1, 2]}",
-        "# mask-detection-benchmark, see https://example.org/?q=token",
-    ],
-)
-def test_ordinary_values_are_not_taken_for_keys(line):
-    assert parse_config(CONFIG.format(model=line, task="")).models[0].name == "a"
-
-
-def test_prose_about_keys_is_not_taken_for_one():
-    task = ", system: 'You are the bearer of good news. The key is to think.', fields: {key: token}"
-    assert parse_config(CONFIG.format(model="", task=task)).tasks[0].fields == {"key": "token"}
-
-
 def test_the_stored_text_of_a_good_config_has_no_key(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", f"sk-{SECRET}")
     (tmp_path / "t.jsonl").touch()
     file = tmp_path / "c.yaml"
-    file.write_text(CONFIG.format(model="api_key_env: MY_KEY", task=""))
+    text = with_changes({"models.0.api_key_env": "MY_KEY"}, WIDE)
+    file.write_text(f"# mask-detection-benchmark, see https://example.org/?q=token\n{text}")
     loaded = load_config(file, ["seed=5"])
     assert SECRET not in loaded.text + repr(loaded) + loaded.hash() + str(loaded.trial_identity())
 

@@ -94,18 +94,14 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
     assert words in describe(told) or (kind, deterministic) == ("threshold", False)
 
 
-@pytest.mark.parametrize(("margin", "verdict"), [(None, "tie"), (0.02, "tie")])
-def test_two_models_with_the_same_score_are_tied_after_one_pass(margin, verdict):
-    session = drive(Session(claimed(make_spec(2, 60, equivalence=margin))), fixed((31, 31), 60))
-    assert session.stopped.reason == "resolved"
-    assert session.results().pairs[0].verdict == verdict
+@pytest.mark.parametrize(
+    ("right", "margin", "verdict"),
+    [((31, 31), None, "tie"), ((31, 31), 0.02, "tie"), ((30, 31), 0.04, "tie"), ((30, 33), 0.04, "worse")],
+)
+def test_equal_scores_and_those_within_the_margin_are_tied_after_one_pass(right, margin, verdict):
+    session = drive(Session(claimed(make_spec(2, 60, equivalence=margin))), fixed(right, 60))
+    assert (session.stopped.reason, session.results().pairs[0].verdict) == ("resolved", verdict)
     assert max(asked(session)) <= 60 + REPEATS
-
-
-def test_within_the_margin_is_a_tie_and_beyond_it_is_none():
-    for right, verdict in (((30, 31), "tie"), ((30, 33), "worse")):
-        session = drive(Session(claimed(make_spec(2, 60, equivalence=0.04))), fixed(right, 60))
-        assert session.results().pairs[0].verdict == verdict
 
 
 def test_answers_of_different_length_are_not_the_same():

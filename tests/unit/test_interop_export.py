@@ -188,17 +188,17 @@ def test_the_model_card_is_yaml_with_the_score_of_the_report(run):
     assert metric["args"]["interval"][0] <= metric["value"] <= metric["args"]["interval"][1]
 
 
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("x.csv", "csv"),
-        ("X.JSONL", "jsonl"),
-        ("x.y.tex", "latex"),
-        ("x.md", "markdown"),
-        ("card.yaml", "model-card"),
-    ],
-)
-def test_the_name_of_the_file_says_what_to_write(run, tmp_path, name, form):
+NAMES = {
+    "x.csv": "csv",
+    "X.JSONL": "jsonl",
+    "x.y.tex": "latex",
+    "x.md": "markdown",
+    "card.yaml": "model-card",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_of_the_file_says_what_to_write(run, tmp_path, name):
     assert command("export", run, "--out", tmp_path / name).exit_code == 0
     written = (tmp_path / name).read_bytes()
-    assert written.decode() == command("export", run, "--format", form).stdout_bytes.decode()
+    assert written.decode() == command("export", run, "--format", NAMES[name]).stdout_bytes.decode()

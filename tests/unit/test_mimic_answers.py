@@ -23,65 +23,31 @@ from adaptive_eval.mimic.mimic_spec import (
     DatasetSpec,
     FaultSpec,
     KnownQuestion,
-    LatencySpec,
     MimicSpec,
     ModelSpec,
-    TokenSpec,
     spec_from_data,
     spec_from_json,
     spec_to_json,
 )
 from adaptive_eval.mimic.requests import Sample, token_logprobs
 
+ROOT = Path(__file__).parents[2]
 # A mimic's spec: checks of every field, and JSON there and back.
 
 
-FULL = MimicSpec(
-    models=(
-        ModelSpec(
-            name="a",
-            mean=0.7,
-            spread=4.0,
-            latency=LatencySpec(median=0.1, sigma=0.2, correct_factor=1.5),
-            tokens=TokenSpec(prompt_overhead=5, completion_median=40, completion_sigma=0.1),
-            faults=(
-                FaultSpec(kind="drop", requests=(2, 4), after=0.25),
-                FaultSpec(kind="hang", every=9, seconds=1.0),
-            ),
-            context_length=4096,
-            ignores=("seed", "stop"),
-            cached=True,
-        ),
-        ModelSpec(name="b", accuracies=(0.1, 1), like="a"),
-    ),
-    seed=-3,
-    datasets=(DatasetSpec(path="key.jsonl", question="problem", kind="numeric"),),
-    questions=(KnownQuestion(id="q", question="Which?", target="B", choices=("one", "two")),),
-    correlation=0.5,
-    faults=(FaultSpec(kind="status", status=429, retry_after=2.0, probability=0.1),),
-    slow_start=1.5,
-    api_key="k",
-    answer="Therefore {answer}",
-)
-
-
-def test_a_spec_survives_json():
-    text = spec_to_json(FULL)
-    assert "\n" not in text
-    assert spec_from_json(text) == FULL
-
-
-def test_a_spec_does_not_show_its_key():
-    assert "'k'" not in repr(FULL)
-
-
-def models(**fields: Any) -> dict[str, Any]:
-    return {"models": [{"name": "a", "mean": 0.5, **fields}]}
+def test_a_spec_survives_json_and_does_not_show_its_key():
+    """Every setting of the server, and those of its models, differs from its default."""
+    spec = spec_from_json((ROOT / "tests" / "data" / "full_mimic.json").read_text("utf-8"))
+    assert all(getattr(spec, name) != field.default for name, field in MimicSpec.model_fields.items())
+    told = spec_to_json(spec)
+    assert "\n" not in told
+    assert spec_from_json(told) == spec
+    assert "'k'" not in repr(spec)
 
 
 def test_a_wrong_key_is_not_repeated():
     with pytest.raises(UsageError) as caught:
-        spec_from_data({**models(), "api_key": ["sk-secret"]})
+        spec_from_data({"models": [{"name": "a", "mean": 0.5}], "api_key": ["sk-secret"]})
     assert "sk-secret" not in str(caught.value)
 
 
@@ -153,10 +119,8 @@ def test_the_sample_is_pinned():
     """The quickstart's run is shown in the README: these numbers must not move between versions."""
     spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
     chances = question_accuracies(spec, [names(4)])["a"]
-    np.testing.assert_allclose(chances, PINNED, rtol=0, atol=1e-12)
-
-
-PINNED = [0.3879293171350619, 0.5200265646454123, 0.482672872238096, 0.6093712459814296]
+    pinned = [0.3879293171350619, 0.5200265646454123, 0.482672872238096, 0.6093712459814296]
+    np.testing.assert_allclose(chances, pinned, rtol=0, atol=1e-12)
 
 
 # What models answer: tokens, prose, recognition of questions, coins.
@@ -216,25 +180,18 @@ def key(*texts: str) -> Recogniser:
     return Recogniser([Answerable(str(index), text, "1", ("2",)) for index, text in enumerate(texts)])
 
 
-@pytest.mark.parametrize(
-    ("prompt", "index"),
-    [
-        ("Ann has 3 apples.", 0),
-        ("Q: Ann  has\n3\tapples. A:", 0),
-        ("Ann has 3 apples. Ben takes one.", 1),
-        ("Example: Ann has 3 apples. Ben takes one. Now: Ann has 9 apples.", 1),
-        ("2 + 2", 2),
-        ("Compute 2 + 2.", 2),
-        ("Compute 12 + 2", None),
-        ("Compute 2 + 21", None),
-        ("Ann has 3 pears.", None),
-        ("ann has 3 apples.", None),
-        ("", None),
-    ],
-)
-def test_a_question_is_recognised_by_its_text(prompt, index):
+PROMPTS = {
+    0: ["Ann has 3 apples.", "Q: Ann  has\n3\tapples. A:"],
+    1: ["Ann has 3 apples. Ben takes one.", "As Ann has 3 apples. Ben takes one. Now: Ann has 9 apples."],
+    2: ["2 + 2", "Compute 2 + 2."],
+    None: ["Compute 12 + 2", "Compute 2 + 21", "Ann has 3 pears.", "ann has 3 apples.", ""],
+}
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+def test_a_question_is_recognised_by_its_text(index):
     known = key("Ann has 3 apples.", "Ann has 3 apples. Ben takes one.", "2 + 2")
-    assert known.find(prompt) == index
+    assert {known.find(prompt) for prompt in PROMPTS[index]} == {index}
 
 
 def test_questions_of_the_same_text_differ_by_their_choices():
@@ -275,20 +232,16 @@ def struck(fault: FaultSpec, requests: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fault", "requests", "pattern"),
+    ("trigger", "requests", "pattern"),
     [
-        (FaultSpec(kind="drop"), "abc", "xxx"),
-        (FaultSpec(kind="drop", first=2), "abcd", "xx.."),
-        (FaultSpec(kind="drop", requests=(2, 3)), "abcde", ".xx.."),
-        (FaultSpec(kind="drop", every=3), "abcdefg", "..x..x."),
-        (FaultSpec(kind="drop", attempts=1), "abacab", "xx.x.."),
-        (FaultSpec(kind="drop", attempts=2), "aaabbb", "xx.xx."),
-        (FaultSpec(kind="drop", probability=0.0), "abc", "..."),
-        (FaultSpec(kind="drop", probability=1.0), "abc", "xxx"),
+        ({}, "abc", "xxx"), ({"first": 2}, "abcd", "xx.."), ({"requests": (2, 3)}, "abcde", ".xx.."),
+        ({"every": 3}, "abcdefg", "..x..x."), ({"attempts": 1}, "abacab", "xx.x.."),
+        ({"attempts": 2}, "aaabbb", "xx.xx."), ({"probability": 0.0}, "abc", "..."),
+        ({"probability": 1.0}, "abc", "xxx"),
     ],
-)
-def test_each_trigger_strikes_where_it_says(fault, requests, pattern):
-    assert struck(fault, requests) == pattern
+)  # fmt: skip
+def test_each_trigger_strikes_where_it_says(trigger, requests, pattern):
+    assert struck(FaultSpec(kind="drop", **trigger), requests) == pattern
 
 
 def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order():
@@ -310,7 +263,6 @@ def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order():
 # The questions that the project ships: as their scripts make them, and fit for their configs.
 
 
-ROOT = Path(__file__).parents[2]
 DATA = ROOT / "configs" / "data"
 
 

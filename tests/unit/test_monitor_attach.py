@@ -76,13 +76,6 @@ def test_a_live_run_is_followed_until_it_stops(tmp_path):
     assert views[-1].decisions == told
 
 
-def test_a_killed_run_ends_the_watch_as_interrupted(tmp_path):
-    runs.make_run(tmp_path / "forest", rounds=3)
-    with RunReader(tmp_path / "forest") as reader:
-        views = list(attachment_of(reader).follow(pytest.fail))
-    assert [view.state for view in views] == ["interrupted"]
-
-
 def test_the_lock_note_tells_whether_the_process_lives(tmp_path):
     assert not is_running(tmp_path, 60.0), "no lock, no process"
     with RunWriter.create(tmp_path / "live", meta={}):
@@ -189,13 +182,8 @@ def test_without_until_watching_is_always_a_success(run_that):
 
 
 def test_an_interruption_is_waited_out_where_the_goal_is_wanted(tmp_path):
-    moments = iter(
-        [
-            replace(examples.midrun(), stop=StopVerdict("interrupted", "ctrl-c")),
-            examples.midrun(),
-            examples.finished(),
-        ]
-    )
+    interrupted = replace(examples.midrun(), stop=StopVerdict("interrupted", "ctrl-c"))
+    moments = iter([interrupted, examples.midrun(), examples.finished()])
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
 
         def go_on(seconds):
@@ -227,11 +215,8 @@ def test_every_moment_has_a_view_after_a_trip_through_json(moment):
 
 def test_open_pairs_come_nearest_to_a_verdict_first():
     view = view_of(examples.midrun())
-    assert [(row.pair.first, row.pair.second) for row in view.open_pairs] == [
-        ("oak", "ash"),
-        ("oak", "elm"),
-        ("elm", "ash"),
-    ]
+    found = [(row.pair.first, row.pair.second) for row in view.open_pairs]
+    assert found == [("oak", "ash"), ("oak", "elm"), ("elm", "ash")]
     nearness = [row.nearness for row in view.open_pairs]
     assert nearness == sorted(nearness, reverse=True)
 

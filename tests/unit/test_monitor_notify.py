@@ -141,17 +141,6 @@ def test_pairs_and_the_stop_are_told_in_words():
     assert bodies[-1]["text"].endswith("Stopped: goal reached: 10 pairs decided, 1 of them tied.")
 
 
-def test_what_was_not_delivered_is_said_and_the_run_goes_on(monkeypatch):
-    with receiver() as (url, _):
-        pass
-    monkeypatch.setenv("HOOK", url)
-    said = []
-    with Outlets(config_of(webhook_env="HOOK", on=["stopped"]), MetricsOptions(), said.append) as outlets:
-        outlets(Stopped(StopVerdict("resolved", "goal reached")))
-    assert said[0].startswith("warning: 1 of 1 notice not delivered: the webhook could not be reached")
-    assert SECRET not in said[0]
-
-
 def test_a_variable_that_is_not_set_is_named_before_anything_is_spent():
     with pytest.raises(UsageError, match="environment variable HOOK is not set"):
         channels_of(NotifyConfig(webhook_env="HOOK"), {})

@@ -96,12 +96,9 @@ def test_hostile_names_are_inert(width, height):
     ):
         out = printed(renderable, width=width, height=height)
         plain = SGR.sub("", out)
-        assert "\x1b" not in plain
-        assert "\x07" not in plain
-        assert "\u202e" not in plain
-        assert "[red]markup[/red]" in plain
-        assert "user\\u202egnp.exe" in plain
-        assert "line␊break" in plain
+        assert not {"\x1b", "\x07", "\u202e"} & set(plain)
+        for name in ("[red]markup[/red]", "user\\u202egnp.exe", "line␊break"):
+            assert name in plain
 
 
 def test_colour_repeats_words_only():
@@ -112,13 +109,8 @@ def test_colour_repeats_words_only():
 
 
 def test_colours_are_legible_on_light_and_dark_terminals():
-    allowed = {
-        "0",
-        "1",
-        "31",
-        "32",
-        "35",
-    }  # reset, bold, red, green, magenta: never black, white, yellow, grey
+    # reset, bold, red, green, magenta: never black, white, yellow, grey
+    allowed = {"0", "1", "31", "32", "35"}
     for moment in examples.MOMENTS:
         out = printed(run_display(view_of(moment, failing=True)), width=200, height=60)
         codes = {code for found in SGR.findall(out) for code in found[2:-1].split(";") if code}
@@ -274,26 +266,14 @@ def test_plain_progress_tells_trials_pairs_rate_and_leader():
 
 def test_the_display_follows_the_terminal(monkeypatch):
     monkeypatch.delenv("TERM", raising=False)
-    assert choose_display(None, terminal()) == "full"
-    assert choose_display("compact", terminal()) == "compact"
-    assert choose_display("plain", terminal()) == "plain"
-    assert choose_display("none", piped()) == "none"
-    assert choose_display(None, piped()) == "plain"
-    assert choose_display("full", piped()) == "plain"
+    for asked, shown in ((None, "full"), ("compact", "compact"), ("plain", "plain")):
+        assert choose_display(asked, terminal()) == shown
+    for asked, shown in (("none", "none"), (None, "plain"), ("full", "plain")):
+        assert choose_display(asked, piped()) == shown
     with pytest.raises(ValueError, match="display is 'fancy': choose one of full, compact, plain, none"):
         choose_display("fancy", terminal())
     monkeypatch.setenv("TERM", "dumb")
     assert choose_display(None, terminal()) == "plain"
-
-
-def test_a_stream_that_lacks_a_character_does_not_stop_the_run():
-    raw = io.BytesIO()
-    console = make_console(io.TextIOWrapper(raw, encoding="ascii"))
-    with LiveView("plain", console=console, clock=Clock()) as live:
-        live.update(seen_after(examples.hostile()))
-    console.print("±")
-    console.file.flush()
-    assert b"start aime-shootout" in raw.getvalue()
 
 
 # The forecast in the terminal views: what it says, how little room it takes, and when it is silent.
@@ -315,11 +295,9 @@ def test_one_line_says_how_sure_and_how_much(width, height):
     lines = examples.drawn(view_with(MORE), width, height)
     assert any(f"Forecast (approx.) {WORDS}" in line for line in lines)
     assert len(lines) <= height
-
-
-def test_it_stands_between_what_is_open_and_what_it_has_cost():
-    text = "\n".join(examples.drawn(view_with(MORE), 80, 23))
-    assert text.index("open ") < text.index("Forecast") < text.index("trials    728")
+    if height == 23:
+        text = "\n".join(lines)
+        assert text.index("open ") < text.index("Forecast") < text.index("trials    728")
 
 
 def test_time_is_the_median_at_the_present_rate():

@@ -230,15 +230,6 @@ class TestFiles:
         assert np.array_equal(prior.counts["a"]["t"].sum(axis=1), np.minimum(counts[0].sum(axis=1), 2))
         assert (prior.counts["a"]["t"] <= counts[0]).all()
 
-    def test_rows(self, folder):
-        rows = [
-            {"model": "a", "task": "t", "question": name, "correct": number % 2 == 0}
-            for number, name in enumerate(IDS)
-        ]
-        (folder / "old.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        prior = built(folder, "a", "b", prior={"from": "old.jsonl"}).spec.prior
-        assert prior.counts["a"]["t"][:, 1].tolist() == [1, 0] * (QUESTIONS // 2)
-
     def test_an_imported_run_is_known_by_the_ids_of_its_questions(self, folder):
         outcomes = np.random.default_rng(2).integers(0, 2, (2, QUESTIONS, 3))
         order = [*range(5, QUESTIONS), *range(5)]

@@ -51,14 +51,16 @@ CODE = re.compile(
 )
 
 
+def texts_of_the_package():
+    for path in (ROOT / "adaptive_eval").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
 @pytest.mark.slow
 def test_every_code_of_a_message_is_explained_and_none_else():
-    used = {
-        node.value
-        for path in (ROOT / "adaptive_eval").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value)
-    }
+    used = {text for text in texts_of_the_package() if CODE.fullmatch(text)}
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
     explained = re.findall(r"^- `(\S+/\S+)`", page, re.MULTILINE)
     assert sorted(explained) == sorted(used)
@@ -81,12 +83,7 @@ def test_every_key_is_there_with_an_example_that_fits(reference):
 def test_every_message_of_the_troubleshooting_page_is_one_of_ours():
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
     quoted = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^- \*\*(.*?)\*\*(?!: \*\*)", page, re.MULTILINE)))
-    ours = " ".join(
-        node.value
-        for file in (ROOT / "adaptive_eval").rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    ours = " ".join(texts_of_the_package())
     assert len(quoted) > 15
     assert [text for text in quoted if text not in ours] == []
 

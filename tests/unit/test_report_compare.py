@@ -9,7 +9,7 @@ import pytest
 import run_examples as runs
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
-from test_report_html import HOSTILE, LOADS, Page
+from test_report_html import HOSTILE, LOADS, Page, hostile_summary
 
 from adaptive_eval.cli.report import command
 from adaptive_eval.views.comparison import (
@@ -178,16 +178,7 @@ def test_the_page_and_the_json_say_the_same(before, after):
 
 
 def test_hostile_names_are_inert(before):
-    names = dict(zip((line.model for line in before.results.models), HOSTILE[2:], strict=False))
-    results = replace(
-        before.results,
-        models=tuple(replace(line, model=names[line.model]) for line in before.results.models),
-        pairs=tuple(
-            replace(pair, first=names[pair.first], second=names[pair.second]) for pair in before.results.pairs
-        ),
-        warnings=HOSTILE,
-    )
-    comparison = compare(before, replace(before, name=HOSTILE[0], results=results))
+    comparison = compare(before, hostile_summary(before))
     html, markdown = comparison_html(comparison), comparison_markdown(comparison)
     assert not LOADS & set(Page(html).tags)
     assert not {"\x1b", "\u202e"} & set(html + markdown)

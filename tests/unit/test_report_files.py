@@ -119,15 +119,11 @@ def test_widths_that_are_open_count_as_open_and_measured_ones_are_no_ties(run):
         summary = summarise(reader)
     for verdict, (measured, opened) in {"tie": (3, 0), "open": (0, 3)}.items():
         width = replace(examples.to_a_width().pairs[0], verdict=verdict)
-        pairs = (
-            *(replace(examples.midrun().pairs[0], verdict=one) for one in ("better", "tie")),
-            *[width] * 3,
-        )
-        one = replace(summary, results=replace(summary.results, pairs=pairs))
+        pairs = [replace(examples.midrun().pairs[0], verdict=one) for one in ("better", "tie")]
+        one = replace(summary, results=replace(summary.results, pairs=(*pairs, *[width] * 3)))
         counts = json.loads(to_json(one))["counts"]
-        assert [counts[key] for key in ("pairs", "separated", "tied", "measured", "open")] == [
-            5, 1, 1, measured, opened,
-        ]  # fmt: skip
+        found = [counts[key] for key in ("pairs", "separated", "tied", "measured", "open")]
+        assert found == [5, 1, 1, measured, opened]
 
 
 def test_meta_is_there_without_private_paths(data):
@@ -145,12 +141,8 @@ FILES = [
 
 def test_reports_are_written_beside_the_run_or_elsewhere(run, tmp_path):
     beside = write_reports(run)
-    assert (beside.html, beside.markdown, beside.json, beside.tables) == (
-        run / "report.html",
-        run / "report.md",
-        run / "report.json",
-        run / "report",
-    )
+    places = [run / name for name in ("report.html", "report.md", "report.json", "report")]
+    assert [beside.html, beside.markdown, beside.json, beside.tables] == places
     place = tmp_path / "new" / "place"
     assert write_reports(run, place).html == place / "report.html"
     assert sorted(str(path.relative_to(place)) for path in place.rglob("*.*")) == FILES
@@ -307,9 +299,6 @@ def test_and_nothing_where_there_is_none(plain):
     for text in (to_markdown(plain), to_html(plain)):
         assert "earlier trials" not in text
     assert report_data(plain)["prior"] is None
-
-
-def test_without_a_transfer_there_is_no_early_ranking(plain):
-    summary = replace(plain, results=replace(plain.results, prior=SOURCE))
-    assert "starts from previous runs" in to_markdown(summary)
-    assert "Early ranking" not in to_markdown(summary)
+    without_transfer = to_markdown(replace(plain, results=replace(plain.results, prior=SOURCE)))
+    assert "starts from previous runs" in without_transfer
+    assert "Early ranking" not in without_transfer

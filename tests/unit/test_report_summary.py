@@ -66,19 +66,6 @@ def _records(session, answers):
     return records
 
 
-def test_questions_agree_with_the_scores(finished):
-    summary, session = finished
-    assert len(summary.details.questions) == 30
-    assert sum(one.trials for one in summary.details.questions) == sum(
-        line.trials for line in summary.results.models
-    )
-    mean = sum(one.correct for one in summary.details.questions) / 30
-    scores = [line.score for line in summary.results.models]
-    assert mean == pytest.approx(sum(scores) / len(scores))
-    assert all(0.0 <= one.spread <= 0.5 for one in summary.details.questions)
-    assert session.results().questions == 30
-
-
 def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
     summary, session = finished
     called = {

@@ -81,40 +81,31 @@ def test_percent_is_read_and_remembered(text):
     assert (number.value, number.is_percent) == (50, True)
 
 
-@pytest.mark.parametrize(("text", "numbers"), FOUND)
-def test_numbers_are_found_in_prose(text, numbers):
-    assert [found.text for found in find_numbers(text)] == numbers
-
-
 # The extractors and text forms that all scorers share; answers are in ``test_scoring_numeric``.
 
 
-@pytest.mark.parametrize(("text", "content"), TEXTS["boxed"])
-def test_the_last_complete_box_wins(text, content):
-    found = last_boxed(text)
-    assert (found.text if found else None) == content
+def text_of(found):
+    return found and found.text
 
 
-@pytest.mark.parametrize(("text", "line"), TEXTS["stated"])
-def test_the_last_statement_wins(text, line):
-    found = last_stated(text)
-    assert (found.text if found else None) == line
-    if found:
-        assert text[found.end - len(found.text) : found.end] == found.text
+READERS = {
+    "numbers_in_prose": lambda text: [found.text for found in find_numbers(text)],
+    "boxed": lambda text: text_of(last_boxed(text)),
+    "stated": lambda text: text_of(last_stated(text)),
+    "after_reasoning": answer_part,
+    "plain": unwrapped,
+}
 
 
-@pytest.mark.parametrize(("text", "part"), TEXTS["after_reasoning"])  # fmt: skip
-def test_reasoning_is_left_out(text, part):
-    assert answer_part(text) == part
+@pytest.mark.parametrize(
+    ("reader", "text", "read"), [(reader, *case) for reader in READERS for case in TEXTS[reader]]
+)
+def test_a_reader_finds_its_part_of_a_text(reader, text, read):
+    assert READERS[reader](text) == read
 
 
 def test_of_a_long_text_the_end_is_read():
     assert answer_part("x" * (TAIL + 5) + "y") == "x" * (TAIL - 1) + "y"
-
-
-@pytest.mark.parametrize(("text", "plain"), TEXTS["plain"])
-def test_spaces_and_powers_are_no_layout(text, plain):
-    assert unwrapped(text) == plain
 
 
 # What judge and verifier are shown of a question.

@@ -72,23 +72,10 @@ class TestTelling:
 
 
 class TestStopping:
-    def test_separates_all_right_from_all_wrong_after_24_trials(self):
-        session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
-        (decision,) = [decision for decision in session.decisions if decision.kind == "pair"]
-        assert decision.models == ("m0", "m1")
-        assert (decision.verdict, decision.step) == ("better", 22)  # 24 with an equivalence margin
-        assert session.stopped.reason == "resolved"
-
     @pytest.mark.parametrize("answer", [ones, zeros])
     def test_two_identical_models_tie(self, answer):
         session = drive(Session(make_spec(2, 500, equivalence=0.02)), answer)
         assert calls(session)[0][1:3] == ("tie", 228)
-
-    def test_a_trial_budget_ends_the_run_and_is_used_up(self):
-        session = drive(Session(make_spec(3, 20, trials=101)), ones)
-        assert session.stopped.reason == "budget"
-        assert session.budget.completed == 101
-        assert session.stopped.evidence["used"] == {"trials": [101, 101]}
 
     def test_reports_the_stop_also_when_asking_finds_it(self):
         session = Session(make_spec(2, 20, trials=2))
@@ -130,14 +117,13 @@ class TestStopping:
         assert calls(session)[0][2] == 22
 
 
-class TestExplaining:
-    def test_gives_numbers_and_words_for_a_decided_pair(self):
-        session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
-        text = explain(session.results(), "m1", "m0")
-        assert text.startswith("m0 − m1: m0 is ahead of m1.")
-        assert "Difference +1.0000" in text
-        assert "after 22 trials each on 21 questions" in text
-        assert "Rule `anytime` at 95 %" in text
+def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
+    session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
+    text = explain(session.results(), "m1", "m0")
+    assert text.startswith("m0 − m1: m0 is ahead of m1.")
+    assert "Difference +1.0000" in text
+    assert "after 22 trials each on 21 questions" in text
+    assert "Rule `anytime` at 95 %" in text
 
 
 class TestModelsThatStop:
@@ -147,13 +133,6 @@ class TestModelsThatStop:
         decisions = session.stop_model("m1", "401: bad key")
         assert describe(decisions[0]) == "m1 stopped: 401: bad key"
         assert {request.key.model for request in session.ask(20)} == {"m0", "m2"}
-
-    def test_a_partial_result_is_called_partial(self):
-        session = Session(make_spec(3, 40))
-        session.stop_model("m1", "gone")
-        drive(session, lambda request: int(request.key.model == "m0"))
-        assert session.stopped.reason == "partial"
-        assert session.stopped.evidence == {"open": 2, "silent": ["m1"], "spent": []}
 
     def test_no_pair_left_means_endpoints(self):
         session = Session(make_spec(2, 40))
@@ -211,13 +190,6 @@ class TestHostile:
         session = Session(make_spec(1, 10))
         assert session.ask(5) == []
         assert session.stopped.reason == "resolved"
-
-    def test_one_question_is_never_enough_for_a_call(self):
-        session = drive(
-            Session(make_spec(2, 1, max_passes=200)), lambda request: int(request.key.model == "m0")
-        )
-        assert session.stopped.reason == "max_passes"
-        assert calls(session) == []
 
     def test_a_model_without_a_single_answer(self):
         session = Session(make_spec(3, 30, max_passes=2))

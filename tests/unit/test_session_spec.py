@@ -43,60 +43,45 @@ def test_costs_that_only_rounds_could_save_are_named(spend, size, said):
     assert advised == []  # they would be refused
 
 
-class TestWarnings:
+@pytest.mark.parametrize("rule", ["anytime", "exact"])
+def test_fewer_than_ten_questions_are_too_few_for_all_but_the_exact_rule(rule):
     """What can be run and can never be decided."""
-
-    def warnings(self, **parts):
-        return [text.code for text in Session(replace(SPEC, **parts)).results().warnings]
-
-    @pytest.mark.parametrize("rule", ["anytime"])
-    def test_fewer_than_ten_questions(self, rule):
-        spec = make_spec(2, 9, rule=rule, equivalence=0.5, max_passes=50)
-        session = drive(Session(spec), coin((1.0, 0.0)))
-        assert session.stopped.reason == "max_passes"
-        (warning,) = session.results().warnings
-        assert warning.code == "warning/few-questions"
-        assert warning.startswith(f"task t has 9 questions: the rule {rule} decides nothing before 10")
-        assert Session(make_spec(2, 10, rule=rule, max_passes=50)).results().warnings == ()
-
-    def test_exact_decides_on_fewer(self):
-        session = drive(Session(make_spec(2, 9, rule="exact", max_passes=50)), coin((1.0, 0.0)))
-        assert session.stopped.reason == "resolved"
-        assert session.results().warnings == ()
-
-    @pytest.mark.parametrize(
-        ("names", "confidence", "few"),
-        [
-            ("a" * 30, 0.95, True),
-            ("abcde" * 6, 0.95, True),
-            ("abcdefghi" * 3 + "abc", 0.95, False),
-            ("abcdefghi" * 3 + "abc", 0.99, True),  # which fewer than eleven cannot show
-            ("a" * 21 + "bcdefghij", 0.95, True),  # worth two of equal sizes
-        ],
+    session = drive(Session(make_spec(2, 9, rule=rule, max_passes=50)), coin((1.0, 0.0)))
+    codes = [text.code for text in session.results().warnings]
+    few = rule == "anytime"
+    assert (session.stopped.reason, codes) == (
+        ("max_passes", ["warning/few-questions"]) if few else ("resolved", [])
     )
-    def test_few_clusters(self, names, confidence, few):
-        target = StoppingSpec(target="population", max_passes=2, confidence=confidence)
-        task = replace(TASK, clusters=tuple(names))
-        assert self.warnings(tasks=(task,), stopping=target) == ["warning/few-clusters"] * few
+    assert Session(make_spec(2, 10, rule=rule, max_passes=50)).results().warnings == ()
 
-    def test_nothing_that_ends_it(self):
-        assert self.warnings(stopping=StoppingSpec()) == ["warning/unbounded"]
-        for bound in (StoppingSpec(max_passes=2), StoppingSpec(equivalence=0.1)):
-            assert self.warnings(stopping=bound) == []
-        assert self.warnings(stopping=StoppingSpec(), budget=BudgetSpec(trials=9)) == []
 
-    def test_trials_without_a_price(self):
-        models = (ModelSpec("a", 9, Price(1.0, 1.0)), ModelSpec("b", 9))
-        assert self.warnings(models=models, budget=BudgetSpec(usd=1.0)) == ["warning/no-price"]
+EVEN, BOUNDED, ENDLESS = "abcdefghi" * 3 + "abc", StoppingSpec(max_passes=2), StoppingSpec()
+SCALES = (replace(TASK, name="a"), replace(TASK, name="b", weights=(0.0, 9.0)))
+PRICED = (ModelSpec("a", 9, Price(1.0, 1.0)), ModelSpec("b", 9))
+WARNED = [
+    ({"clusters": "a" * 30}, "few-clusters"),
+    ({"clusters": "abcde" * 6}, "few-clusters"),
+    ({"clusters": EVEN}, ""),
+    ({"clusters": EVEN, "confidence": 0.99}, "few-clusters"),  # which fewer than eleven cannot show
+    ({"clusters": "a" * 21 + "bcdefghij"}, "few-clusters"),  # worth two of equal sizes
+    ({"stopping": ENDLESS}, "unbounded"),
+    ({"stopping": BOUNDED}, ""),
+    ({"stopping": StoppingSpec(equivalence=0.1)}, ""),
+    ({"stopping": ENDLESS, "budget": BudgetSpec(trials=9)}, ""),
+    ({"goal": GoalSpec("budget"), "stopping": StoppingSpec(equivalence=0.1)}, "unbounded"),
+    ({"models": PRICED, "budget": BudgetSpec(usd=1.0)}, "no-price"),
+    ({"tasks": SCALES}, "scales"),
+    ({"tasks": SCALES[:1]}, ""),
+]
 
-    def test_tasks_with_different_ranges_of_scores(self):
-        tasks = (replace(TASK, name="a"), replace(TASK, name="b", weights=(0.0, 9.0)))
-        assert self.warnings(tasks=tasks) == ["warning/scales"]
-        assert self.warnings(tasks=tasks[:1]) == []
 
-    def test_a_goal_budget_without_one(self):
-        endless = {"goal": GoalSpec("budget"), "stopping": StoppingSpec(equivalence=0.1)}
-        assert self.warnings(**endless) == ["warning/unbounded"]
+@pytest.mark.parametrize(("parts", "code"), WARNED)
+def test_what_can_never_be_decided_is_warned_of(parts, code):
+    if "clusters" in parts:
+        population = replace(BOUNDED, target="population", confidence=parts.get("confidence", 0.95))
+        parts = {"tasks": (replace(TASK, clusters=tuple(parts["clusters"])),), "stopping": population}
+    found = Session(replace(SPEC, **parts)).results().warnings
+    assert [text.code for text in found] == [f"warning/{code}"] * bool(code)
 
 
 def test_margin_width_and_threshold_keep_their_share_of_other_scores():

@@ -15,7 +15,6 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialOutcome
-from adaptive_eval.views.headline import headline
 from scorio.sequential.evidence import confidence_radius
 
 # Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights.
@@ -263,12 +262,3 @@ class TestErrorControl:
         fold = run("all", RANKING, WIDE, ties="family").comparison.fold
         tied = np.count_nonzero((fold.verdict == TIE)[:6])
         assert fold.tie_threshold == pytest.approx(log((6 - tied) / 0.05))
-
-
-class TestWords:
-    def test_the_headline_speaks_of_every_kind(self):
-        text = headline(run("all", RANKING, ABOVE, NARROW).results())
-        assert "m0 is ahead of all others" in text
-        assert "m3 is below 0.4" in text
-        assert "every score is measured to a width of 0.12" in text
-        assert "6 of 6 pairs and 4 of 4 models resolved, 4 of 4 scores measured" in text

@@ -34,12 +34,11 @@ def same(a, b):
     return np.array_equal(a.verdict, b.verdict) and np.array_equal(a.trials, b.trials)
 
 
-class TestReplicates:
-    def test_do_not_depend_on_the_number_of_processes(self):
-        one = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=1)
-        two = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=2)
-        assert same(one, two)
-        assert np.array_equal(one.score, two.score)
+def test_replicates_do_not_depend_on_the_number_of_processes():
+    one = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=1)
+    two = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=2)
+    assert same(one, two)
+    assert np.array_equal(one.score, two.score)
 
 
 class TestWhatIsSpent:
@@ -59,24 +58,22 @@ class TestWhatIsSpent:
         assert np.all(fast.total >= slow.total)
 
 
-class TestReferences:
-    def test_a_finished_model_is_compared_and_asked_nothing(self):
-        right = np.full(30, 18)
-        reference = ReferenceSpec("old", {"t": np.stack([20 - right, right], axis=1)})
-        plain = bounded_spec(1, 30, goal="ranking")
-        spec = SessionSpec(plain.models, plain.tasks, stopping=plain.stopping, references=(reference,))
-        result = simulate(spec, GivenChances(np.full((1, 30), 0.2)), 4, 1, in_flight=1, workers=1)
-        assert result.pairs == (("m0", "old"),)
-        assert result.gap == pytest.approx([-0.7])
-        assert result.verdict.tolist() == [[-1]] * 4
-        assert result.models == ("m0",)
+def test_a_finished_model_is_compared_and_asked_nothing():
+    right = np.full(30, 18)
+    reference = ReferenceSpec("old", {"t": np.stack([20 - right, right], axis=1)})
+    plain = bounded_spec(1, 30, goal="ranking")
+    spec = SessionSpec(plain.models, plain.tasks, stopping=plain.stopping, references=(reference,))
+    result = simulate(spec, GivenChances(np.full((1, 30), 0.2)), 4, 1, in_flight=1, workers=1)
+    assert result.pairs == (("m0", "old"),)
+    assert result.gap == pytest.approx([-0.7])
+    assert result.verdict.tolist() == [[-1]] * 4
+    assert result.models == ("m0",)
 
 
-class TestFixed:
-    def test_takes_every_trial_and_looks_once(self):
-        result = simulate_fixed(bounded_spec(), COINS, 7, replicates=4, seed=1, workers=1)
-        assert result.total.tolist() == [3 * 30 * 7] * 4
-        assert np.array_equal(result.verdict, np.ones((4, 3)))
+def test_a_fixed_run_takes_every_trial_and_looks_once():
+    result = simulate_fixed(bounded_spec(), COINS, 7, replicates=4, seed=1, workers=1)
+    assert result.total.tolist() == [3 * 30 * 7] * 4
+    assert np.array_equal(result.verdict, np.ones((4, 3)))
 
 
 # Sources of simulated answers: what they draw, what they say is true, when they run out.
@@ -117,15 +114,14 @@ class TestCoins:
         assert np.array_equal(others, expected[[2, 0]])
 
 
-class TestGivenChances:
-    def test_every_category_comes_up_as_often_as_it_should(self):
-        chances = np.tile([0.2, 0.5, 0.3], (1, 10, 1))
-        spec = make_spec(1, 10, weights=(0.0, 1.0, 4.0))
-        stream, _ = begin(GivenChances(chances), spec)
-        outcomes = stream.take(np.array([0]), 0, 30_000)[0]
-        shares = np.bincount(outcomes, minlength=3) / outcomes.size
-        assert shares == pytest.approx([0.2, 0.5, 0.3], abs=5 * 0.003)
-        assert GivenChances(chances).truth(spec) == pytest.approx([0.5 + 1.2])
+def test_every_category_comes_up_as_often_as_it_should():
+    chances = np.tile([0.2, 0.5, 0.3], (1, 10, 1))
+    spec = make_spec(1, 10, weights=(0.0, 1.0, 4.0))
+    stream, _ = begin(GivenChances(chances), spec)
+    outcomes = stream.take(np.array([0]), 0, 30_000)[0]
+    shares = np.bincount(outcomes, minlength=3) / outcomes.size
+    assert shares == pytest.approx([0.2, 0.5, 0.3], abs=5 * 0.003)
+    assert GivenChances(chances).truth(spec) == pytest.approx([0.5 + 1.2])
 
 
 class TestRecordedAnswers:

@@ -200,11 +200,7 @@ def test_running_time_goes_up_to_the_last_event_after_the_last_snapshot(tmp_path
             assert reader.running_time() == 0.0
         writer.snapshot(SnapshotRecord(1_000.0, 50.0, 0, {}, ()))
         writer.commit()
-        for at, seconds in (
-            (990.0, 50.0),
-            (1_004.5, 54.5),
-            (9_000.0, 50.0),
-        ):  # before it; after; a night after
+        for at, seconds in ((990.0, 50.0), (1_004.5, 54.5), (9_000.0, 50.0)):  # before, after, a night after
             writer.launch([request], at)
             writer.commit()
             with writer.reader() as reader:

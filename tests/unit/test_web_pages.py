@@ -284,11 +284,3 @@ def test_only_names_in_the_folder_are_opened(run, tmp_path, name):
     folder = Folder(tmp_path, single=False)
     with pytest.raises(RunNotFound):
         folder.watch(name)
-
-
-def test_watching_leaves_no_mark(run):
-    before = {path.name: path.read_bytes() for path in run.iterdir()}
-    watch = Watch(run)
-    watch.page()
-    watch.close()
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
