@@ -111,36 +111,6 @@ def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(
         assert all("weather" in row["tool_calls"] for row in csv.DictReader(file))
 
 
-@pytest.mark.parametrize(
-    ("options", "right"),
-    [
-        ({}, {"good": 0, "bad": 0}),
-        ({"arguments": "subset"}, {"good": 1, "bad": 1}),
-        ({"arguments": "subset", "ordered": True}, {"good": 1, "bad": 0}),
-        ({"calls": "subset", "arguments": "subset", "ordered": True}, {"good": 1, "bad": 0}),
-    ],
-)
-def test_calls_are_scored_as_the_options_of_the_scorer_say(tmp_path, options, right):
-    """Both give an argument too many; bad calls in the reverse order, good once more if calls is subset."""
-    target = [{"name": "weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
-
-    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
-        made = target if model == "good" else target[::-1]
-        made = [*made, *made[:1]] if "calls" in options and model == "good" else made
-        calls = [
-            {"id": str(n), "function": {"name": "weather", "arguments": {**one["arguments"], "unit": "C"}}}
-            for n, one in enumerate(made)
-        ]
-        return {"message": {"role": "assistant", "content": None, "tool_calls": calls}}
-
-    with answering(answer) as url:
-        rows = [{"input": "Weather?", "target": target}]
-        done = run(tmp_path, url, rows, {}, tools=TOOLS, scorer={"kind": "tool_calls", **options})
-    assert done.code == 3, done.said
-    found = {one.request.key.model: one.score.category for one in trials(tmp_path / "run") if one.score}
-    assert found == right
-
-
 @pytest.mark.parametrize("where", ["dataset", "config"])
 def test_conversations_with_calls_and_parts_are_asked_as_written(tmp_path, where):
     (tmp_path / "a.png").write_bytes(PNG)

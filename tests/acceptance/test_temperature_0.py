@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import answering, number_in, said, two_models
+from answering_server import Answer, answering, number_in, said, two_models
 from command_line import in_process, ran, report, trials, write_config
 
 
@@ -17,15 +17,18 @@ def config(folder: Path, url: str, *, vouched: bool = True, **more: Any) -> Path
     return write_config(folder, data)
 
 
-def test_a_pair_is_exact_after_one_pass(tmp_path):
-    right = {"good": 73, "bad": 70}
+def right_in(**questions: int) -> Answer:
+    """Answer always right in so many of 100 questions by each model."""
 
     def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
         number = number_in(prompt)
-        wins = int(number) * 37 % 100 < right[model]
-        return {"message": said(number if wins else "no")}
+        return {"message": said(number if int(number) * 37 % 100 < questions[model] else "no")}
 
-    with answering(answer) as url:
+    return answer
+
+
+def test_a_pair_is_exact_after_one_pass(tmp_path):
+    with answering(right_in(good=73, bad=70)) as url:
         path = config(tmp_path, url)
         valid = in_process("validate", path, cwd=tmp_path)
         assert "good, bad: `deterministic: true` vouches for the same answer every time" in valid.said
@@ -48,25 +51,8 @@ def test_a_pair_is_exact_after_one_pass(tmp_path):
     assert len(trials(tmp_path / "run")) <= 210
 
 
-def test_a_score_that_is_measured_is_said_to_be_exact(tmp_path):
-    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
-        number = number_in(prompt)
-        return {"message": said(number if int(number) < {"good": 80, "bad": 50}[model] else "no")}
-
-    with answering(answer) as url:
-        path = config(tmp_path, url, goal={"kind": "width", "width": 0.1})
-        done = ran(path)
-    words = " ".join(done.said.split())
-    assert len(trials(tmp_path / "run")) <= 210
-    assert "good scores 0.800: exact on these questions (the verdict rests on" in words
-
-
 def test_repeats_bound_the_flips_of_a_model_that_nobody_vouches_for(tmp_path):
-    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
-        number = number_in(prompt)
-        return {"message": said(number if int(number) * 37 % 100 < {"good": 75, "bad": 65}[model] else "no")}
-
-    with answering(answer) as url:
+    with answering(right_in(good=75, bad=65)) as url:
         path = config(tmp_path, url, vouched=False)
         valid = in_process("validate", path, cwd=tmp_path)
         assert "answers may flip at temperature 0" in valid.said

@@ -92,30 +92,6 @@ def test_stored_answers_are_rescored_against_others(judge, old):
     assert (sage["model"], novice["score"]) == ("sage", pytest.approx(0.5, abs=0.1))  # against itself
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "model", "said"),
-    [
-        ({}, "nobody", ("has no model 'nobody'", "sage, novice")),
-        ({"limit": 40}, "novice", ("has no answer of novice to", "arithmetic-", "of task arithmetic")),
-        ({"dataset": "others.jsonl"}, "novice", ("against: ", "other prompts for the ids arithmetic-01")),
-        ({"prompt": "{input} \\boxed{{}}, please."}, "novice", ("other prompts for the ids arithmetic-",)),
-        ({"run": "gone"}, "novice", ("against: ", "gone")),
-    ],
-)
-def test_stored_answers_that_are_not_there_are_refused_by_name(tmp_path, judge, old, changes, model, said):
-    few, result = run_config(tmp_path, mimic_config({"limit": 30}, goal="budget", budget={"trials": 70}))
-    assert result.code in (0, 3), result
-    (tmp_path / "others.jsonl").write_text(
-        "".join(json.dumps({**row, "question": row["question"][-9:]}) + "\n" for row in ROWS[:1])
-    )
-    config = head_to_head(judge, few if "limit" in changes else changes.get("run", old), model)
-    config["tasks"][0].update({name: value for name, value in changes.items() if name != "run"})
-    found = command("validate", write_config(tmp_path, config), "--offline")
-    assert found.code == 2, found
-    assert all(words in found.err for words in said), found.err
-
-
 def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     config = head_to_head(judge, old)
     rows = [{**row, "body": row["question"], "question": "none"} for row in ROWS]

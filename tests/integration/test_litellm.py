@@ -6,16 +6,12 @@ in another environment (``pip install 'litellm[proxy]'``).
 
 import json
 import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from command_line import free_port, server_of
 from json_server import Replies, serving
 from mimic_runs import command, run_config, write_config
 from ruamel.yaml import YAML
@@ -107,29 +103,19 @@ def test_a_model_without_a_provider_is_named(tmp_path):
 @pytest.mark.skipif("LITELLM" not in os.environ, reason="LITELLM does not name the proxy's command")
 def test_a_run_through_the_proxy(tmp_path, monkeypatch, arguments):
     monkeypatch.setenv("LITELLM_MASTER_KEY", "sk-of-this-test-only-0123456789")
-    with proxy(tmp_path, arguments) as url:
-        more = {"endpoints": [url], "api_key_env": "LITELLM_MASTER_KEY"}
-        check_run(tmp_path, [{"name": name, **more} for name in MODELS])
-
-
-@contextmanager
-def proxy(folder: Path, arguments: dict[str, dict[str, str]]) -> Iterator[str]:
-    """Start the proxy and yield its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = json.loads(PAGE.partition("```json\n")[2].partition("```")[0])
+    config, url = (
+        json.loads(PAGE.partition("```json\n")[2].partition("```")[0]),
+        f"http://127.0.0.1:{free_port()}",
+    )
     for model in config["model_list"]:
         model["litellm_params"] |= arguments[model["model_name"]]
-    (folder / "proxy.yaml").write_text(json.dumps(config))
-    started = [os.environ["LITELLM"], "--config", "proxy.yaml", "--port", str(port), "--host", "127.0.0.1"]
+    (tmp_path / "proxy.yaml").write_text(json.dumps(config))
+    address = ("--host", "127.0.0.1", "--port", url.rpartition(":")[2])
     quiet = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False"}
-    with subprocess.Popen(started, cwd=folder, env=quiet) as process:
-        try:
-            wait_for(f"http://127.0.0.1:{port}/health/liveliness", process)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            process.terminate()
+    command = (os.environ["LITELLM"], "--config", "proxy.yaml", *address)
+    with server_of(command, f"{url}/health/liveliness", tmp_path, quiet):
+        more = {"endpoints": [f"{url}/v1"], "api_key_env": "LITELLM_MASTER_KEY"}
+        check_run(tmp_path, [{"name": name, **more} for name in MODELS])
 
 
 def config_of(folder: Path, models: list[dict[str, Any]]) -> dict[str, Any]:
@@ -158,15 +144,3 @@ def check_run(folder: Path, models: list[dict[str, Any]]) -> None:
     assert {kind for kinds in errors.values() for kind in kinds} == {"rate_limit"}
     stored = [file.read_bytes() for file in run.rglob("*") if file.is_file()]
     assert "api_key_env" in models[0] or SECRET.encode() not in b"".join(stored) + done.err.encode()
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the proxy answers."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(url).status_code == 200:
-                return
-        except httpx.HTTPError:
-            time.sleep(0.5)
-    raise AssertionError("the proxy did not start")

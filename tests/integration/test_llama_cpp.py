@@ -4,22 +4,18 @@ Neither is a dependency; the model needs the package ``gguf``.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
-from time import monotonic, sleep
 
-import httpx
 import numpy as np
 import pytest
-from command_line import free_port
+from command_line import free_port, server_of
 from mimic_runs import command, run_config, write_config
 
 from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 120.0
 CONTEXT, LONGEST, WIDTH = 256, 12, 32
 OWN = """
 import sys, xllamacpp
@@ -82,38 +78,27 @@ def test_a_run_against_the_real_server(tmp_path, package):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     tiny_model(tmp_path / "tiny.gguf")
     port = str(free_port())
-    arguments = [*COMMANDS[package], str(tmp_path / "tiny.gguf")]
+    arguments = [*COMMANDS[package], tmp_path / "tiny.gguf"]
     arguments += [port] if package == "xllamacpp" else ["--port", port]
-    with (
-        (tmp_path / "server.log").open("wb") as log,
-        subprocess.Popen(
-            [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=log, stderr=log
-        ) as server,
-    ):
-        try:
-            (model,) = served(f"http://127.0.0.1:{port}/v1/models", server)
-            questions = [{"id": f"q{n}", "input": f"Question {n}?", "target": "a"} for n in range(6)]
-            (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, questions)), "utf-8")
-            asked = {"model": model, "provider": "llama.cpp", "endpoints": [f"http://127.0.0.1:{port}/v1"]}
-            config = {
-                "name": "llama",
-                "models": [
-                    {**asked, "name": "one", "sampling": {"max_tokens": LONGEST, "logprobs": True}},
-                    {
-                        **asked,
-                        "name": "two",
-                        "sampling": {"max_tokens": LONGEST, "temperature": 1.0},
-                        "samples_per_request": 2,
-                    },
-                ],
-                "tasks": [{"name": "t", "dataset": "q.jsonl", "scorer": "contains"}],
-                "goal": "budget",
-                "budget": {"trials": 36},
-            }
-            probed = command("validate", write_config(tmp_path, config), "--probe")
-            run, done = run_config(tmp_path, config)
-        finally:
-            server.kill()
+    questions = [{"id": f"q{n}", "input": f"Question {n}?", "target": "a"} for n in range(6)]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, questions)), "utf-8")
+    url = f"http://127.0.0.1:{port}/v1"
+    with server_of([sys.executable, *arguments], f"{url}/models", tmp_path) as listed:
+        (model,) = (one["id"] for one in listed.json()["data"])
+        asked = {"model": model, "provider": "llama.cpp", "endpoints": [url]}
+        sampling = {"max_tokens": LONGEST, "temperature": 1.0}
+        config = {
+            "name": "llama",
+            "models": [
+                {**asked, "name": "one", "sampling": {"max_tokens": LONGEST, "logprobs": True}},
+                {**asked, "name": "two", "sampling": sampling, "samples_per_request": 2},
+            ],
+            "tasks": [{"name": "t", "dataset": "q.jsonl", "scorer": "contains"}],
+            "goal": "budget",
+            "budget": {"trials": 36},
+        }
+        probed = command("validate", write_config(tmp_path, config), "--probe")
+        run, done = run_config(tmp_path, config)
     assert (probed.code, done.code) == (0, 3), probed.err + done.err
     own = package == "xllamacpp"
     for name in ("one", "two"):
@@ -131,15 +116,3 @@ def test_a_run_against_the_real_server(tmp_path, package):
         assert bool(record.completion.logprobs) is (own and record.request.key.model == "one")
         # llama-cpp-python counts the tokens of the text, which may be other ones than it has drawn
         assert 1 <= record.usage.completion_tokens <= (LONGEST if own else 2 * LONGEST)
-
-
-def served(url: str, server: subprocess.Popen[bytes]) -> list[str]:
-    """Wait until the server lists its models, and return them."""
-    deadline = monotonic() + PATIENCE
-    while monotonic() < deadline and server.poll() is None:
-        try:
-            if (answer := httpx.get(url)).status_code == 200:
-                return [one["id"] for one in answer.json()["data"]]
-        except httpx.HTTPError:
-            sleep(0.2)
-    raise AssertionError("the server did not start")

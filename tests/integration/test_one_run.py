@@ -81,21 +81,6 @@ def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path):
         assert "len_p33" in run.meta()["thresholds"]
 
 
-def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path):
-    options = {"budget": {"trials": 300}, "out": tmp_path / "run"}
-    loose = adaptive_eval.evaluate(MODELS, ROWS, stopping={"confidence": 0.8}, **options)
-    budget = {"trials": loose.results.trials}
-    with pytest.warns(adaptive_eval.EvaluationWarning, match=r"stopping\.confidence was changed"):
-        strict = adaptive_eval.evaluate(
-            MODELS, ROWS, stopping={"confidence": 0.999999}, **{**options, "budget": budget}
-        )
-    assert loose.resolved
-    assert not strict.resolved
-    with RunReader(tmp_path / "run") as reader:
-        kinds = [record.body["kind"] for record in reader.decisions()]
-    assert kinds.count("withdrawn") >= 1
-
-
 @pytest.mark.slow
 def test_a_config_runs_and_continues_from_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -52,15 +52,6 @@ def test_a_function_beside_the_config_scores_a_run(tmp_path):
         assert record.score.category == int(right)
 
 
-def test_answers_are_rescored_in_worker_processes(tmp_path):
-    out, result = run_config(tmp_path, mimic_config(budget={"trials": 100}))
-    assert result.code in (0, 3), result
-    again = command("rescore", out, "--scorer", "math", "--json")
-    assert again.code == 0, again
-    as_run, math = json.loads(again.out)
-    assert [model["score"] for model in as_run["models"]] == [model["score"] for model in math["models"]]
-
-
 def test_options_shuffled_per_trial_are_scored_as_they_were_shown(tmp_path):
     rows = [
         {
