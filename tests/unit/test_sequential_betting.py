@@ -136,12 +136,23 @@ def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(target,
 
 def test_copies_of_questions_in_one_cluster_are_one_bet():
     """Questions in clusters of ten with equal answers: as much evidence as a tenth of them gives."""
-    answers = np.repeat(np.random.default_rng(3).random(30) < 0.8, 10).astype(int)
+    single = (np.random.default_rng(3).random(30) < 0.8).astype(int)
     clusters = [np.repeat(np.arange(30), 10)]
-    options = {"sizes": [300], "target": "population"}
-    apart = bets_on(answers, 0.5, **options)[0, -1]
-    together = bets_on(answers, 0.5, clusters=clusters, **options)[0, -1]
-    assert 0.0 < together < 0.2 * apart
+    answers = {size: by_task(np.repeat(single, size // 30), [size], 2)[0] for size in (30, 300)}
+    alone = bets_on(answers[30], 0.5, sizes=[30], target="population")
+    together = bets_on(answers[300], 0.5, sizes=[300], target="population", clusters=clusters)
+    assert together[0, -1] == pytest.approx(alone[0, -1])
+    assert alone[0, -1] > 0.0
+
+
+@pytest.mark.parametrize("value", [0.1, 0.5, 0.8])
+def test_in_a_first_pass_a_bet_on_questions_is_one_on_trials(value):
+    outcomes = np.random.default_rng(6).integers(0, 2, (2, 10))
+    trials, questions = (
+        read_bets(outcomes, value, sizes=[10], target=target)[0]._plain
+        for target in ("benchmark", "population")
+    )
+    assert questions == pytest.approx(trials)
 
 
 @pytest.mark.parametrize("value", [0.005, 0.5, 0.995])

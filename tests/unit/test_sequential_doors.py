@@ -226,18 +226,23 @@ def test_mcnemar_bootstrap_and_posterior_quantiles():
     assert (one.low, one.high) == pytest.approx(scipy.stats.beta(5, 2).interval(0.8))
 
 
-def test_a_verdict_bounds_its_interval():
-    # The winner is called by V, the interval is of V2, which is wider in the first pass.
-    result = compare(R[0][:, :1], R[1][:, :1], confidence=0.8)
-    assert result.verdict == "first"
-    assert (result.course_low[result.trials - 1 :] >= 0.0).all()
-    tie = compare(R[1], R[1], equivalence=0.12)
-    assert (tie.verdict, tie.low, tie.high) == (
-        "tie",
-        pytest.approx(-0.12, abs=0.05),
-        pytest.approx(-tie.low),
-    )
-    assert abs(tie.low) <= 0.12
+def test_a_verdict_bounds_its_interval_from_its_step_on_and_never_empties_it():
+    """The winner is called by V, the interval is of V2. Later the worse one is right for 40 passes."""
+    first, second = R[0][:, :1], R[1][:, :1]
+    for pair, bound, options in (
+        ((first, second), 0.0, {"confidence": 0.8}),
+        ((second, first), 0.0, {"confidence": 0.8}),
+        ((R[1], R[1]), 0.12, {"equivalence": 0.12}),
+    ):
+        found = compare(*pair, **options)
+        at, low, high = found.trials - 1, found.course_low, -found.course_high
+        for end in {"first": [low], "second": [high], "tie": [low, high]}[found.verdict]:
+            assert end[at - 1] < -bound == end[at]
+            assert (end[at:] >= -bound).all()
+        for right in (0, 1):
+            late = [np.full((80, 40), one) for one in (right, 1 - right)]
+            turned = compare(*(np.hstack(both) for both in zip(pair, late, strict=True)), **options)
+            assert (turned.course_low <= turned.course_high).all()
 
 
 @pytest.mark.slow

@@ -204,14 +204,28 @@ class TestModels:
 class TestTasks:
     @pytest.mark.parametrize("own", ["t", "u"])
     def test_a_task_s_budget_ends_the_run_and_says_whose_it_was(self, own):
+        """It is not that of a model, which has one that is not spent."""
         spec = make_spec(2, 30)
         both = replace(spec, tasks=(*spec.tasks, replace(spec.tasks[0], name="u")))
-        session = drive(Session(with_own(both, **{own: BudgetSpec(trials=11)})), coin([0.5, 0.5]))
+        limits = {own: BudgetSpec(trials=11), "m1": BudgetSpec(trials=1000)}
+        session = drive(Session(with_own(both, **limits)), coin([0.5, 0.5]))
         assert session.stopped.reason == "budget"
         evidence = session.stopped.evidence
         assert (evidence["scope"], evidence["owner"], evidence["used"]) == ("task", own, {"trials": [11, 11]})
         assert f"of task {own}" in describe(session.stopped)
         assert spent(session, "trials", own) == (11, 0)
+        assert not session.states.stopped
+
+    def test_so_does_a_trial_to_be_asked_again_that_its_task_cannot_afford(self):
+        spec = measured(BudgetSpec())
+        both = replace(spec, tasks=(*spec.tasks, replace(spec.tasks[0], name="u")))
+        session = Session(with_own(both, t=BudgetSpec(tokens=300)))
+        first, second = session.ask(2)
+        session.abandon(first.key, billed=True)
+        assert session.ask(9) == []
+        session.tell([TrialOutcome(second.key, 1, Usage(50, 100))])
+        assert session.ask(9) == []
+        assert (session.stopped.reason, session.stopped.evidence["owner"]) == ("budget", "t")
 
     def test_lines_show_every_limit_with_its_owner(self):
         spec = with_own(
