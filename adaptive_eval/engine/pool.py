@@ -178,12 +178,14 @@ class Pool:
 
         It is where the failure says that `member` is not to be asked now, and nothing about the trial: then
         the trial goes elsewhere at once, and no attempt is counted. Where others may join, one that is
-        refused, or has failed at a server that has left, waits for them.
+        refused, or has failed at a server that has left, waits for them. A request that one server calls bad
+        is asked elsewhere too: servers may be set up differently.
         """
         others = [other for other in self.members if other not in tried]
         if isinstance(error, PermanentEndpointError):
-            others_left = self.grows or any(other.presence.state != "refused" for other in others)
-            return error.kind != "bad_request" and others_left
+            if error.kind == "bad_request":
+                return any(other.open(now) for other in others)
+            return self.grows or any(other.presence.state != "refused" for other in others)
         if member.left_at is not None:
             return True
         return not member.open(now) and any(other.open(now) for other in others)

@@ -134,7 +134,7 @@ def test_a_failed_request_that_may_be_billed_counts_with_all_it_could_have_taken
 
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
     scene = Scene(steps={"a": 40}, concurrency=4)
-    scene.endpoints["a"].pause = lambda step: 30.0 if step == 7 else 0.0
+    scene.endpoints["a"].pause = lambda step: {5: 30.0, 7: 0.5}.get(step, 0.0)
     run(scene)
     calls = sorted(at for at, _ in scene.endpoints["a"].calls)
     # Steps 4 to 7 end at 2.
@@ -148,6 +148,18 @@ def test_a_silence_ends_when_it_ends():
     scene.endpoints["a"].pause = lambda step: 0.25
     run(scene)
     assert [at for at, _ in scene.endpoints["a"].calls] == pytest.approx([0.0, 1.25])
+
+
+@pytest.mark.parametrize("after_failure", [False, True])
+def test_no_silence_is_longer_than_a_trial_would_wait(after_failure):
+    scene = Scene(steps={"a": 2}, concurrency=1, retry=RetryPolicy(total_wait=20.0))
+    if after_failure:
+        scene.endpoints["a"].script = lambda step, attempt: busy(1e6) if attempt == 1 else 1.0
+    else:
+        scene.endpoints["a"].pause = lambda step: 1e6
+    _, seconds = elapsed(scene)
+    assert seconds == pytest.approx(42.0 if after_failure else 22.0)
+    assert not scene.missing()
 
 
 @settings(max_examples=8)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_runs import answered_once, elapsed, interrupted, run
-from scripted import Scene, ScriptedEndpoint, broken, busy
+from scripted import Scene, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress, Remarked
 from adaptive_eval.engine.health import Presence
@@ -124,7 +124,17 @@ def test_a_request_that_is_wrong_everywhere_stops_the_model():
     assert run(scene).reason == "endpoints"
     (reason,) = scene.controller.stopped_models.values()
     assert reason.endswith("HTTP 400: max_tokens is too large")
-    assert sum(len(endpoint.calls) for endpoint in scene.pool("a")) <= 4
+    assert [len(endpoint.calls) for endpoint in scene.pool("a")] == [4, 4]  # the first four, at each server
+
+
+def test_a_server_that_calls_all_requests_bad_loses_no_trial():
+    def bad(step, attempt):
+        return PermanentEndpointError("HTTP 400: no logprobs here", kind="bad_request", status=400)
+
+    scene = Scene(steps={"a": 60}, others={"a": [server(2, bad)]}, retry=RetryPolicy(attempts=1))
+    assert run(scene).reason == "resolved"
+    assert not scene.missing()
+    assert not scene.controller.stopped_models
 
 
 # All go
@@ -150,7 +160,7 @@ def test_all_gone_for_good_stops_the_model_alone_and_leaves_no_hole():
         steps={"a": 300, "b": 30},
         concurrency=8,
         retry=RetryPolicy(attempts=2, total_wait=300.0),
-        others={"a": [server(2, up=dies(20.5))]},
+        others={"a": [server(2, up=dies(20.5)), server(3, lambda step, attempt: refused())]},
     )
     scene.endpoints["a"].up = dies(10.5)
     verdict, seconds = elapsed(scene)
