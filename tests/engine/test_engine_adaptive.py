@@ -89,6 +89,13 @@ def test_others_on_the_server_make_it_step_back():
     assert limit.slots == 12
 
 
+def test_answers_to_fewer_requests_than_it_allows_say_nothing_about_more():
+    limit = AdaptiveConcurrency(start=16)
+    for number in range(64):
+        limit.answered(sent_at=number, now=number + 1.0, tokens=10, in_flight=4)
+    assert limit.slots == 16
+
+
 def test_failures_that_belong_together_count_once():
     limit = AdaptiveConcurrency(start=64)
     for number in range(64):

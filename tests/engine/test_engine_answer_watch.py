@@ -19,6 +19,7 @@ NOTHING = TaskScoring(None, Rubric()).categorised(
     Score(0, None, {"is_correct": False}, "no answer found"), Completion("text", "stop")
 )
 FAILED = Score(None, None, reason="the scorer failed: KeyError: 'x' (own.py, line 2)")
+EMPTY = Score(None, None, {"no_answer_empty": True}, "no answer")
 COPIED = Score(None, None, {COPY: True}, "a copy")
 BY_ORDER = Score(None, None, {"judgements": 2, "order_decided": 1}, "the judge m decided by the order")
 TIED = Score(1, None, {"judgements": 2, "order_decided": 1, "against": "x"}, "judged")
@@ -29,11 +30,11 @@ VOTED = Score(1, None, {"judgements": 2, "order_decided": 0, "score": 1.0}, "jud
 def record(step: int, score: Score, finish: str = "stop", task: str = "t") -> TrialRecord:
     request = TrialRequest(TrialKey("m", step), task, f"q{step}", 0, step)
     missing = None if score.category is not None else f"unscored: {score.reason}"
-    return TrialRecord(request, 1.0, Completion("text", finish), score, missing)
+    return TrialRecord(request, 1.0, Completion("" if score is EMPTY else "text", finish), score, missing)
 
 
-def watched(*answers: tuple[int, Score, str], may_be_cut=()) -> AnswerWatch:
-    watch, step = AnswerWatch(may_be_cut), 0
+def watched(*answers: tuple[int, Score, str], **options) -> AnswerWatch:
+    watch, step = AnswerWatch(**options), 0
     for number, score, finish in answers:
         for _ in range(number):
             watch.add(record(step, score, finish))
@@ -61,6 +62,9 @@ def watched(*answers: tuple[int, Score, str], may_be_cut=()) -> AnswerWatch:
         ([(10, RIGHT, "stop"), (10, WRONG, "length")], ["warning/cut-off"], None),
         ([(9, RIGHT, "stop"), (11, WRONG, "length")], ["warning/cut-off"], "length"),
         ([(20, WRONG, "length")], ["warning/cut-off"], "length"),
+        ([(20, WRONG, "model_length")], ["warning/cut-off"], "length"),
+        ([(19, WRONG, "length")], [], None),
+        ([(10, EMPTY, "stop")], ["warning/no-answers"], None),
         ([(1, VOTED, "stop"), (1, BY_ORDER, "stop")], ["warning/scorer-failed", "warning/judge-order"], None),
         ([(10, TIED, "stop"), (10, LOST, "stop")], [], None),  # stored answers are often as good
         ([(11, TIED, "stop"), (9, LOST, "stop")], ["warning/judge-order"], None),
@@ -77,6 +81,12 @@ def test_cut_off_answers_are_left_alone_where_the_user_says_how_they_count():
     watch = watched((30, WRONG, "length"), may_be_cut={"t"})
     assert watch.verdict() is None
     assert not list(watch.remarks())
+
+
+def test_a_model_that_answers_nothing_is_ranked_where_the_user_says_so():
+    for ranked in (False, True):
+        assert (watched((20, EMPTY, "stop"), ranked=ranked).refusal("m") is None) is ranked
+    assert watched((19, EMPTY, "stop")).refusal("m") is None
 
 
 def test_each_remark_is_news_once():

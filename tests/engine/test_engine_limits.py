@@ -99,7 +99,8 @@ def test_requests_a_minute():
     assert seconds == pytest.approx(200.0, abs=2.0)
 
 
-def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
+@pytest.mark.parametrize("at", ["model", "server"])
+def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be(at):
     def usage(step):
         return Usage(20, 80 if step % 5 == 0 else 5)
 
@@ -107,9 +108,13 @@ def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
         steps={"a": 300},
         concurrency=64,
         most_tokens=100,
-        rates={"a": RateLimit(tokens_per_minute=2000)},
         scripts={"a": lambda step, attempt: 1.0 + step % 7},
     )
+    limit = RateLimit(tokens_per_minute=2000)
+    if at == "model":
+        scene.rates = {"a": limit}
+    else:
+        scene.servers = {"http://a/v1": ServerLimits(rate=limit)}
     scene.endpoints["a"].usage = usage
     _, seconds = elapsed(scene)
     ends = scene.endpoints["a"].ends
@@ -272,6 +277,9 @@ def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alon
     rates.end(400, 100, now=2.0)
     assert rates.free_at(5000, now=2.0) == 62.0
     assert rates.free(5000, now=62.0) == 1
+    rates.start(100, now=200.0)
+    rates.end(100, 900, now=200.0)  # more than it could take
+    assert rates.free(200, now=200.0) == 0
 
 
 def test_without_limits_there_is_room_for_all():

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from itertools import product
 
 import pytest
 
@@ -51,7 +52,8 @@ def same_id(question, repeat):
     ],
     ids=["a cache", "hot", "half of it", "short under one id", "at temperature 0 under one id"],
 )
-def test_copies_are_found_at_once_and_told(answer, parts, share):
+def test_copies_are_found_at_once_and_told(monkeypatch, answer, parts, share):
+    monkeypatch.setattr(IndependenceAudit, "questions", len(QUESTIONS))
     copies, (warning,) = audited(answer, **parts)
     assert sum(copies) == 120 * share
     assert not any(copies[:40])
@@ -70,13 +72,14 @@ def test_copies_are_found_at_once_and_told(answer, parts, share):
         lambda question, repeat: essay("one"),
         # A long template around a short answer.
         lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
-        lambda question, repeat: essay(question, words=40),
+        lambda question, repeat: essay(question, words=60),
     ],
     ids=["essays", "letters", "nothing", "boxes", "refusals", "one page", "template", "explanations"],
 )
 def test_what_comes_again_by_nature_counts(answer):
-    for ids in ("cmpl-of-this-server", "7", ""):
-        copies, warnings = audited(answer, response_id=lambda question, repeat, ids=ids: ids)
+    for ids, temperature in (("cmpl-of-this-server", 0.7), ("{}", 1.5), ("", 0.7)):
+        options = {"response_id": lambda question, repeat, ids=ids: ids.format(question)}
+        copies, warnings = audited(answer, temperature=temperature, **options)
         assert not any(copies)
         assert all("They count" in warning for warning in warnings)
 
@@ -150,8 +153,8 @@ def test_an_answer_that_waits_for_its_scorer_is_no_copy_of_itself(failure):
             return Score(1, completion.text)
 
     async def main():
-        for step, question in enumerate(QUESTIONS):
-            request = TrialRequest(TrialKey("m", step), "t", question, 0, seed=step)
+        for step, (task, question) in enumerate(product("tu", QUESTIONS)):
+            request = TrialRequest(TrialKey("m", step), task, question, 0, seed=step)
             completion = Completion(essay(question), "stop", response_id=f"chatcmpl-{question}-{step}")
             for _ in range(2):
                 with pytest.raises(type(failure)):
