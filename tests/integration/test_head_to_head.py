@@ -20,13 +20,13 @@ def boxes(text):
 
 
 def target_in(text):
-    return next(target for question, target in TARGETS.items() if question in text)
+    return next((target for question, target in TARGETS.items() if question in text), "")
 
 
 def prefers_right_then_first(body):
     """Return which of two answers is better; of two right or two wrong ones the first."""
     prompt = body["messages"][-1]["content"]
-    first, second = (box == target_in(prompt) for box in boxes(prompt))
+    first, second = (box == target_in(prompt) for box in (*boxes(prompt), None, None)[:2])
     return json.dumps({"reason": "so it is", "verdict": "second" if second > first else "first"})
 
 
@@ -147,7 +147,7 @@ def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
     assert (found.code, len(judge.asked)) == (0, before)
     assert "100 stored answers" in found.out
     found = command("validate", path, "--probe")
-    assert len(judge.asked) == before + 2
+    assert (found.code, len(judge.asked)) == (0, before + 2)
     assert "judge of arithmetic" in found.out
 
 
