@@ -1,27 +1,20 @@
 """Prometheus metrics of a run: on a port to be scraped, or in a file for a textfile collector."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adaptive_eval.core.results import ModelResult, PairResult, Results
+from adaptive_eval.core.results import Forecast, Results
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.summary import open_pair
 
 PREFIX = "adaptive_eval_"
-_BUDGET_LABELS = "budget scope owner"
-_BUDGET_FIGURES = {
-    "spent": "Spent of a budget, with what is presumed billed.",
-    "presumed": "Spent on requests without an answer that may have been billed, each at its worst case.",
-    "reserved": "Reserved by trials in flight.",
-    "limit": "Limit of a budget.",
-}
 FILE_EVERY = 5.0
 """Seconds between two writings of the file."""
 
@@ -84,21 +77,20 @@ class RunMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, for the registry."""
-        info = InfoMetricFamily(f"{PREFIX}run", "The run.")
         latest = self._latest
-        if latest is None:
-            info.add_metric((), {"run": self.run})
-            yield info
-            return
-        at, elapsed, results, endpoints, lag = latest
-        info.add_metric((), {"run": self.run, "goal": results.goal, "rule": results.rule})
+        of_run = {} if latest is None else {"goal": latest[2].goal, "rule": latest[2].rule}
+        info = InfoMetricFamily(f"{PREFIX}run", "The run.")
+        info.add_metric((), {"run": self.run, **of_run})
         yield info
-        yield from _run(at, elapsed, results)
-        yield _gauge("loop_lag_seconds", "Most by which the event loop was late lately.", "", [((), lag)])
-        yield from _models(results.models)
-        yield from _pairs(results.pairs)
-        yield from _outlook(results)
-        yield from _endpoints(endpoints)
+        if latest is None:
+            return
+        families = {}
+        for name, (kind, labels, words) in _FAMILIES.items():
+            families[name] = kind(PREFIX + name, words, labels=labels.split())
+        for name, values, figure in _figures(*latest):
+            if figure is not None:
+                families[name].add_metric(values, figure)
+        yield from families.values()
 
     def _write(self) -> None:
         write_to_textfile(str(self._file), self._registry)
@@ -112,117 +104,112 @@ class RunMetrics(Collector):
             self._server = None
 
 
-def _family(
-    kind: type[GaugeMetricFamily | CounterMetricFamily],
-    name: str,
-    words: str,
-    labels: str,
-    rows: Iterable[tuple[Sequence[str], float | None]],
-) -> Metric:
-    family = kind(PREFIX + name, words, labels=labels.split())
-    for values, value in rows:
-        if value is not None:
-            family.add_metric(values, value)
-    return family
+_GAUGE, _COUNTER = GaugeMetricFamily, CounterMetricFamily
+_MODEL, _BUDGET, _ENDPOINT = "model", "budget scope owner", "model endpoint"
+
+_FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str]] = {
+    "snapshot_timestamp_seconds": (_GAUGE, "", "When these figures were taken."),
+    "running_seconds": (_GAUGE, "", "Running time, all sessions of the run together."),
+    "stopped": (_GAUGE, "reason", "1, with the reason, once the run has stopped."),
+    "budget_spent": (_GAUGE, _BUDGET, "Spent of a budget, with what is presumed billed."),
+    "budget_presumed": (
+        _GAUGE,
+        _BUDGET,
+        "Spent on requests without an answer that may have been billed, each at its worst case.",
+    ),
+    "budget_reserved": (_GAUGE, _BUDGET, "Reserved by trials in flight."),
+    "budget_limit": (_GAUGE, _BUDGET, "Limit of a budget."),
+    "loop_lag_seconds": (_GAUGE, "", "Most by which the event loop was late lately."),
+    "trials": (_COUNTER, _MODEL, "Trials that count."),
+    "issued_trials": (_COUNTER, _MODEL, "Trials issued."),
+    "missing_trials": (_COUNTER, _MODEL, "Trials without an answer."),
+    "prompt_tokens": (_COUNTER, _MODEL, "Prompt tokens charged."),
+    "completion_tokens": (_COUNTER, _MODEL, "Answer tokens charged."),
+    "cost_usd": (_COUNTER, _MODEL, "Cost in US dollars."),
+    "score": (_GAUGE, _MODEL, "Mean over questions, which decides."),
+    "score_low": (_GAUGE, _MODEL, "Lower end of the score's anytime interval."),
+    "score_high": (_GAUGE, _MODEL, "Upper end of the score's anytime interval."),
+    "rank_low": (_GAUGE, _MODEL, "Best rank that the verdicts leave."),
+    "rank_high": (_GAUGE, _MODEL, "Worst rank that the verdicts leave."),
+    "model_waits": (_GAUGE, "model other", "1 where a model waits for another's answers."),
+    "model_state": (_GAUGE, "model state", "1 for the state that the model is in."),
+    "pairs": (_GAUGE, "verdict", "Pairs by verdict."),
+    "pair_progress": (_GAUGE, "first second", "How near an open pair is to any verdict, from 0 to 1."),
+    "forecast_resolved": (_GAUGE, "", "Probability that all pairs are resolved in budget."),
+    "forecast_trials": (_GAUGE, "quantile", "Further trials: median and 80 % interval."),
+    "forecast_tokens": (_GAUGE, "quantile", "Further tokens: median and 80 % interval."),
+    "forecast_usd": (_GAUGE, "quantile", "Further usd: median and 80 % interval."),
+    "endpoint_in_flight": (_GAUGE, _ENDPOINT, "Requests in flight."),
+    "endpoint_limit": (_GAUGE, _ENDPOINT, "Most requests in flight."),
+    "endpoint_requests_per_second": (_GAUGE, _ENDPOINT, "Requests a second, over the last minute."),
+    "endpoint_tokens_per_second": (_GAUGE, _ENDPOINT, "Answer tokens a second, over the last minute."),
+    "endpoint_usable": (_GAUGE, _ENDPOINT, "1 where requests are sent, 0 while it is out."),
+    "endpoint_latency_seconds": (_GAUGE, f"{_ENDPOINT} quantile", "Latency over the last minute."),
+    "endpoint_answers": (_COUNTER, _ENDPOINT, "Answers since this process started."),
+    "endpoint_errors": (_COUNTER, f"{_ENDPOINT} kind", "Failed attempts since this process started."),
+}
+"""Kind, labels and meaning of every metric."""
+
+_FIELDS = {
+    "issued_trials": "issued",
+    "missing_trials": "missing",
+    "cost_usd": "usd",
+    "score_low": "low",
+    "score_high": "high",
+}
+"""Fields of a model by metric where the names differ."""
+
+_VERDICTS = {"better": "separated", "worse": "separated", "tie": "tied", "open": "open"}
+
+Figure: TypeAlias = tuple[str, tuple[str, ...], float | None]
+"""A metric, the values of its labels, and its own."""
 
 
-_gauge, _counter = partial(_family, GaugeMetricFamily), partial(_family, CounterMetricFamily)
+def _figures(
+    at: float, elapsed: float, results: Results, endpoints: Sequence[EndpointHealth], lag: float
+) -> Iterator[Figure]:
+    yield "snapshot_timestamp_seconds", (), at
+    yield "running_seconds", (), elapsed
+    yield "loop_lag_seconds", (), lag
+    if results.stop is not None:
+        yield "stopped", (results.stop.reason,), 1.0
+    for budget in results.budgets:
+        for what in ("spent", "presumed", "reserved", "limit"):
+            yield f"budget_{what}", (budget.name, budget.scope, budget.owner), getattr(budget, what)
+    for line in results.models:
+        for name, (kind, labels, _) in _FAMILIES.items():
+            if labels == _MODEL and (kind is _GAUGE or line.state != "reference"):  # which costs nothing
+                yield name, (line.model,), getattr(line, _FIELDS.get(name, name))
+        for other in line.waits_for:
+            yield "model_waits", (line.model, other), 1.0
+        yield "model_state", (line.model, line.state), 1.0
+    verdicts = Counter(_VERDICTS[pair.verdict] for pair in results.pairs)
+    for verdict in dict.fromkeys(_VERDICTS.values()):
+        yield "pairs", (verdict,), verdicts[verdict]
+    for pair in results.pairs:
+        if pair.verdict == "open":
+            yield "pair_progress", (pair.first, pair.second), open_pair(pair).nearness
+    if results.forecast is not None:
+        yield from _ahead(results.forecast)
+    for endpoint in endpoints:
+        yield from _of_endpoint(endpoint)
 
 
-def _run(at: float, elapsed: float, results: Results) -> Iterator[Metric]:
-    yield _gauge("snapshot_timestamp_seconds", "When these figures were taken.", "", [((), at)])
-    yield _gauge("running_seconds", "Running time, all sessions of the run together.", "", [((), elapsed)])
-    stopped = [((results.stop.reason,), 1.0)] if results.stop is not None else []
-    yield _gauge("stopped", "1, with the reason, once the run has stopped.", "reason", stopped)
-    limits = results.budgets
-    for what, words in _BUDGET_FIGURES.items():
-        figures = (((one.name, one.scope, one.owner), getattr(one, what)) for one in limits)
-        yield _gauge(f"budget_{what}", words, _BUDGET_LABELS, figures)
-
-
-_OF_MODELS = (
-    (_counter, "trials", "trials", "Trials that count."),
-    (_counter, "issued_trials", "issued", "Trials issued."),
-    (_counter, "missing_trials", "missing", "Trials without an answer."),
-    (_counter, "prompt_tokens", "prompt_tokens", "Prompt tokens charged."),
-    (_counter, "completion_tokens", "completion_tokens", "Answer tokens charged."),
-    (_counter, "cost_usd", "usd", "Cost in US dollars."),
-    (_gauge, "score", "score", "Mean over questions, which decides."),
-    (_gauge, "score_low", "low", "Lower end of the score's anytime interval."),
-    (_gauge, "score_high", "high", "Upper end of the score's anytime interval."),
-    (_gauge, "rank_low", "rank_low", "Best rank that the verdicts leave."),
-    (_gauge, "rank_high", "rank_high", "Worst rank that the verdicts leave."),
-)
-
-
-def _models(lines: Sequence[ModelResult]) -> Iterator[Metric]:
-    asked = [line for line in lines if line.state != "reference"]
-    for family, name, field, words in _OF_MODELS:
-        of = asked if family is _counter else lines
-        yield family(name, words, "model", (((line.model,), getattr(line, field)) for line in of))
-    states = (((line.model, line.state), 1.0) for line in lines)
-    waits = (((line.model, other), 1.0) for line in lines for other in line.waits_for)
-    yield _gauge("model_waits", "1 where a model waits for another's answers.", "model other", waits)
-    yield _gauge("model_state", "1 for the state that the model is in.", "model state", states)
-
-
-def _pairs(pairs: Sequence[PairResult]) -> Iterator[Metric]:
-    verdicts = [pair.verdict for pair in pairs]
-    counts = {
-        "separated": verdicts.count("better") + verdicts.count("worse"),
-        "tied": verdicts.count("tie"),
-        "open": verdicts.count("open"),
-    }
-    yield _gauge("pairs", "Pairs by verdict.", "verdict", (((name,), n) for name, n in counts.items()))
-    open_pairs = [(pair, open_pair(pair)) for pair in pairs if pair.verdict == "open"]
-    yield _gauge(
-        "pair_progress",
-        "How near an open pair is to any verdict, from 0 to 1.",
-        "first second",
-        (((pair.first, pair.second), one.nearness) for pair, one in open_pairs),
-    )
-
-
-def _outlook(results: Results) -> Iterator[Metric]:
-    forecast = results.forecast
-    if forecast is None:
-        return
-    chance = forecast.resolved_within_budget
-    yield _gauge(
-        "forecast_resolved", "Probability that all pairs are resolved in budget.", "", [((), chance)]
-    )
+def _ahead(forecast: Forecast) -> Iterator[Figure]:
+    yield "forecast_resolved", (), forecast.resolved_within_budget
     for name, span in (("trials", forecast.trials), ("tokens", forecast.tokens), ("usd", forecast.usd)):
         if span is not None:
-            words = f"Further {name}: median and 80 % interval."
-            rows = ((("0.1",), span.low), (("0.5",), span.median), (("0.9",), span.high))
-            yield _gauge(f"forecast_{name}", words, "quantile", rows)
+            for quantile, value in (("0.1", span.low), ("0.5", span.median), ("0.9", span.high)):
+                yield f"forecast_{name}", (quantile,), value
 
 
-_OF_ENDPOINTS = {
-    "in_flight": "Requests in flight.",
-    "limit": "Most requests in flight.",
-    "requests_per_second": "Requests a second, over the last minute.",
-    "tokens_per_second": "Answer tokens a second, over the last minute.",
-}
-
-
-def _endpoints(endpoints: Sequence[EndpointHealth]) -> Iterator[Metric]:
-    for name, words in _OF_ENDPOINTS.items():
-        rows = (((one.model, one.endpoint), getattr(one, name)) for one in endpoints)
-        yield _gauge(f"endpoint_{name}", words, "model endpoint", rows)
-    usable = (((one.model, one.endpoint), float(one.state in ("in", "probation"))) for one in endpoints)
-    yield _gauge("endpoint_usable", "1 where requests are sent, 0 while it is out.", "model endpoint", usable)
-    latency = (
-        ((one.model, one.endpoint, quantile), value)
-        for one in endpoints
-        for quantile, value in (("0.5", one.p50), ("0.95", one.p95))
-    )
-    yield _gauge(
-        "endpoint_latency_seconds", "Latency over the last minute.", "model endpoint quantile", latency
-    )
-    answered = (((one.model, one.endpoint), one.answered) for one in endpoints)
-    yield _counter("endpoint_answers", "Answers since this process started.", "model endpoint", answered)
-    errors = (((one.model, one.endpoint, kind), n) for one in endpoints for kind, n in one.errors.items())
-    yield _counter(
-        "endpoint_errors", "Failed attempts since this process started.", "model endpoint kind", errors
-    )
+def _of_endpoint(one: EndpointHealth) -> Iterator[Figure]:
+    labels = (one.model, one.endpoint)
+    for name in ("in_flight", "limit", "requests_per_second", "tokens_per_second"):
+        yield f"endpoint_{name}", labels, getattr(one, name)
+    yield "endpoint_usable", labels, float(one.state in ("in", "probation"))
+    for quantile, value in (("0.5", one.p50), ("0.95", one.p95)):
+        yield "endpoint_latency_seconds", (*labels, quantile), value
+    yield "endpoint_answers", labels, one.answered
+    for kind, number in one.errors.items():
+        yield "endpoint_errors", (*labels, kind), number

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Self
 
@@ -167,130 +167,120 @@ _ROWS = 12
 _ABOVE = 1.6
 """How far the axis of evidence goes, as a multiple of the value that calls a winner."""
 
-Values = Sequence[float | None]
+_UNKNOWN = ScorePoint(None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class PlotLine:
-    """One line of a plot: its name, its points, and the outline of its band of intervals."""
-
-    name: str
-    points: str
-    band: str = ""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plot:
-    """A drawing with the same figures as a table; names are not yet safe to show."""
+    """Values over trials or steps, as a drawing and as a table; names are not yet safe to show."""
 
     key: str
     title: str
     words: str  # what is to be seen
-    lines: tuple[PlotLine, ...]
-    # places and texts of the ticks
-    across: tuple[tuple[float, str], ...]
-    up: tuple[tuple[float, str], ...]
-    rows: tuple[tuple[str, ...], ...]
-    rule: str = ""  # a dashed line: a threshold or a limit
-    rule_name: str = ""
-    along: str = "trials"  # what the axis from left to right is
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """The axes of one plot: trials or steps across, and what the plot shows up."""
-
-    x: Scale
-    y: Scale
     steps: Sequence[float]
+    courses: Mapping[str, Sequence[ScorePoint]]  # a value at each step, or none, by the name of a line
+    up: Scale
+    shown: Callable[[ScorePoint], str]  # a value in the table
+    unit: str = ""
+    limit: Sequence[float | None] = ()  # a dashed line: a threshold or a limit
+    limit_name: str = ""
     along: str = "trials"  # what the steps are
 
-    def place(self, step: float, value: float) -> str:
-        return f"{_across(self.x, step):.1f},{_height(self.y, value):.1f}"
+    @property
+    def across(self) -> Scale:
+        """The axis of the steps; that of trials begins with the first trial."""
+        return Scale(0.0 if self.along == "trials" else self.steps[0], float(self.steps[-1]))
 
-    def line(self, values: Values) -> str:
+    @property
+    def lines(self) -> list[tuple[str, str, str]]:
+        """The name of each line, its points, and the outline of its band of intervals."""
+        found = []
+        for name, points in self.courses.items():
+            scores, lows, highs = zip(*points, strict=True)
+            there, back = self.places(highs), self.places(lows)[::-1]
+            found.append((name, " ".join(self.places(scores)), " ".join(there + back)))
+        return found
+
+    @property
+    def rule(self) -> str:
+        """The points of the dashed line."""
+        return " ".join(self.places(self.limit)) if self.limit else ""
+
+    @property
+    def ticks_across(self) -> list[tuple[float, str]]:
+        """Places and texts of the ticks from left to right."""
+        return [(_x(self.across, step), _step_words(step)) for step in self.across.ticks]
+
+    @property
+    def ticks_up(self) -> list[tuple[float, str]]:
+        """Places and texts of the ticks from bottom to top."""
+        texts = (amount(value, self.unit) if self.unit else f"{value:.3g}" for value in self.up.ticks)
+        return [(_y(self.up, value), text) for value, text in zip(self.up.ticks, texts, strict=True)]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The same figures as a table: a head, and rows of some of the steps."""
+        columns = dict(self.courses)
+        if self.limit:
+            limits = [ScorePoint(value, None, None) for value in self.limit]
+            columns = {self.limit_name: limits, **columns}
+        texts = [list(map(self.shown, points)) for points in columns.values()]
+        rows = ([f"{self.steps[n]:,}", *(column[n] for column in texts)] for n in _sparse(len(self.steps)))
+        return [[self.along, *columns], *rows]
+
+    def places(self, values: Sequence[float | None]) -> list[str]:
+        """Return where values are drawn."""
         known = zip(self.steps, values, strict=True)
-        return " ".join(self.place(step, value) for step, value in known if value is not None)
-
-    def band(self, lows: Values, highs: Values) -> str:
-        there, back = [], []
-        for step, low, high in zip(self.steps, lows, highs, strict=True):
-            if low is not None and high is not None:
-                there.append(self.place(step, high))
-                back.append(self.place(step, low))
-        return " ".join(there + back[::-1])
-
-    def plot(
-        self,
-        key: str,
-        words: tuple[str, str],
-        lines: Sequence[PlotLine],
-        head: Sequence[str],
-        cells: Callable[[int], Sequence[str]],
-        unit: str = "",
-    ) -> Plot:
-        """Return the plot with its ticks, and its table of `cells` by the place of a step."""
-        across = [(_across(self.x, step), _step_words(step)) for step in self.x.ticks]
-        texts = (amount(value, unit) if unit else f"{value:.3g}" for value in self.y.ticks)
-        up = zip((_height(self.y, value) for value in self.y.ticks), texts, strict=True)
-        rows = [(self.along, *head)]
-        rows += ((f"{self.steps[n]:,}", *cells(n)) for n in _sparse(len(self.steps)))
-        return Plot(key, *words, tuple(lines), tuple(across), tuple(up), tuple(rows), along=self.along)
+        across = self.across
+        return [f"{_x(across, step):.1f},{_y(self.up, one):.1f}" for step, one in known if one is not None]
 
 
 def _step_words(step: float) -> str:
     return short(step) if step >= 10 else f"{step:.3g}"
 
 
-def _across(scale: Scale, value: float) -> float:
+def _x(scale: Scale, value: float) -> float:
     return _LEFT + (WIDTH - _LEFT - _RIGHT) * scale.at(value) / 100
 
 
-def _height(scale: Scale, value: float) -> float:
+def _y(scale: Scale, value: float) -> float:
     return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * scale.at(value) / 100
+
+
+def _sparse(count: int) -> list[int]:
+    """Return at most as many of the numbers below `count` as a table has rows, the first and the last too."""
+    rows = min(_ROWS, count)
+    places = {round(row * (count - 1) / max(1, rows - 1)) for row in range(rows)}
+    return sorted(places)
 
 
 def course_plots(summary: Summary) -> list[Plot]:
     """Return the plots that have something to show."""
-    moments = tuple(moment for moment in summary.known.course if moment.trials)
+    moments = [moment for moment in summary.known.course if moment.trials]
     if len(moments) < 2:
         return []
-    across = Scale(0.0, float(moments[-1].trials))
-    found = [_scores(summary, moments, across), _evidence(summary, moments, across), _cost(summary, moments)]
+    trials = [moment.trials for moment in moments]
+    found = [draw(summary, moments, trials) for draw in (_scores, _evidence, _cost)]
     return [plot for plot in found if plot is not None]
 
 
-def _scores(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> Plot | None:
+def _scores(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot | None:
     names = [line.model for line in summary.results.models if line.score is not None][:LINES]
     if not names:
         return None
-    courses: dict[str, list[ScorePoint]] = {}
+    courses = {name: [moment.models.get(name, _UNKNOWN) for moment in moments] for name in names}
     drawn: list[float | None] = []
-    for name in names:
-        points = [moment.models.get(name, _UNKNOWN) for moment in moments]
-        courses[name] = points
+    for points in courses.values():
         drawn += [*points[-1], *(point.score for point in points)]
-    words = _SCORES
-    if len(summary.results.models) > LINES:
-        words += f"; the {LINES} best models"
-    return _score_plot("scores", words, _Frame(across, scale_over(drawn), _trials(moments)), courses)
+    more = f"; the {LINES} best models" if len(summary.results.models) > LINES else ""
+    return Plot("scores", "Scores", _SCORES + more, trials, courses, scale_over(drawn), _score_words)
 
 
 _SCORES = "Mean of question means, with the anytime interval"
 
 
-def _trials(moments: Sequence[Moment]) -> tuple[int, ...]:
-    return tuple(moment.trials for moment in moments)
-
-
-def _score_plot(key: str, words: str, frame: _Frame, courses: Mapping[str, Sequence[ScorePoint]]) -> Plot:
-    lines = []
-    for name, points in courses.items():
-        scores, lows, highs = zip(*points, strict=True)
-        lines.append(PlotLine(name, frame.line(scores), frame.band(lows, highs)))
-    shown = courses.values()
-    caption = ("Scores", words)
-    return frame.plot(key, caption, lines, list(courses), lambda n: [_score_words(one[n]) for one in shown])
+def _score_words(point: ScorePoint) -> str:
+    return NOTHING if point.score is None else f"{fixed(point.score)} {interval(point.low, point.high)}"
 
 
 _STEP = re.compile(r"(\d+(?:\.\d+)?)")
@@ -323,83 +313,65 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
     steps = sorted({step for name in largest for step in series[name]})
     if not steps:
         return None
-    courses = {}
-    for name in largest:
-        courses[name] = [series[name].get(step, _UNKNOWN) for step in steps]
-    drawn = [value for points in courses.values() for point in points for value in point]
-    frame = _Frame(Scale(steps[0], steps[-1]), scale_over(drawn), steps, "number in the name")
+    courses = {name: [series[name].get(step, _UNKNOWN) for step in steps] for name in largest}
+    up = scale_over(value for points in courses.values() for point in points for value in point)
     words = f"{_SCORES}, over the number in the name: {', '.join(largest)}"
-    return _score_plot(key, words, frame, courses)
+    return Plot(key, "Scores", words, steps, courses, up, _score_words, along="number in the name")
 
 
-_UNKNOWN = ScorePoint(None, None, None)
-
-
-def _score_words(point: ScorePoint) -> str:
-    return NOTHING if point.score is None else f"{fixed(point.score)} {interval(point.low, point.high)}"
-
-
-def _evidence(summary: Summary, moments: tuple[Moment, ...], across: Scale) -> Plot | None:
+def _evidence(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot | None:
     latest = sorted(summary.decided_pairs, key=lambda pair: -(pair.decided_at or 0))
     wanted = [*(one.pair for one in summary.open_pairs), *latest]
     courses = {}
     for pair in [pair for pair in wanted if pair.kind != "width"][:LINES]:
-        values = _until_called([_of(moment, pair) for moment in moments])
-        if any(value is not None for value in values):
-            courses[f"{pair.first} − {pair.second}"] = values
-    thresholds = [_threshold(moment) for moment in moments]
+        points = _until_called([_of(moment, pair) for moment in moments])
+        if any(point.score is not None for point in points):
+            courses[f"{pair.first} − {pair.second}"] = points
+    thresholds = [max((one.threshold for one in moment.pairs.values()), default=None) for moment in moments]
     highest = max((value for value in thresholds if value is not None), default=0.0)
     if not courses or highest <= 0:
         return None
-    frame = _Frame(across, Scale(0.0, _ABOVE * highest), _trials(moments))
-    lines = [PlotLine(name, frame.line(values)) for name, values in courses.items()]
-    shown = [thresholds, *courses.values()]
-    plot = frame.plot(
+    return Plot(
         "evidence",
-        ("Evidence", "Ln e-value of the pairs nearest to a verdict, and of those decided last"),
-        lines,
-        ["calls a winner", *courses],
-        lambda n: [fixed(values[n], 2) for values in shown],
+        "Evidence",
+        "Ln e-value of the pairs nearest to a verdict, and of those decided last",
+        trials,
+        courses,
+        Scale(0.0, _ABOVE * highest),
+        lambda point: fixed(point.score, 2),
+        limit=thresholds,
+        limit_name="calls a winner",
     )
-    return replace(plot, rule=frame.line(thresholds), rule_name="calls a winner")
-
-
-def _threshold(moment: Moment) -> float | None:
-    return max((one.threshold for one in moment.pairs.values()), default=None)
 
 
 def _of(moment: Moment, pair: PairResult) -> PairPoint | None:
     return moment.pairs.get((pair.first, pair.second)) or moment.pairs.get((pair.second, pair.first))
 
 
-def _until_called(points: Sequence[PairPoint | None]) -> Values:
+def _until_called(points: Sequence[PairPoint | None]) -> list[ScorePoint]:
     """Return the evidence of a pair up to the moment at which it was called."""
-    values: list[float | None] = []
+    found: list[ScorePoint] = []
     called = False
     for point in points:
-        values.append(None if point is None or called else point.evidence)
+        found.append(_UNKNOWN if point is None or called else ScorePoint(point.evidence, None, None))
         called = called or (point is not None and not point.open)
-    return values
+    return found
 
 
-def _cost(summary: Summary, moments: tuple[Moment, ...]) -> Plot:
+def _cost(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot:
     unit = "usd" if any(moment.usd is not None for moment in moments) else "tokens"
     spent = [float(getattr(moment, unit) or 0.0) for moment in moments]
-    line = next((one for one in summary.results.budgets if (one.name, one.scope) == (unit, "run")), None)
-    limit = None if line is None else line.limit
-    shown_limit = limit if limit is not None and limit <= 2 * max(spent) else None
-    highest = max(*spent, shown_limit or 0.0, 1e-9)
-    frame = _Frame(Scale(0.0, float(moments[-1].trials)), Scale(0.0, highest), _trials(moments))
-    head, words = ("USD", "USD spent by all models") if unit == "usd" else (unit, "Tokens of all models")
-    lines = [PlotLine("spent", frame.line(spent))]
-    plot = frame.plot("spent", ("Cost", words), lines, [head], lambda n: [amount(spent[n], unit)], unit)
-    if shown_limit is None:
-        return plot
-    return replace(plot, rule=frame.line([shown_limit] * len(moments)), rule_name="limit")
-
-
-def _sparse(count: int) -> list[int]:
-    """Return at most as many of the numbers below `count` as a table has rows, the first and the last too."""
-    rows = min(_ROWS, count)
-    places = {round(row * (count - 1) / max(1, rows - 1)) for row in range(rows)}
-    return sorted(places)
+    limits = [one.limit for one in summary.results.budgets if (one.name, one.scope) == (unit, "run")]
+    near = [limit for limit in limits if limit is not None and limit <= 2 * max(spent)]
+    return Plot(
+        "spent",
+        "Cost",
+        "USD spent by all models" if unit == "usd" else "Tokens of all models",
+        trials,
+        {"USD" if unit == "usd" else unit: [ScorePoint(value, None, None) for value in spent]},
+        Scale(0.0, max(*spent, *near, 1e-9)),
+        lambda point: amount(point.score, unit),
+        unit,
+        limit=near * len(moments),
+        limit_name="limit",
+    )

@@ -56,12 +56,12 @@ def test_the_plots_are_within_their_frame_and_name_what_they_show(run):
         summary = summarise(reader)
     plots = {plot.key: plot for plot in course_plots(summary)}
     assert set(plots) == {"scores", "evidence", "spent"}
-    assert [line.name for line in plots["scores"].lines] == [line.model for line in summary.results.models]
+    assert [name for name, _, _ in plots["scores"].lines] == [line.model for line in summary.results.models]
     for plot in plots.values():
         assert 0 < len(plot.lines) <= LINES
         assert len({len(row) for row in plot.rows}) == 1
-        for line in plot.lines:
-            for point in (line.points + " " + line.band).split():
+        for _, points, band in plot.lines:
+            for point in f"{points} {band}".split():
                 across, up = map(float, point.split(","))
                 assert 0 <= across <= WIDTH
                 assert 0 <= up <= HEIGHT
