@@ -1,8 +1,12 @@
-"""Formats of other tools, a row each: which files they are, and where a trial's fields are."""
+"""Formats of other tools: which files they are, and where a trial's fields are.
+
+``formats.toml`` has a row for each; here is what no column says, by the names that the rows give.
+"""
 
 import ast
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +159,11 @@ def _both_statuses(row: Values) -> Values:
     return {"correct": row["plus_status"] if counts else row["base_status"]}
 
 
+def _better_than_baseline(row: Values) -> Values:
+    """Return the score of AlpacaEval, where 1 prefers the baseline's answer, 2 the model's."""
+    return {"score": None if row["preference"] is None else row["preference"] - 1}
+
+
 def _resolved(data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
     """Yield a result an instance of a file that names the resolved ones only."""
     split, solved = path.resolve().parents[2], set(data["resolved"])
@@ -256,243 +265,71 @@ def _details_named(path: Path) -> tuple[str, str]:
     return path.resolve().parent.parent.name, path.stem if match is None else match[1]
 
 
-def _folder_named(path: Path) -> tuple[str, str]:
-    return path.resolve().parent.name, path.stem
+def _scenario(path: Path) -> tuple[str | None, None]:
+    """Return the model of a published file, which is MODEL/Scenario.codegeneration_N_T_eval_all.json."""
+    return path.resolve().parent.name if path.name.startswith("Scenario.") else None, None
 
 
-_MCPMARK = {
-    "prompt_tokens": "token_usage.input_tokens",
-    "completion_tokens": "token_usage.output_tokens",
-    "latency": "agent_execution_time|execution_time",
+Named: TypeAlias = Callable[[Path], tuple[str | None, str | None]]
+
+_ROWS: Mapping[str, Callable[[Any, Path, Choices], Iterator[Values]]] = {
+    "bfcl": _failures,
+    "helm": _helm,
+    "instances": _details_of,
+    "leaderboards": _leaderboards,
+    "mcpmark_runs": _runs,
+    "numbered": lambda data, path, _: iter([{**data, "question": path.name.partition(".")[0]}]),
+    "opencompass": _opencompass,
+    "promptfoo": _promptfoo,
+    "resolved": _resolved,
+    "single": lambda data, _path, _choices: iter([data]),
+    "submitted": _instances,
+}
+_CONVERT: Mapping[str, Callable[[Values], Values]] = {
+    "alpaca": _better_than_baseline,
+    "evalplus": _both_statuses,
+    "evalscope": _review,
+    "lighteval": _details,
+    "promptfoo_result": _result,
+}
+_NAMED: Mapping[str, Named] = {
+    "agent": _agent,
+    "bfcl": lambda path: (_bfcl_folder(path).name, path.stem),
+    "helm": _helm_named,
+    "lighteval": _details_named,
+    "livecodebench": _scenario,
 }
 
-FORMATS: tuple[Format, ...] = (
-    # Shape: the JSON that `promptfoo eval --output results.json` writes.
-    Format(
-        "promptfoo results",
-        {
-            "question": "testIdx",
-            "reason": "gradingResult.reason",
-            "prompt_tokens": "response.tokenUsage.prompt",
-            "completion_tokens": "response.tokenUsage.completion",
-        },
-        top=("results.results",),
-        rows=_promptfoo,
-        convert=_result,
-        named=lambda path: (None, path.stem),
-        files=(("*.json", b'"evalId"'),),
-        metrics="namedScores",
-        ids="vars",
-        asked=("asked",),
-        identity="evalId",
-    ),
-    # Shape: BaseEvaluator.evaluate, and format_details of OpenICLEvalTask, of OpenCompass.
-    Format(
-        "OpenCompass details",
-        {
-            "question": "example_abbr|place",
-            "score": "correct|is_correct|cascade_correct",  # as OpenCompass itself counts
-            "text": "origin_prediction|pred|predictions",
-            "target": "references|answer",
-        },
-        keys=("example_abbr|predictions|pred|correct|is_correct|cascade_correct",),
-        top=("details",),
-        rows=_opencompass,
-        named=_folder_named,
-        files=(("results/*/*.json", b"{"),),
-        asked=(),
-    ),
-    # Shape: save_meta_json in src/results_reporter.py of MCPMark.
-    Format(
-        "MCPMark result",
-        {
-            "model": "model_name",
-            "task": "mcp",
-            "question": "task_name",
-            "score": "execution_result.success",
-            "reason": "execution_result.error_message|execution_result.verification_error",
-            **_MCPMARK,
-        },
-        top=("task_name", "model_name", "execution_result"),
-        rows=lambda data, _path, _choices: iter([data]),
-        named=lambda path: (None, path.stem),
-        files=(("meta.json", b'"execution_result"'),),
-        asked=(),
-    ),
-    # Shape: the published results, https://github.com/eval-sys/mcpmark-experiments.
-    Format(
-        "MCPMark results",
-        {"task": "service", "score": "success", "reason": "error_message|verification_error", **_MCPMARK},
-        top=("model", "service", "task", "runs"),
-        rows=_runs,
-        files=(("model_results/*/*.json", b"{"),),
-        asked=(),
-    ),
-    Format(
-        "SWE-bench report",
-        {},
-        top=("submitted_ids", "resolved_ids"),
-        rows=_instances,
-        files=(("*.json", b'"submitted_instances"'),),
-    ),
-    # evaluation/SPLIT/MODEL/results/results.json of the published submissions
-    Format(
-        "SWE-bench submission",
-        {},
-        top=("resolved", "no_generation"),
-        rows=_resolved,
-        named=lambda path: (path.resolve().parents[1].name, path.resolve().parents[2].name),
-        files=(("results/results.json", b'"no_generation"'),),
-    ),
-    # evaluation/bash-only/MODEL/per_instance_details.json, of submissions that the maintainers ran
-    Format(
-        "SWE-bench details",
-        {},
-        rows=_details_of,
-        named=lambda path: (path.resolve().parents[0].name, path.resolve().parents[1].name),
-        files=(("per_instance_details.json", b'"resolved"'),),
-    ),
-    # data/leaderboards.json of the site
-    Format(
-        "SWE-bench leaderboards",
-        {},
-        top=("leaderboards",),
-        rows=_leaderboards,
-        files=(("leaderboards.json", b'"leaderboards"'),),
-    ),
-    # score/MODEL/GROUP/BFCL_v4_CATEGORY_score.json (once without GROUP): a line of counts, then one a failure
-    Format(
-        "BFCL score",
-        {},
-        keys=("accuracy", "correct_count", "total_count"),
-        rows=_failures,
-        whole=False,
-        named=lambda path: (_bfcl_folder(path).name, path.stem),
-        files=(("*_score.json", b'"correct_count"'),),
-    ),
-    # outputs/COMPETITION/PROVIDER/MODEL/NUMBER.json.zst; its `idx` was once off by one (matharena/runs.py)
-    Format(
-        "MathArena output",
-        {"correct": "correct", "text": "answers", "target": "gold_answer"},
-        top=("idx", "correct", "answers"),
-        rows=lambda data, path, _choices: iter([{**data, "question": path.name.partition(".")[0]}]),
-        named=lambda path: (path.resolve().parent.name, path.resolve().parents[2].name),
-        files=(("*.json", b'"gold_answer"'), ("*.json.zst", b'"gold_answer"')),
-    ),
-    # the datasets MathArena/COMPETITION_outputs of the Hub (scripts/curation/upload_outputs.py)
-    Format(
-        "MathArena dataset",
-        {
-            "model": "model_name",
-            "question": "problem_idx",
-            "trial": "idx_answer",
-            "text": "answer",
-            "extracted": "parsed_answer",
-            "prompt": "user_message",
-            "target": "gold_answer",
-            "prompt_tokens": "input_tokens",
-            "completion_tokens": "output_tokens",
-        },
-        keys=("problem_idx", "model_name", "correct"),
-        asked=(),
-    ),
-    # Shape: PerInstanceStats in helm/benchmark/metrics/metric.py of HELM.
-    Format(
-        "HELM statistics",
-        {"question": "instance_id", "trial": "train_trial_index"},
-        keys=("instance_id", "train_trial_index", "stats"),
-        rows=_helm,
-        named=_helm_named,
-        files=(("per_instance_stats.json", b""),),
-        asked=(),
-    ),
-    Format(
-        "lighteval details",
-        {"question": "doc.id", "prompt": "doc.query", ANSWERS: "model_response.text"},
-        keys=("doc", "model_response", "metric"),
-        convert=_details,
-        named=_details_named,
-        files=(("details_*.parquet", b""),),
-        metrics="metric",
-        ids="doc",
-    ),
-    Format(
-        "evalscope reviews",
-        {
-            "question": "sample_score.group_id|sample_score.sample_id|index",
-            "trial": "sample_score.generation_index",
-            METRIC: "sample_score.score.main_score_name",
-            "extracted": "sample_score.score.extracted_prediction",
-            "reason": "sample_score.score.explanation",
-        },
-        keys=("index", "sample_score"),
-        convert=_review,
-        named=_folder_named,
-        files=(("reviews/**/*.jsonl", b""),),
-        metrics="sample_score.score.value",
-        ids="sample_score.sample_metadata",
-    ),
-    # results.json of Terminal-Bench; which attempt of a task it was, only the order says
-    Format(
-        "Terminal-Bench results",
-        {
-            "question": "task_id",
-            "score": "is_resolved",
-            "prompt": "instruction",
-            "reason": "failure_mode",
-            "prompt_tokens": "total_input_tokens",
-            "completion_tokens": "total_output_tokens",
-        },
-        keys=("task_id", "trial_name", "is_resolved"),
-        named=_agent,
-        files=(("*results.json", b'"trial_name"'),),
-    ),
-    # raw answers of the paper (arXiv:2510.04265); which trial a seed was, only the order says
-    Format(
-        "raw answers of the paper",
-        {
-            "question": "data_id",
-            "correct": "processed_results.is_correct",
-            "text": "output.text",
-            "finish_reason": "output.finish_reason",
-            "completion_tokens": "output.num_completion_tokens",
-        },
-        keys=("data_id", "seed", "processed_results"),
-    ),
-    # eval_all.json: a row a question, with a list of verdicts
-    Format(
-        "LiveCodeBench results",
-        {"question": "question_id", "correct": "graded_list", "text": "output_list"},
-        keys=("question_id", "graded_list"),
-        # the published ones are MODEL/Scenario.codegeneration_N_T_eval_all.json
-        named=lambda path: (path.resolve().parent.name if path.name.startswith("Scenario.") else None, None),
-        files=(("*eval_all.json", b""),),
-    ),
-    # eval_results.json: an object of lists
-    Format(
-        "EvalPlus results",
-        {"question": "task_id", "text": "solution"},
-        keys=("task_id", "base_status", "plus_status"),
-        convert=_both_statuses,
-        files=(("*eval_results.json", b'"eval"'),),
-    ),
-    # results/MODEL/ANNOTATOR/annotations.json: 1 prefers the baseline's answer, 2 the model's
-    Format(
-        "AlpacaEval annotations",
-        {"question": "instruction", "text": "output_2", "score": "preference"},
-        keys=("instruction", "generator_2", "preference"),
-        convert=lambda row: {"score": None if row["preference"] is None else row["preference"] - 1},
-        named=lambda path: (path.resolve().parents[1].name, None),
-        files=(("annotations.json", b'"instruction"'),),
-        asked=(),
-    ),
-    # runs.jsonl of METR's eval-analysis-public
-    Format(
-        "METR runs",
-        {"question": "task_id", "model": "alias", "score": "score_binarized"},
-        keys=("task_id", "alias", "score_binarized"),
-    ),
-)
+
+def _by_place(places: Mapping[str, int]) -> Named:
+    """Return what reads model and task off the path: 0 is the file without its ending, 1 its folder."""
+
+    def named(path: Path) -> tuple[str | None, str | None]:
+        parts = [path.stem, *(folder.name for folder in path.resolve().parents)]
+        found = {what: parts[place] for what, place in places.items()}
+        return found.get("model"), found.get("task")
+
+    return named
+
+
+def _format(name: str, row: dict[str, Any]) -> Format:
+    rows, convert, named = (row.pop(key, None) for key in ("rows", "convert", "named"))
+    files = tuple((pattern, word.encode()) for pattern, word in row.pop("files", ()))
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Format(
+        name,
+        fields.pop("columns", {}),
+        rows=rows and _ROWS[rows],
+        convert=convert and _CONVERT[convert],
+        named=_NAMED[named] if isinstance(named, str) else _by_place(named or {}),
+        files=files,
+        **fields,
+    )
+
+
+_TABLE_OF_FORMATS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+FORMATS = tuple(_format(name, row) for name, row in _TABLE_OF_FORMATS.items())
 
 TABLE = Format("table", {})
 """A table with our columns, or with those that the user maps."""
