@@ -315,7 +315,9 @@ def _by_place(places: Mapping[str, int]) -> Named:
 def _format(name: str, row: dict[str, Any]) -> Format:
     rows, convert, named = (row.pop(key, None) for key in ("rows", "convert", "named"))
     files = tuple((pattern, word.encode()) for pattern, word in row.pop("files", ()))
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    fields: dict[str, Any] = {}
+    for key, value in row.items():
+        fields[key] = tuple(value) if isinstance(value, list) else value
     return Format(
         name,
         fields.pop("columns", {}),

@@ -60,24 +60,23 @@ class QuestionAccount:
 
 def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> tuple[ModelAccount, ...]:
     """Return an account of every model, in the order of the results."""
-    truncated, missing = _cut_and_missing(cells)
     errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
     none: dict[str, Counter[str]] = {}
     for (model, _), (_, causes) in reader.signals_named(NO_ANSWER).items():
         none.setdefault(model, Counter()).update(causes)
-    index = {name: i for i, name in enumerate(cells.models)}
+    cut = np.bincount(cells.model, cells.truncated, len(cells.models) + 1)  # none of a model without answers
     numbers = any(line.score is not None and line.mu is None for line in results.models)
     categories = 0 if numbers else max((category for _, category in cells.categories), default=0) + 1
     accounts = []
     for line in results.models:
+        row = cells.models.index(line.model) if line.model in cells.models else -1
         p50, p95 = _quantiles(latencies.get(line.model))
-        row = index.get(line.model, -1)
         accounts.append(
             ModelAccount(
                 model=line.model,
                 categories=tuple(cells.categories.get((row, category), 0) for category in range(categories)),
-                truncated=truncated[line.model],
-                missing=missing.get(line.model, Counter()),
+                truncated=int(cut[row]),
+                missing={reason: n for (model, reason), n in cells.missing.items() if model == row},
                 errors=errors.get(line.model, {}),
                 latency_p50=p50,
                 latency_p95=p95,
@@ -85,17 +84,6 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
             )
         )
     return tuple(accounts)
-
-
-def _cut_and_missing(cells: OutcomeCells) -> tuple[Counter[str], dict[str, Counter[str]]]:
-    """Return how many answers were cut off, and why others are missing, by model."""
-    truncated: Counter[str] = Counter()
-    for model, cut in zip(cells.model.tolist(), cells.truncated.tolist(), strict=True):
-        truncated[cells.models[model]] += cut
-    missing: dict[str, Counter[str]] = {}
-    for (model, reason), n in cells.missing.items():
-        missing.setdefault(cells.models[model], Counter())[reason] += n
-    return truncated, missing
 
 
 def question_accounts(

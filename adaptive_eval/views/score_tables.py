@@ -6,7 +6,7 @@ from typing import Any
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.inert import inert, md, table
-from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, interval, rank_interval
+from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, rank_interval
 from adaptive_eval.views.plain_data import picked
 from adaptive_eval.views.sentences import answered_questions, level_words, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
@@ -46,22 +46,17 @@ def tex(text: str) -> str:
 
 def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
-    table_of = _Figures(summary.results)
-    rows = []
-    for line in summary.results.models:
-        place, name, *figures = table_of.row(line)
-        rows.append([place, md(name), *figures, f"{line.trials:,}"])
-    return f"{table(table_of.header(), rows, 'clrrrr')}\n\n{md(_caption(summary.results))}"
+    head, *rows = _paper_table(summary.results)
+    shown = [[place, md(name), *figures] for place, name, *figures in rows]
+    return f"{table(head, shown, 'clrrrr')}\n\n{md(_caption(summary.results))}"
 
 
 def paper_latex(summary: Summary) -> str:
     """Return the table as LaTeX for the package booktabs, names escaped."""
-    table_of = _Figures(summary.results)
-    rows = []
-    for line in summary.results.models:
-        cells = [tex(cell) for cell in table_of.row(line)]
-        trials = f"{line.trials:,}".replace(",", "{,}")
-        rows.append("    " + " & ".join([*cells, trials]) + r" \\")
+    lines = []
+    for *cells, trials in _paper_table(summary.results):
+        shown = [*map(tex, cells), trials.replace(",", "{,}")]
+        lines.append("    " + " & ".join(shown) + r" \\")
     return "\n".join(
         [
             r"\begin{table}",
@@ -69,9 +64,9 @@ def paper_latex(summary: Summary) -> str:
             rf"  \caption{{{tex(_caption(summary.results))}}}",
             r"  \begin{tabular}{clrrrr}",
             r"    \toprule",
-            "    " + " & ".join(tex(head) for head in table_of.header()) + r" \\",
+            lines[0],
             r"    \midrule",
-            *rows,
+            *lines[1:],
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
@@ -79,35 +74,22 @@ def paper_latex(summary: Summary) -> str:
     )
 
 
-class _Figures:
-    """The cells of the table: the score that ranks, its interval, and Bayes@N."""
+def _paper_table(results: Results) -> list[list[str]]:
+    """Return a head and a row for each model, not yet escaped: its score, the interval, and Bayes@N."""
+    ranks, is_fraction = rank_column(results), results.scale in (None, (0.0, 1.0))
+    scale, unit = (100.0, " (%)") if is_fraction else (1.0, "")  # fractions in per cent, as papers do
+    decimals = 2 if is_fraction else score_decimals(results.models)
 
-    def __init__(self, results: Results) -> None:
-        self._results = results
-        self._ranks = rank_column(results)
-        # Scores that are fractions are given in per cent, as papers do.
-        self._percent = results.scale in (None, (0.0, 1.0))
-        self._decimals = 2 if self._percent else score_decimals(results.models)
+    def figure(value: float | None) -> str:
+        return fixed(None if value is None else value * scale, decimals)
 
-    def header(self) -> list[str]:
-        unit = " (%)" if self._percent else ""
-        level = f"{level_words(self._results)} interval"
-        name = score_name(self._results).capitalize()
-        return [self._ranks.head.capitalize(), "Model", f"{name}{unit}", level, f"Bayes@N{unit}", "N"]
-
-    def row(self, line: ModelResult) -> list[str]:
-        """Return the cells of a model, all but its trials, not yet escaped."""
-        low, high = self._scaled(line.low), self._scaled(line.high)
-        bayes = NOTHING
-        if line.mu is not None:
-            mu, sigma = self._scaled(line.mu), self._scaled(line.sigma)
-            bayes = f"{fixed(mu, self._decimals)} ± {fixed(sigma, self._decimals)}"
-        score = fixed(self._scaled(line.score), self._decimals)
-        place = self._ranks.of[line.model]
-        return [place, line.model, score, interval(low, high, self._decimals), bayes]
-
-    def _scaled(self, value: float | None) -> float | None:
-        return value * 100 if value is not None and self._percent else value
+    name, level = score_name(results).capitalize(), f"{level_words(results)} interval"
+    rows = [[ranks.head.capitalize(), "Model", f"{name}{unit}", level, f"Bayes@N{unit}", "N"]]
+    for line in results.models:
+        bayes = NOTHING if line.mu is None else f"{figure(line.mu)} ± {figure(line.sigma)}"
+        span = NOTHING if None in (line.low, line.high) else f"[{figure(line.low)}, {figure(line.high)}]"
+        rows.append([ranks.of[line.model], line.model, figure(line.score), span, bayes, f"{line.trials:,}"])
+    return rows
 
 
 def _caption(results: Results) -> str:

@@ -12,7 +12,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict, TaskResult
+from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict
 from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views import budgets, numbers, verdicts
@@ -28,7 +28,7 @@ from adaptive_eval.views.numbers import (
     trimmed,
     usd,
 )
-from adaptive_eval.views.verdicts import is_single, state_word, verdict_words
+from adaptive_eval.views.verdicts import state_word
 
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
@@ -196,11 +196,6 @@ def used(results: Results) -> str:
 _KINDS = 5
 
 
-def task_words(task: TaskResult) -> str:
-    """Return a task with its size and its weight in the overall score."""
-    return f"{task.task} ({count(task.questions, 'question')}, weight {100 * task.weight:.3g} %)"
-
-
 def task_rows(results: Results) -> list[list[str]]:
     """Return every model's name and its scores on all tasks, in the order of the leaderboard."""
     cells: dict[str, list[str]] = {line.model: [] for line in results.models}
@@ -241,11 +236,6 @@ def bayes_words(line: ModelResult, decimals: int) -> str:
     return NOTHING if line.mu is None else f"{fixed(line.mu, decimals)} ± {fixed(line.sigma, decimals)}"
 
 
-def pair_words(pair: PairResult, results: Results) -> str:
-    """Return a pair's verdict; a model measured to a width is not called tied."""
-    return verdict_words(pair.verdict, results.equivalence, pair.kind)
-
-
 def difference_words(pair: PairResult, decimals: int) -> str:
     """Return a difference with its sign, or a score that is to be measured."""
     return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
@@ -261,14 +251,6 @@ def evidence_words(pair: PairResult) -> str:
     if pair.kind == "width":
         return NOTHING
     return f"{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
-
-
-def pairs_title(results: Results) -> str:
-    """Return the title of the table of contrasts."""
-    if is_single(results):
-        return "Models against the goal"
-    own = any(pair.kind != "pair" for pair in results.pairs)
-    return "Pairs, and models by themselves" if own else "Pairs"
 
 
 def kinds_words(counts: Mapping[str, int]) -> str:

@@ -275,7 +275,5 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
 
 def last_prompt(sent: Mapping[str, Any]) -> str:
     """Return the prompt, or the last message."""
-    messages = sent.get("messages")
-    last = messages[-1] if isinstance(messages, list) and messages else {}
-    content = last.get("content", "") if isinstance(last, Mapping) else ""
-    return str(sent.get("prompt", content))
+    messages = messages_of(sent)
+    return messages[-1][1] if messages else ""

@@ -148,16 +148,6 @@ lies between -0.081 and +0.141'
     return f"exact on these questions ({VOUCHED}); {like}"
 
 
-def exact_pairs(results: Results) -> list[PairResult]:
-    """Return the pairs whose difference is known on these questions."""
-    return [pair for pair in results.pairs if pair.exact]
-
-
-def needed_kinds(results: Results) -> list[ContrastKind]:
-    """Return the kind of every open contrast that the goal needs."""
-    return [pair.kind for pair in results.pairs if pair.verdict == "open" and pair.needed]
-
-
 _FAMILIES = {
     "holm": "Holm over all pairs",
     "pair": "each pair by itself",
