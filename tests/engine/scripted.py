@@ -337,7 +337,7 @@ class Scene:
             self.requeues,
             self.outage,
             rate=self.rates.get(model, RateLimit()),
-            prompt_tokens=lambda messages: 10 * len(messages),
+            prompt_tokens=lambda messages: 0 if self.solver is None else 10 * len(messages),
             answer_tokens=self.most_tokens,
             solvers={} if self.solver is None else {"task": self.solver},
             discovery=self.discoveries.get(model),

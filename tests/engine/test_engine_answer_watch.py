@@ -150,6 +150,17 @@ def test_a_scorer_that_always_fails_ends_the_run_and_is_told_at_once():
     assert all(outcome.key.model == "a" for outcome in scene.missing())
 
 
+def test_a_model_whose_answers_are_none_is_stopped_alone():
+    class OfOneModel:
+        async def score(self, request, completion):
+            return EMPTY if request.key.model == "a" else RIGHT
+
+    scene = Scene(steps={"a": 60, "b": 30}, scoring=OfOneModel(), outage=50)
+    run_owned(scene.run())
+    assert [*scene.controller.stopped_models] == ["a"]
+    assert "is not ranked" in scene.controller.stopped_models["a"]
+
+
 def test_a_scorer_that_fails_now_and_then_costs_those_answers_only():
     scene = Scene(steps={"a": 40}, scoring=Failing(lambda step: step % 4 == 0))
     assert run_owned(scene.run()).reason == "resolved"

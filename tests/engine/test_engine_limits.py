@@ -137,6 +137,13 @@ def test_a_failed_request_that_may_be_billed_counts_with_all_it_could_have_taken
     assert most_in_a_minute(sorted(first.values())) <= 20
 
 
+def test_an_answer_that_reports_no_tokens_counts_with_all_it_could_have_taken():
+    scene = Scene(steps={"a": 45}, concurrency=64, most_tokens=100, rates={"a": RateLimit(None, 2000)})
+    scene.endpoints["a"].usage = lambda step: Usage()
+    run(scene)
+    assert most_in_a_minute([at for at, _ in scene.endpoints["a"].calls]) == 20
+
+
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
     scene = Scene(steps={"a": 40}, concurrency=4)
     scene.endpoints["a"].pause = lambda step: {5: 30.0, 7: 0.5}.get(step, 0.0)

@@ -1,5 +1,6 @@
 """Trials of a question that share a request, under an owned clock: no answer is lost or paid twice."""
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -11,8 +12,11 @@ from scripted import Scene, ScriptedController, ScriptedEndpoint, busy
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.engine.solving import Solver
+from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Message, TrialKey, TrialRequest, Usage
@@ -236,6 +240,26 @@ def test_prompts_that_differ_share_nothing():
     scene.endpoints["a"].body = lambda messages, *, seed, n=1: {"seed": seed, "n": n}
     run(scene)
     assert Counter(n for _, n in scene.sizes) == {1: 4}
+
+
+@pytest.mark.parametrize(
+    ("second", "together"),
+    [(("t", "q", 1), 2), (("t", "q", 2), 1), (("u", "q", 1), 1), (("t", "r", 1), 1), (("solved", "q", 8), 1)],
+)
+def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, together):
+    solvers = {"solved": Solver("s", Sampler.complete, 1, 99)}
+    client = ModelClient([Sampler()], None, samples=4, solvers=solvers)
+    first = ("t", "q", 0) if second[0] != "solved" else ("solved", "q", 7)
+    asked = [
+        TrialRequest(TrialKey("a", seed), task, question, 0, seed) for task, question, seed in (first, second)
+    ]
+
+    async def main():
+        trials = [TrialTask.of(request, client, [Message("user", "?")]) for request in asked]
+        share(trials)
+        return [len(trial.sending.trials) for trial in trials]
+
+    assert asyncio.run(main()) == [together, together]
 
 
 @pytest.mark.parametrize(
