@@ -2,34 +2,15 @@
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
 from adaptive_eval.config import parse_config
 from adaptive_eval.errors import ConfigError
 
-MINIMAL = {
-    "name": "demo",
-    "models": [
-        {"name": "a", "endpoints": ["http://localhost:8000/v1"]},
-        {"name": "b", "endpoints": ["http://localhost:8001/v1"]},
-    ],
-    "tasks": [{"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"}],
-}
-WIDE = {
-    "name": "demo",
-    "models": [
-        {
-            "name": name,
-            "endpoints": [f"http://{name}/v1"],
-            "sampling": {"max_tokens": 5, "logprobs": True},
-            "extra_body": {"prompt_logprobs": 0},
-            "price": {"input": 0.1, "output": 0.4},
-        }
-        for name in "abc"
-    ],
-    "tasks": [{"name": name, "dataset": "t.jsonl", "scorer": "exact"} for name in "st"],
-}
+BASES = json.loads((Path(__file__).parents[1] / "data" / "base_configs.json").read_text("utf-8"))
+MINIMAL, WIDE = BASES["minimal"], BASES["wide"]
 
 
 SECRET = "0123456789abcdefABCDEF"  # of the bad configs into which a key is pasted

@@ -51,19 +51,6 @@ def test_a_budget_reserves_all_calls_of_a_trial(tmp_path, sections, calls, promp
 
 
 @pytest.mark.parametrize(
-    "sections",
-    [
-        {"budget": {"prompt_tokens": 900}, "models_0_sampling": None, "models_0_price": None},
-        {"budget": {"trials": 900}, "model": {"trials": 5}, "models_0_sampling": None},
-        {"task": {"completion_tokens": 900}, "models_0_price": None},
-        {"goal": "budget", "model": {"trials": 5}},
-    ],
-)
-def test_only_what_a_limit_or_a_goal_needs_is_asked_for(tmp_path, sections):
-    config(tmp_path, **sections)
-
-
-@pytest.mark.parametrize(
     ("goal", "stopping", "passes"),
     [("ranking", {}, 80), ("budget", {}, None), ("budget", {"max_passes": 9}, 9)],
 )

@@ -1,10 +1,12 @@
-"""What may be written in a config, and in settings given beside it."""
+"""What may be written in a config and beside it, and what of it a run may change."""
 
+import copy
 import json
 from pathlib import Path
 
 import pytest
 from config_texts import SECRET, WIDE, plain, with_changes
+from test_config_load import said
 
 from adaptive_eval.config import load_config, parse_config
 from adaptive_eval.config.load_config import config_from_data
@@ -12,15 +14,21 @@ from adaptive_eval.config.run_config import difference
 from adaptive_eval.options.section import parse_count, parse_seconds
 from scorio.categorical import get_schema, schema_names
 
+# What may be written in a config, and in settings given beside it.
+
+
 # The wider grammar: what may be written in each place.
 
 
-CHANGES = json.loads((Path(__file__).parents[1] / "data" / "config_changes.json").read_text("utf-8"))
+DATA = Path(__file__).parents[1] / "data"
+CHANGES, TEXTS = (
+    json.loads((DATA / name).read_text("utf-8")) for name in ("config_changes.json", "read_texts.json")
+)
 
 
-@pytest.mark.parametrize(("place", "value"), CHANGES["written"])
-def test_what_may_be_written(place, value):
-    parse_config(with_changes({place: value}, WIDE))
+@pytest.mark.parametrize("changes", CHANGES["written"])
+def test_what_may_be_written(changes):
+    parse_config(with_changes(changes, WIDE))
 
 
 def test_models_that_find_the_same_servers_share_their_limits():
@@ -32,35 +40,15 @@ def test_models_that_find_the_same_servers_share_their_limits():
     assert one.patience != two.patience
 
 
-def test_a_server_that_may_be_found_may_have_limits():
-    servers = [{"url": "http://gpu7:8000/v1", "concurrency": 8}]
-    changes = {"models.0.endpoints": {"discover": "file", "path": "servers.txt"}, "servers": servers}
-    assert parse_config(with_changes(changes, WIDE)).servers[0].concurrency == 8
-
-
 # Counts and durations as people write them.
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        (1, 1), (20000, 20000), ("20000", 20000), ("20_000", 20000), ("2k", 2000), ("2K", 2000),
-        ("1.5k", 1500), ("50M", 50_000_000), ("0.5M", 500_000), ("3B", 3 * 10**9), ("3G", 3 * 10**9),
-        (" 2 k ", 2000), (1e5, 100_000),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value"), TEXTS["counts"])
 def test_counts(text, value):
     assert parse_count(text) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        (2.5, 2.5),
-        ("90s", 90), ("30m", 1800), ("30min", 1800), ("2h", 7200), ("1h30m", 5400), ("1h 30m 5s", 5405),
-        ("1d", 86400), ("1.5h", 5400), ("0.5s", 0.5), (" 2 h ", 7200),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "seconds"), TEXTS["durations"])
 def test_durations(text, seconds):
     assert parse_seconds(text) == seconds
 
@@ -69,20 +57,6 @@ def test_durations(text, seconds):
 
 
 REFERENCES = [{"run": "runs/previous", "models": ["old", "older"]}]
-
-
-@pytest.mark.parametrize(
-    "goal",
-    [
-        "ranking",
-        {"kind": "baseline", "model": "old"},
-        {"kind": "pairs", "pairs": [["new", "older"]]},
-        {"kind": "top-k", "k": 2},
-    ],
-)
-def test_one_model_is_enough_beside_references_and_goals_may_name_them(goal):
-    config = config_from_data(plain("new", goal=goal, references=REFERENCES))
-    assert [one.models for one in config.references] == [("old", "older")]
 
 
 def test_neither_references_nor_prior_change_what_a_trial_is():
@@ -152,42 +126,15 @@ def test_the_stored_text_of_a_good_config_has_no_key(tmp_path, monkeypatch):
 # Settings given beside the file, and the text that is stored with them.
 
 
-TEXT = """\
-# The demo.
-name: demo      # its name
-models:
-  - name: qwen.2-4b
-    endpoints: [http://localhost:8000/v1]
-    sampling: &s {temperature: 0.6}
-  - name: b
-    endpoints: [http://localhost:8001/v1]
-    sampling: *s
-tasks:
-  - {name: t, dataset: t.jsonl, prompt: "{input}\\n", scorer: exact}
-"""
+TEXT = (DATA / "overridden.yaml").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("override", "value"),
-    [
-        ("seed=7", lambda c: c.seed == 7),
-        ("budget.trials=2k", lambda c: c.budget.trials == 2000),
-        ("budget={trials: 5, wall_clock: 1h}", lambda c: c.budget.wall_clock == 3600),
-        ("models[1].concurrency=4", lambda c: c.models[1].concurrency == 4),
-        ("models[qwen.2-4b].concurrency=4", lambda c: c.models[0].concurrency == 4),
-        ("models[b].sampling.max_tokens=9", lambda c: c.models[1].sampling.max_tokens == 9),
-        ("tasks[t].prompt='{input}=?'", lambda c: c.tasks[0].prompt == "{input}=?"),
-        ("stopping.equivalence=0.05", lambda c: c.stopping.equivalence == 0.05),
-        (" goal = ranking", lambda c: c.goal.kind == "ranking"),
-        ("models[b].timeout.total= 5", lambda c: c.models[1].timeout.total == 5),
-    ],
-)
-def test_an_override_changes_one_setting_and_goes_into_the_stored_text(override, value):
+@pytest.mark.parametrize(("override", "place", "value"), CHANGES["overrides"])
+def test_an_override_changes_one_setting_and_goes_into_the_stored_text(override, place, value):
     config = parse_config(TEXT, overrides=[override])
-    assert value(config)
     again = parse_config(config.text)
     assert again.hash() == config.hash()
-    assert value(again)
+    assert said(again, place) == said(config, place) == value
 
 
 def test_the_stored_text_is_the_files_own_without_overrides():
@@ -205,3 +152,60 @@ def test_a_shared_section_is_changed_for_the_model_named_only():
     assert [model.sampling.temperature for model in config.models] == [0.6, 1.0]
     again = parse_config(config.text)
     assert [model.sampling.temperature for model in again.models] == [0.6, 1.0]
+
+
+# What a trial of a run is, what may change between two sittings, and how a difference is told.
+
+
+BASE = CHANGES["base"]
+
+
+def changed(place, value):
+    return parse_config(with_changes({place: value}, BASE))
+
+
+def told(config):
+    return difference(config_from_data(BASE).trial_identity(), config.trial_identity())
+
+
+@pytest.mark.parametrize(("place", "value", "words"), CHANGES["identity"])
+def test_only_a_change_of_what_a_trial_is_is_told(place, value, words):
+    assert told(changed(place, value)) == words
+
+
+def test_models_and_tasks_that_come_or_go_are_told():
+    more = copy.deepcopy(BASE)
+    more["models"].append({"name": "c", "endpoints": ["http://c/v1"]})
+    more["tasks"].append({"name": "u", "dataset": "u.jsonl", "scorer": "exact"})
+    before = config_from_data(BASE).trial_identity()
+    now = config_from_data(more).trial_identity()
+    assert difference(before, now) == ["task 'u' is new", "model 'c' is new"]
+    assert difference(now, before) == ["task 'u' is gone", "model 'c' is gone"]
+    renamed = {**BASE, "models": [{**BASE["models"][0], "name": "z"}, BASE["models"][1]]}
+    assert difference(before, config_from_data(renamed).trial_identity()) == [
+        "model 'a' is gone",
+        "model 'z' is new",
+    ]
+
+
+def test_the_dataset_is_part_of_it_once_it_is_loaded():
+    before, now = config_from_data(BASE).trial_identity(), config_from_data(BASE).trial_identity()
+    before["tasks"]["t"]["dataset"], now["tasks"]["t"]["dataset"] = "abc", "def"
+    changed = ["task 't': the questions or right answers of its dataset have changed"]
+    assert difference(before, now) == changed
+    now["tasks"]["t"]["system"] = "Be brief."
+    assert difference(before, now) == ["task 't': system was 'Think.' and is now 'Be brief.'"]
+
+
+def test_the_hash_is_over_every_setting_and_nothing_else():
+    base = config_from_data(BASE).hash()
+    assert config_from_data(dict(reversed(BASE.items()))).hash() == base
+    assert changed("goal", {"kind": "ranking"}).hash() == base
+    assert changed("tasks.0.scorer", {"kind": "numeric", "tolerance": 0.0}).hash() == base
+    others = [
+        changed("name", "x"),
+        changed("models.0.concurrency", 3),
+        changed("stopping", {"equivalence": 0.1}),
+        changed("mimic.latency", {"median": 1}),
+    ]
+    assert len({base, *(config.hash() for config in others)}) == 5

@@ -1,5 +1,8 @@
 """Addresses as people and jobs write them."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,18 +10,10 @@ from hypothesis import strategies as st
 from adaptive_eval.build.server_discovery import read_addresses
 from adaptive_eval.options.section import check_url
 
+TEXTS = (Path(__file__).parents[1] / "data" / "read_texts.json").read_text("utf-8")
 
-@pytest.mark.parametrize(
-    ("line", "url"),
-    [
-        ("gpu1:8000", "http://gpu1:8000/v1"),
-        ("  gpu1:8000\t# node 7", "http://gpu1:8000/v1"),
-        ("10.1.2.3:8000", "http://10.1.2.3:8000/v1"),
-        ("[fd00::7]:8000", "http://[fd00::7]:8000/v1"),
-        ("http://gpu1:8000/qwen/v1/", "http://gpu1:8000/qwen/v1"),
-        ("https://gpu1.example.com", "https://gpu1.example.com"),
-    ],
-)
+
+@pytest.mark.parametrize(("line", "url"), json.loads(TEXTS)["servers"])
 def test_what_a_line_may_hold(line, url):
     assert read_addresses(line) == (url,)
 

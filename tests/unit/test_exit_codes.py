@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
@@ -13,24 +14,8 @@ from adaptive_eval import errors
 from adaptive_eval.stops import STOPS, StopReason
 
 MAIN = sys.modules["adaptive_eval.cli.main"]
-OF_ERROR = {
-    "UsageError": 2, "ConfigError": 2, "DatasetError": 2, "OutcomesError": 2, "UserCodeError": 2,
-    "RunFileError": 2, "RunExists": 2, "RunNotFound": 2,
-    "RunLocked": 2, "RunMismatch": 2, "RunOfOtherVersion": 2,
-    "RunDiskFull": 2, "RunNotWritable": 2, "RunDamaged": 2,
-    "EndpointsUnusable": 4, "WorkersLost": 4, "Interrupted": 130, "SessionError": 1, "EndpointError": 1,
-    "TransientEndpointError": 1, "ScorerUnavailable": 1, "PermanentEndpointError": 1, "AdaptiveEvalError": 1,
-}  # fmt: skip
-OF_STOP = {
-    "resolved": 0,
-    "partial": 3,
-    "budget": 3,
-    "max_passes": 3,
-    "endpoints": 4,
-    "unusable": 4,
-    "lost": 6,
-    "interrupted": 130,
-}
+CODES = json.loads((Path(__file__).parents[1] / "data" / "exit_codes.json").read_text("utf-8"))
+OF_ERROR, OF_STOP = CODES["errors"], CODES["stops"]
 
 
 def made(name):

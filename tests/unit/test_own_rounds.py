@@ -181,7 +181,14 @@ CLUSTERS = (
 
 
 def base(**parts):
-    return make_spec(4, 30, equivalence=0.15, max_passes=24, rounds="rounds", **parts)
+    settings = {"equivalence": 0.15, "max_passes": 24, "rounds": "rounds"} | parts
+    return make_spec(4, 30, **settings)
+
+
+def repeating_all(spec, *names):
+    """Say of models, or of all without names, that they repeat their answers."""
+    models = tuple(replace(model, deterministic=not names or model.name in names) for model in spec.models)
+    return replace(spec, models=models)
 
 
 SETTINGS = {
@@ -190,32 +197,20 @@ SETTINGS = {
     "several answers a request": replace(base(), samples_per_prompt=3),
     "reference": references(base(), 30),
     "reference with gaps": references(base(), 21),
-    "population and clusters": replace(
-        base(), tasks=CLUSTERS, stopping=replace(base().stopping, target="population", max_passes=8)
-    ),
-    "best": replace(base(), goal=GoalSpec("top-k")),
-    "width": replace(base(), goal=GoalSpec("width", width=0.15)),
+    "population and clusters": replace(base(target="population", max_passes=8), tasks=CLUSTERS),
+    "best": base(goal="top-k"),
+    "width": base(goal="width", width=0.15),
     "earlier trials": replace(base(), prior=PriorSpec({"m0": {"t": np.tile([2, 3], (30, 1))}}, "before")),
-    "baseline": replace(base(), goal=GoalSpec("baseline", model="m2")),
-    "some pairs, each by itself": replace(
-        base(),
-        goal=GoalSpec("pairs", pairs=(("m0", "m1"), ("m2", "m3"))),
-        stopping=replace(base().stopping, family="pair"),
-    ),
-    "two goals": replace(
-        base(), goal=GoalSpec("all", goals=(GoalSpec("top-k", k=2), GoalSpec("width", width=0.2)))
-    ),
-    "ties together": replace(base(), stopping=replace(base().stopping, ties="family")),
-    "graded": replace(base(), tasks=(replace(base().tasks[0], weights=(0.0, 1.0, 3.0)),)),
+    "baseline": base(goal="baseline", model="m2"),
+    "some pairs, each by itself": base(goal="pairs", pairs=(("m0", "m1"), ("m2", "m3")), family="pair"),
+    "two goals": base(goal="all", goals=(GoalSpec("top-k", k=2), GoalSpec("width", width=0.2))),
+    "ties together": base(ties="family"),
+    "graded": base(weights=(0.0, 1.0, 3.0)),
     "a small and a large task": replace(
-        make_spec(4, equivalence=0.1, max_passes=8, rounds="auto"), tasks=(TWO_TASKS[0], LARGE)
+        base(equivalence=0.1, max_passes=8, rounds="auto"), tasks=(TWO_TASKS[0], LARGE)
     ),
-    "repeats its answers": replace(
-        base(), models=tuple(replace(model, deterministic=model.name == "m1") for model in base().models)
-    ),
-    "all repeat their answers": replace(
-        base(), models=tuple(replace(model, deterministic=True) for model in base().models)
-    ),
+    "repeats its answers": repeating_all(base(), "m1"),
+    "all repeat their answers": repeating_all(base()),
 }
 
 

@@ -1,6 +1,8 @@
 """Rubrics over the signals of answers, one by one and many at once."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from scorio.categorical import TOKEN_RATIO_UNIT as PAPERS_UNIT
 from scorio.categorical import bits_per_token, get_schema, schema_names
 
 QUESTION = Question("t", "q", "4")
+TEXTS = json.loads((Path(__file__).parents[1] / "data" / "read_texts.json").read_text("utf-8"))
 
 
 def logprobs(*values):
@@ -45,19 +48,7 @@ def test_the_logprobs_of_a_plain_completion_count_like_those_of_a_chat():
     assert attempt_signals(Completion("ab", "stop", logprobs=given))["completion_bpt"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        None,
-        "nonsense",
-        7,
-        {"content": None},
-        {"content": [None, 3, {"logprob": "high"}, {"logprob": math.inf}, {"logprob": True}]},
-        {"prompt": [None, {}, {"1": None}, 5]},
-        {"token_logprobs": [None, "high", math.inf]},
-        {"token_logprobs": 3},
-    ],
-)
+@pytest.mark.parametrize("given", TEXTS["no_logprobs"])
 def test_nonsense_in_place_of_logprobs_gives_no_signal(given):
     signals = attempt_signals(Completion("4", "", logprobs=given))
     assert signals.keys() == {"latency", "truncated"}

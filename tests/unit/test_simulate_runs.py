@@ -257,14 +257,6 @@ class TestTrialsAndTables:
 # Recorded outcomes from files: every format, and one clear message for what is none.
 
 
-ROWS = [
-    {"model": "a", "question": "q1", "category": 1},
-    {"model": "a", "question": "q1", "category": 0},
-    {"model": "a", "question": "q2", "category": 1},
-    {"model": "b", "question": "q1", "category": 0},
-]
-
-
 def write(path, text):
     path.write_text(text, encoding="utf-8")
     return path
@@ -275,12 +267,6 @@ def jsonl(path, rows):
 
 
 class TestFormats:
-    def test_json_lines(self, tmp_path):
-        recorded = read_recorded([jsonl(tmp_path / "x.jsonl", ROWS)])
-        assert recorded.models == ("a", "b")
-        assert recorded.questions == (("recorded", "q1"), ("recorded", "q2"))
-        assert recorded.categories.tolist() == [[[1, 0], [1, -1]], [[0, -1], [-1, -1]]]
-
     def test_csv_with_tasks_trial_numbers_and_words(self, tmp_path):
         text = "model,task,question,trial,correct\na,t,q,5,true\na,t,q,2,False\na,s,q,0,1\n"
         recorded = read_recorded([write(tmp_path / "x.csv", text)])
@@ -293,14 +279,6 @@ class TestFormats:
         recorded = read_recorded([tmp_path / "x.npz"])
         assert recorded.categories.tolist() == [[[1, 0, -1]], [[1, -1, -1]]]
         assert recorded.models == ("a", "b")
-
-    def test_parquet_says_what_it_needs(self, tmp_path):
-        pytest.importorskip("pyarrow", reason="this test is for where Parquet can be read")
-        import pyarrow
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "x.parquet")
-        assert read_recorded([tmp_path / "x.parquet"]).counts.sum() == 4
 
 
 class TestRefusalsOfFiles:

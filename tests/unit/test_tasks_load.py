@@ -45,19 +45,7 @@ def message_of(file, **options):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("q.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)),
-        ("q.ndjson", "\n\n".join(json.dumps(row) for row in ROWS)),
-        ("q.JSONL", "\ufeff" + "\r\n".join(json.dumps(row) for row in ROWS)),
-        ("q.json", json.dumps(ROWS, indent=2)),
-        ("q.json", "".join(json.dumps(row) + "\n" for row in ROWS)),
-        ("q.csv", "id,input,target\na,2 + 2?,4\nb,3 + 3?,6\nc,4 + 4?,8\n"),
-        ("q.csv", '\ufeffid,input,target\r\n"a","2 + 2?",4\r\n\r\nb,3 + 3?,6\r\nc,4 + 4?,8'),
-        ("q.tsv", "id\tinput\ttarget\na\t2 + 2?\t4\nb\t3 + 3?\t6\nc\t4 + 4?\t8\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), TEXTS["formats"])
 def test_every_format_gives_the_same_task(tmp_path, name, content):
     task = load_task("t", write(tmp_path, name, content))
     assert [(q.id, q.target, q.fields["input"]) for q in task.questions] == [
@@ -83,23 +71,12 @@ def test_fields_are_mapped_by_name(tmp_path):
     assert task.render(question) == (Message("system", "Be brief."), Message("user", "2 + 2? (true, dotted)"))
 
 
-@pytest.mark.parametrize(
-    ("row", "fields", "target"),
-    [
-        ({"choices": ["red", "blue"]}, {}, "B"),
-        ({"choices": {"text": ["red", "blue"], "label": ["1", "2"]}, "target": "2"}, {}, "B"),
-        ({"choices": {"A": "red", "B": "blue"}}, {}, "B"),
-        ({"options": ["red", "blue"]}, {"choices": "options"}, "B"),
-        ({"deep": {"options": ["red", "blue"]}}, {"choices": "deep.options"}, "B"),
-        ({"one": "red", "two": "blue", "three": ""}, {"choices": ("one", "two", "three")}, "B"),
-        ({"choices": '["red", "blue"]'}, {}, "B"),
-    ],
-)
-def test_options_come_in_every_shape(tmp_path, row, fields, target):
+@pytest.mark.parametrize(("row", "fields"), TEXTS["options"])
+def test_options_come_in_every_shape(tmp_path, row, fields):
     file = write(tmp_path, "q.jsonl", [{"input": "?", "target": "B", **row}])
     task = load_task("t", file, fields=fields, prompt="{input}\n{choices}")
     question = task.questions[0]
-    assert (question.choices, question.target) == (("red", "blue"), target)
+    assert (question.choices, question.target) == (("red", "blue"), "B")
     assert task.render(question)[0].content == "?\nA. red\nB. blue"
 
 

@@ -1,0 +1,109 @@
+"""Ranks from scores: ties, confidence, the paper's intervals, and Kendall's tau-b."""
+
+import math
+
+import numpy as np
+import pytest
+
+from scorio.rank import (
+    kendall_tau_b,
+    pairwise_confidence,
+    rank_scores,
+    rank_with_confidence,
+    ranking_confidence,
+)
+
+# Tie methods, tolerance and bad input of rank_scores.
+
+
+@pytest.mark.parametrize("method", ["competition", "competition_max", "dense", "avg", "ordinal"])
+def test_leading_axes_are_rankings_of_their_own(method):
+    scores = np.random.default_rng(0).integers(0, 3, (4, 5, 6)) / 3
+    ranks = rank_scores(scores, method)
+    assert ranks.dtype == (np.float64 if method == "avg" else np.int64)
+    for index in np.ndindex(4, 5):
+        assert ranks[index].tolist() == rank_scores(scores[index], method).tolist()
+
+
+def test_rounding_ties_and_a_trial_does_not():
+    exact = np.array([0.1 + 0.2, 0.3, 0.3 - 1e-9])
+    assert rank_scores(exact).tolist() == [1, 1, 3]
+    assert rank_scores(exact, tol=0.0).tolist() == [1, 2, 3]
+
+
+def test_tolerance_is_relative_to_the_largest_score():
+    assert rank_scores([1e-200, 2e-200, 0.0]).tolist() == [2, 1, 3]
+    assert rank_scores([1e9, 1e9 - 1e-7, 1e9 - 1.0]).tolist() == [1, 1, 3]
+
+
+# Pairwise z, ranking confidence and the paper's ranking with credible intervals.
+
+
+# The means of the paper's biased coins, LLM_11 down to LLM_1 (section 2.7).
+COINS = [0.7327, 0.6213, 0.608, 0.5276, 0.5418, 0.4466, 0.3642, 0.3642, 0.3604, 0.2545, 0.2332]
+# One outcome at N = 80 with the features of Table 1, row 2: LLM_9 ahead of LLM_10, no tie of LLM_5 and LLM_4.
+OBSERVED = [0.7327, 0.6075, 0.6193, 0.5276, 0.5418, 0.4466, 0.3660, 0.3630, 0.3604, 0.2565, 0.2332]
+SIGMA = 0.0082
+
+
+def test_table_1_with_and_without_intervals():
+    assert rank_scores(COINS, "dense").tolist() == [1, 2, 3, 5, 4, 6, 7, 7, 8, 9, 10]
+    assert rank_scores(OBSERVED, "dense").tolist() == [1, 3, 2, 5, 4, 6, 7, 8, 9, 10, 11]
+    ranks = rank_with_confidence(OBSERVED, [SIGMA] * 11, confidence=0.95)
+    assert ranks.tolist() == [1, 2, 2, 3, 3, 4, 5, 5, 5, 6, 7]
+
+
+def test_threshold_parts_at_equality():
+    # z = 0.5 / 0.25 exactly 2: below the threshold ties, at the threshold parts.
+    mu, sigma = [1.0, 0.5], [0.25, 0.0]
+    assert rank_with_confidence(mu, sigma, z=2.0).tolist() == [1, 2]
+    assert rank_with_confidence(mu, sigma, z=np.nextafter(2.0, 3.0)).tolist() == [1, 1]
+
+
+def test_methods():
+    ranks = {"dense": [2, 1, 1], "competition": [3, 1, 1], "competition_max": [3, 2, 2], "ordinal": [3, 1, 2]}
+    for method, expected in (*ranks.items(), ("avg", [3.0, 1.5, 1.5])):
+        found = rank_with_confidence([0.50, 0.72, 0.70], [0.02] * 3, method=method)
+        assert found.tolist() == expected, method
+
+
+def test_no_uncertainty_is_certain_and_never_nan():
+    pairs = pairwise_confidence([0.5, 0.5, 0.4], [0.0, 0.0, 0.0])
+    assert pairs.z.tolist() == [[0, 0, math.inf], [0, 0, math.inf], [math.inf, math.inf, 0]]
+    assert pairs.rho.tolist() == [[0.5, 0.5, 1], [0.5, 0.5, 1], [1, 1, 0.5]]
+    assert rank_with_confidence([0.5, 0.5, 0.4], [0.0] * 3).tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize(("z", "rho"), [(0.0, 0.5), (1.645, 0.95), (1.96, 0.975), (math.inf, 1.0)])
+def test_ranking_confidence_of_the_papers_thresholds(z, rho):
+    assert float(ranking_confidence(z)) == pytest.approx(rho, abs=5e-5)
+
+
+# Kendall's tau-b: ties, degenerate rankings, batches, agreement with SciPy.
+
+
+@pytest.mark.parametrize("size", [2, 3, 11, 20, 50])
+def test_perfect_agreement_and_reversal_are_exact(size):
+    ranks = np.arange(1, size + 1)
+    assert kendall_tau_b(ranks, ranks) == 1.0
+    assert kendall_tau_b(ranks, ranks[::-1]) == -1.0
+    tied = np.minimum(ranks, size - 1)
+    assert kendall_tau_b(tied, tied) == (1.0)
+
+
+def test_batches_broadcast():
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 5, (4, 6, 9)), rng.integers(0, 5, (6, 9))
+    tau = kendall_tau_b(a, b)
+    assert tau.shape == (4, 6)
+    for index in np.ndindex(4, 6):
+        assert tau[index] == kendall_tau_b(a[index], b[index[1]])
+    assert kendall_tau_b(np.empty((0, 4)), [1, 2, 3, 4]).shape == (0,)
+
+
+def test_batches_larger_than_a_block():
+    size = 300
+    ranks = np.random.default_rng(1).permuted(np.tile(np.arange(size), (250, 1)), axis=1)
+    tau = kendall_tau_b(ranks, np.arange(size))
+    assert tau[-1] == kendall_tau_b(ranks[-1], np.arange(size))
+    assert tau[120] == kendall_tau_b(ranks[120], np.arange(size))
