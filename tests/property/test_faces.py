@@ -14,6 +14,7 @@ from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
+from adaptive_eval.simulate.result import scores_until
 from scorio.eval import bayes
 from scorio.sequential import Monitor, board, compare, score
 from scorio.sequential.fixed import fixed_passes
@@ -255,6 +256,10 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
     board, results = session.board, session.results()
     ends = [board.score_at(model, int(board.progress[model])) for model in range(MODELS)]
     assert ends == pytest.approx(board.scores().difference[:, 0])
+    assert scores_until(spec, board, board.progress) == pytest.approx(ends)
+    part = board.progress // 5  # where a few questions are asked twice, and others not yet
+    expected = [board.score_at(model, int(step)) for model, step in enumerate(part)]
+    assert scores_until(spec, board, part) == pytest.approx(expected)
     shares = np.array(weights) / sum(weights)
     counted = np.where(found < 0, np.nan, np.take(worths, found))
     expected = shares @ np.nanmean(counted, axis=3).mean(axis=2)

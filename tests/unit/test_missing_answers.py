@@ -13,8 +13,10 @@ from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.trial import Missing, TrialOutcome
 from scorio.sequential.cells import KNOWN, MISSING, Cells
+from scorio.sequential.evidence import confidence_radius
 from scorio.sequential.moments import fit_prior
 from scorio.sequential.pairs import PairReader
+from scorio.sequential.parts import Board
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -167,6 +169,16 @@ def test_a_tie_is_no_less_in_reach_where_a_few_answers_are_lost():
     session, answer = Session(make_spec(2, 60, equivalence=0.15)), coin((0.6, 0.6))
     drive(session, answer, slots=4, missing=lambda request: request.key.index in (5, 20, 40, 55, 70))
     assert (session.stopped.reason, session.results().pairs[0].verdict) == ("resolved", "tie")
+
+
+@pytest.mark.parametrize("size", [0.0, 0.05, 0.08, 0.2])
+@pytest.mark.parametrize("slack", [0.0, 0.02, 0.06, 0.15])
+def test_a_pair_is_given_up_where_16_times_the_trials_would_not_decide_it(size, slack):
+    board = Board.of_pairs(TrialSequence(range(20)), 2, Anytime(0.05, 0.2))
+    latest, noise = board.latest, float(confidence_radius(1e-4, 0.05, 0.2))
+    latest.difference[:], latest.slack[:], latest.guarded[:] = -size, slack, 1e-4
+    room = max(size, 0.1 - size) - slack  # until a winner may be called, or a tie
+    assert board.undecidable.tolist() == [slack >= noise and room <= noise / 4]
 
 
 def test_no_call_that_lost_answers_could_turn():

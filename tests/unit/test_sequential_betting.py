@@ -11,10 +11,12 @@ from scorio.sequential.moments import DROPPED
 from scorio.sequential.trial_sequence import RunSequence
 
 
-def read_bets(outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10**6, **options):
+def read_bets(
+    outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10**6, early_repeats=True, **options
+):
     """Return the bets of models with these categories along the trial sequence, and their log e-values."""
     outcomes = np.atleast_2d(outcomes)
-    run_sequence = RunSequence(sizes, seed=None)
+    run_sequence = RunSequence(sizes, seed=None, early_repeats=early_repeats)
     scales = weights if isinstance(weights, list) else [weights] * len(sizes)
     parts = zip(run_sequence.sequences, map(unit_scores, scales), strict=True)
     cells = [Cells(sequence, scale, len(outcomes)) for sequence, scale in parts]
@@ -174,13 +176,16 @@ def test_no_bet_has_seen_the_outcome_that_it_is_on(sizes):
     assert abs(whole - nothing) > 1e-4
 
 
-def test_an_early_repeat_counts_only_once_its_pass_has_begun():
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.0, 0.5, 1.0)])
+def test_an_early_repeat_counts_only_once_its_pass_has_begun(weights):
     """The first pass asks a few questions twice; what they answer then decides nothing before it ends."""
-    sequence = RunSequence([20], seed=None).sequences[0]
+    sequence, rng = RunSequence([20], seed=None).sequences[0], np.random.default_rng(2)
     early = int(np.flatnonzero(sequence.repeats(0, 21) == 1)[0])
-    outcomes = np.random.default_rng(2).integers(0, 2, (2, 42))
-    outcomes[1] = outcomes[0]
-    outcomes[1, early] = 1 - outcomes[0, early]
-    first, second = bets_on(outcomes, 0.5, sizes=[20])
+    outcomes = np.tile(rng.integers(0, len(weights), 42), (2, 1))
+    outcomes[:, early] = 0, 1
+    first, second = bets_on(outcomes, 0.5, sizes=[20], weights=weights)
     assert first[:20].tolist() == second[:20].tolist()
     assert first[-1] != second[-1]
+    without = np.delete(outcomes[0], early)[:19]
+    plain = bets_on(without, 0.5, sizes=[20], weights=weights, early_repeats=False)[0]
+    assert first[:20] == pytest.approx(np.insert(plain, early, plain[early - 1]))

@@ -208,6 +208,7 @@ def test_permutation_test_counts_all_patterns_or_draws_them():
     drawn = sequential.permutation_test(R[1], R[2], draws=20_000, seed=3).p_value
     assert drawn == pytest.approx(sequential.paired_difference(R[1], R[2]).p_value, abs=0.03)
     assert sequential.permutation_test(a, a).p_value == 1.0
+    assert sequential.permutation_test(R[0], R[3], draws=99).p_value == 0.01
 
 
 def test_mcnemar_bootstrap_and_posterior_quantiles():

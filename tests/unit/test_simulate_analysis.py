@@ -47,6 +47,9 @@ def test_each_task_counts_with_its_weight_and_each_category_with_its_own():
         assert (line.mu, line.sigma) == pytest.approx((mu.mean(), np.hypot(*sigma) / 2))
         assert line.score == pytest.approx(np.mean([np.take(WEIGHTS, one).mean() for one in outcomes]))
         assert (line.trials, line.fewest, line.most) == (100, 5, 5)
+        mine = [line.model in pair for pair in found.shuffled.pairs]
+        is_open = (found.replay.verdict[mine] == 0).any()
+        assert (line.used == 100) if is_open else (line.used < 100)
     holes, scores = given.categories.copy(), np.take(WEIGHTS, given.categories[0])
     holes[0, 3] = LOST
     unanswered = RecordedAnswers(RecordedOutcomes(given.models, given.questions, holes))

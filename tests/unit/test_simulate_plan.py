@@ -177,6 +177,14 @@ class TestPlan:
         monkeypatch.setattr(plan_forecast._Work, "_passes", lambda _: None)
         assert cut == self.planned(spec, gaps=gaps, replicates=4)
 
+    @pytest.mark.parametrize(
+        ("goal", "rate"),
+        [({}, 3.0), ({"goal": "threshold", "value": 0.5}, 1.0), ({"goal": "width", "width": 0.1}, 1.0)],
+    )
+    def test_no_run_is_simulated_beyond_the_passes_that_its_cheapest_open_models_can_pay(self, goal, rate):
+        spec, work = bounded_spec(usd=900.0, **goal), [Workload(usd=one) for one in (2.0, 50.0, 1.0)]
+        assert plan_forecast._Work(spec, tuple(work), 1, 1, 1, None)._passes() == 900 / rate // 30 + 1
+
     def test_every_figure_adds_up_what_each_model_takes(self):
         """Of runs that take all passes: 4 of 30 questions, of models that run side by side."""
         sizes, usd, seconds = (50, 120, 200), (0.001, 0.01, 0.0), (0.5, 2.0, 1.0)

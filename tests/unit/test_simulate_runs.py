@@ -1,13 +1,14 @@
 """Simulated runs: their answers, results, files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from session_scripts import make_spec
 from simulation_scripts import again, bounded_spec, recorded_coins
 
-from adaptive_eval.core.spec import ReferenceSpec, SessionSpec
+from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import (
@@ -22,6 +23,7 @@ from adaptive_eval.simulate import (
 )
 from adaptive_eval.simulate.coins import asked
 from adaptive_eval.simulate.many_runs import simulate_fixed
+from scorio.eval import bayes
 from scorio.sequential.trial_sequence import RunSequence
 
 # Running replicates: seeds, processes, progress, costs of concurrency, and what is refused.
@@ -74,6 +76,59 @@ def test_a_fixed_run_takes_every_trial_and_looks_once():
     result = simulate_fixed(bounded_spec(), COINS, 7, replicates=4, seed=1, workers=1)
     assert result.total.tolist() == [3 * 30 * 7] * 4
     assert np.array_equal(result.verdict, np.ones((4, 3)))
+
+
+GOALS = {"ranking": {}, "threshold": {"value": 0.55}, "width": {"width": 0.2}}
+"""Values and widths as parts of the scale."""
+SETTLED = (np.random.default_rng(2).random((3, 32)) < np.array([[0.9], [0.6], [0.25]])).astype(float)
+"""Chances of models of which each answer is known, on 12 and 20 questions."""
+
+
+def weighted(weights, goal, **parts):
+    """Return a spec of two tasks, of which the first weighs three times as much."""
+    (low, high), value = weights, GOALS[goal].get("value")
+    scaled = {name: one * (high - low) for name, one in (GOALS[goal] | parts).items()}
+    if value is not None:
+        scaled["value"] += low
+    spec = make_spec(3, 1, goal=goal, max_passes=3, family="pair", **scaled)
+    sizes, names = (12, 20), [f"q{number}" for number in range(20)]
+    tasks = (TaskSpec(f"t{size}", tuple(names[:size]), weights) for size in sizes)
+    return replace(spec, tasks=tuple(replace(task, weight=w) for task, w in zip(tasks, (3, 1), strict=True)))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("in_flight", [1, 8, None], ids=["lockstep", "session", "fixed"])
+def test_it_is_in_the_units_of_the_score_to_which_tasks_add_as_they_weigh(goal, in_flight):
+    def simulated(weights):
+        spec, answers = weighted(weights, goal), GivenChances(SETTLED)
+        if in_flight is None:
+            return simulate_fixed(spec, answers, 3, 1, seed=1, workers=1)
+        return simulate(spec, answers, 1, seed=1, in_flight=in_flight, workers=1)
+
+    plain, scaled = simulated((0.0, 1.0)), simulated((-1.0, 3.0))
+    of_tasks = np.split(SETTLED, [12], axis=1)
+    truth = 0.75 * of_tasks[0].mean(axis=1) + 0.25 * of_tasks[1].mean(axis=1)
+    others = {"ranking": truth[[1, 2, 2]], "threshold": 0.55, "width": np.nan}[goal]
+    gap = truth[[0, 0, 1] if goal == "ranking" else [0, 1, 2]] - others
+    assert (scaled.truth, scaled.gap) == (
+        pytest.approx(4 * truth - 1),
+        pytest.approx(4 * gap, nan_ok=True),
+    )
+    assert np.array_equal(scaled.verdict, plain.verdict)
+    assert scaled.score == pytest.approx(4 * plain.score - 1)
+    if in_flight is not None:
+        whole = plain.trials[0] == 3 * 32
+        assert plain.score[0, whole] == pytest.approx(truth[whole])
+        return
+    found = [[bayes(np.tile(one[:, None], 3)) for one in of_task.astype(int)] for of_task in of_tasks]
+    mu, sigma = np.transpose(found, (2, 1, 0))
+    mu, sigma = mu @ [0.75, 0.25], np.linalg.norm(sigma * [0.75, 0.25], axis=1)
+    assert plain.score[0] == pytest.approx(mu)
+    first, second = ([0, 0, 1], [1, 2, 2]) if goal == "ranking" else ([0, 1, 2], None)
+    difference = mu[first] - (0.55 if second is None else mu[second])
+    spread = sigma[first] if second is None else np.hypot(sigma[first], sigma[second])
+    called = np.where(np.abs(difference) >= 1.645 * spread, np.sign(difference), 0)
+    assert plain.verdict[0].tolist() == (called * (goal != "width")).tolist()
 
 
 # Sources of simulated answers: what they draw, what they say is true, when they run out.
