@@ -5,7 +5,6 @@ arrivals wait; prefixes are absorbed in rectangles (models x indices), so that e
 operations.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -72,7 +71,6 @@ class Answers:
         """Index after the last one that each model has completed."""
         self.answered = 0
         """Outcomes that have been told."""
-        self._ready: list[list[int]] = [[] for _ in range(asked)]
         self.costs: Floats | None = None
         """What each index of each model cost, if rounds are laid out by it; 0 where it is not known."""
 
@@ -93,28 +91,24 @@ class Answers:
             self._told[model, index] = self.answered
         if index != self.complete[model]:
             return
-        ready = self._ready[model]
-        answers = self.answers[model]
-        positions = self._told[model]
+        answers, positions = self.answers[model], self._told[model]
         latest = positions[index - 1] if index else 0
-        while index < self.furthest[model] and (answer := int(answers[index])) != NOT_YET:
-            ready.append(answer)
+        while index < self.furthest[model] and answers[index] != NOT_YET:
             positions[index] = latest = max(latest, positions[index])
             index += 1
         self.complete[model] = index
 
     def extend(self, block: Ints, rows: Ints | None = None) -> None:
         """Add the next trials of models at one step, shape (models, steps): a step has one log position."""
-        models = range(len(self._ready)) if rows is None else rows.tolist()
-        start = self.complete[models[0]]
+        rows = np.arange(len(self.furthest)) if rows is None else rows
+        start = self.complete[rows[0]]
         stop = start + block.shape[1]
         if stop > self.answers.shape[1]:
             self._widen(stop + stop // 2)
         self.answered += block.size
-        for model, line in zip(models, block.tolist(), strict=True):
-            self.answers[model, start:stop] = line
-            self._told[model, start:stop] = range(start + 1, stop + 1)
-            self._ready[model].extend(line)
+        self.answers[rows, start:stop] = block
+        self._told[rows, start:stop] = np.arange(start + 1, stop + 1)
+        for model in rows.tolist():
             self.furthest[model] = self.complete[model] = stop
 
     def _widen(self, width: int) -> None:
@@ -135,37 +129,31 @@ class Answers:
 
         Return whether there was anything to move.
         """
-        until = list(self.complete)
+        asked = len(self.furthest)
+        until = np.array(self.complete[:asked])
         if horizon is not None:
-            for model in range(len(self._ready)):
-                told = self._told[model, : self.complete[model]]
-                until[model] = int(told.searchsorted(horizon, side="right"))
-        progress = self.progress.tolist()
-        waiting = [model for model in range(len(self._ready)) if progress[model] < until[model]]
-        found = bool(waiting)
-        while waiting:
-            groups: dict[int, list[int]] = defaultdict(list)
-            for model in waiting:
-                groups[int(self.progress[model])].append(model)
-            for start, members in groups.items():
-                self._absorb_together(members, start, until)
-            waiting = [model for model in waiting if self.progress[model] < until[model]]
+            for model in range(asked):
+                told = self._told[model, : until[model]]
+                until[model] = told.searchsorted(horizon, side="right")
+        found = False
+        while (waiting := np.flatnonzero(self.progress[:asked] < until)).size:
+            found = True
+            progress = self.progress[waiting]
+            for start in np.unique(progress).tolist():
+                members = waiting[progress == start]
+                self._absorb_together(members, start, int(until[members].min()))
         return found
 
-    def _absorb_together(self, members: list[int], start: int, until: Sequence[int]) -> None:
-        """Absorb the next steps of models that are at one step."""
-        stop = min(until[model] for model in members)
-        for model in members:
+    def _absorb_together(self, members: Ints, start: int, stop: int) -> None:
+        """Absorb the next steps of models that are at one step, until the noise of one of them changes."""
+        for model in members.tolist():
             turns = self._turns[model]
             if turns[:1] == [start]:
                 del turns[0]
                 for cells in self.cells:
                     cells.exact[model] = not cells.exact[model]
             stop = min([stop, *turns[:1]])
-        block = np.array([self._ready[model][: stop - start] for model in members], dtype=np.int64)
-        self.absorb_block(np.array(members, dtype=np.int64), start, block)
-        for model in members:
-            del self._ready[model][: stop - start]
+        self.absorb_block(members, start, self.answers[members, start:stop].astype(np.int64))
 
     def absorb_block(self, rows: Ints, start: int, block: Ints) -> None:
         """Absorb the categories of models from step `start` on."""

@@ -205,10 +205,7 @@ class Board:
         pieces = [self._piece(rows, stop) for rows, stop in self._readable()]
         if seen is not None:
             seen.extend(pieces)
-        if self._review_every == NEVER:
-            events = self.fold.read(pieces)
-        else:
-            events = self.fold.read(pieces, self._next_review, self._review)
+        events = self.fold.read(pieces, self._next_review, self._review)
         self._note_needed()
         self._forget()
         return self._described(events) if events else []
@@ -288,7 +285,7 @@ class Board:
         if not contrasts.single[rows].all():
             other = self.answers.positions(contrasts.partner[rows], start, stop)
             position = np.maximum(position, other)
-        return Piece(rows, start, moments(position, start), self.courses.read(rows, start, stop))
+        return Piece(rows, moments(position, start), self.courses.read(rows, start, stop))
 
     def _described(self, events: Sequence[Event]) -> list[Call]:
         """Return the calls with their estimates, their intervals found together."""
@@ -327,6 +324,8 @@ class Board:
 
     def _next_review(self) -> int:
         """Return the moment at which the first needed model has reached the step of the next review."""
+        if self._review_every == NEVER:
+            return NEVER
         there = [model for model in self._members() if self.answers.progress[model] >= self._review_at]
         if not there:
             return NEVER

@@ -12,7 +12,7 @@ References
 .. [1] Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", JRSS-B 86 (2024).
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,13 +27,12 @@ RATES = np.concatenate([_RATES, -_RATES])
 """λ of the bets, in equal parts: dense near 0 for many clusters, and near 1 for few."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(NamedTuple):
     """Of values in clusters, after each step: Σ_g (Σ_{q∈g} d_q)², the squared size of a cluster, bets."""
 
     square: Floats
     size: Floats
-    bets: Floats | None = None  # log winnings
+    bets: Floats = np.array(np.nan)  # log winnings, NaN where none are placed
 
 
 class ClusterSums:
@@ -84,7 +83,7 @@ class ClusterSums:
                 old, new = (RATES * (value / self._largest)[:, None] for value in (before, after))
                 self._won[pairs] += np.log1p(new) - np.log1p(old)
                 bets[:, column] = log_mean(self._won[pairs])
-        return Spread(square, size, None if self._centred else bets)
+        return Spread(square, size) if self._centred else Spread(square, size, bets)
 
     def of(self, values: Floats, known: Bools) -> Spread:
         """Return the spread of the values of all questions, (pairs, M), of which the `known` count."""

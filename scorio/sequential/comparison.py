@@ -398,7 +398,7 @@ class _Reading:
         self.verdict = int(board.fold.verdict[0])
         self.trials = calls[0].event.step if calls else steps
         self.alpha, self.margin = board.alpha, board.margin
-        self._largest = float(self.course.statistic[0, -1])
+        self._largest = float(self.course.statistic.max())
 
     @property
     def e_value(self) -> float:

@@ -9,14 +9,13 @@ spread between them counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.clusters import Spread
@@ -87,8 +86,7 @@ class Contrasts:
         return int(np.isnan(self.width).sum())
 
 
-@dataclass(frozen=True, slots=True)
-class ContrastBlock:
+class ContrastBlock(NamedTuple):
     """Estimates along a piece of the trial sequence; every array has shape (contrasts, steps).
 
     Parameters
@@ -107,9 +105,8 @@ class ContrastBlock:
         c, the questions both have answered.
     slack : ndarray of float
         How far lost answers, each anything from 0 to 1, could have moved D: no call that this could turn.
-    bets : ndarray of float, optional
-        Log winnings of bets on clusters (:mod:`scorio.sequential.clusters`); NaN where none are
-        placed.
+    bets : ndarray of float
+        Log winnings of bets on clusters (:mod:`scorio.sequential.clusters`); NaN where none are placed.
     """
 
     difference: Floats
@@ -119,18 +116,7 @@ class ContrastBlock:
     avg_variance: Floats
     questions: Ints
     slack: Floats
-    bets: Floats | None = None
-
-    def _map(self, *others: ContrastBlock, to: Callable[..., NDArray[Any]]) -> ContrastBlock:
-        blocks = (self, *others)
-        columns = [to(*map(attrgetter(name), blocks)) for name in self.__slots__[:-1]]
-        if all(block.bets is None for block in blocks):
-            return ContrastBlock(*columns)
-        bets = []
-        for block in blocks:
-            none = np.full(block.difference.shape, np.nan)
-            bets.append(none if block.bets is None else block.bets)
-        return replace(ContrastBlock(*columns), bets=to(*bets))
+    bets: Floats
 
     def less(self, value: Floats, equivalence: float | None = None) -> ContrastBlock:
         """Return scores held against `value`, of shape (contrasts, 1).
@@ -138,11 +124,11 @@ class ContrastBlock:
         The variance at the margin grows as that of right-or-wrong answers: p(1 − p) there over p(1 − p) here.
         """
         if equivalence is None:
-            return replace(self, difference=self.difference - value)
+            return self._replace(difference=self.difference - value)
         here = self.difference * (1.0 - self.difference)
         there = np.maximum(*(end * (1.0 - end) for end in (value - equivalence, value + equivalence)))
         grown = np.maximum(there / np.maximum(here, self.guarded), 1.0)
-        return replace(self, difference=self.difference - value, margin=self.guarded * grown)
+        return self._replace(difference=self.difference - value, margin=self.guarded * grown)
 
     def for_ties(
         self, equivalence: float, target: Target, trials: Floats, spread: Floats, step: Floats
@@ -157,34 +143,27 @@ class ContrastBlock:
         if target == "benchmark":
             n = np.maximum(np.where(np.isinf(trials), self.questions, trials), 1.0)
             variance = np.minimum(variance, (self.difference**2 + spread) / n)
-        margin = tie_variance(self.difference, variance, self.guarded, n, equivalence, step)
-        return replace(self, margin=margin)
+        return self._replace(
+            margin=tie_variance(self.difference, variance, self.guarded, n, equivalence, step)
+        )
 
     def take(self, rows: Integers) -> ContrastBlock:
         """Return some contrasts."""
-        return self._map(to=lambda array: array[rows])
+        return ContrastBlock._make(values[rows] for values in self)
 
     def columns(self, columns: Integers) -> ContrastBlock:
         """Return some steps."""
-        return self._map(to=lambda array: array[:, columns])
+        return ContrastBlock._make(values[:, columns] for values in self)
 
-    def append(self, later: ContrastBlock) -> ContrastBlock:
-        """Return this block followed by later steps."""
-        return self._map(later, to=lambda a, b: np.concatenate([a, b], axis=1))
+    def put(self, rows: Integers, block: ContrastBlock) -> None:
+        """Replace the only step of `rows` by the last one of a block."""
+        for mine, others in zip(self, block, strict=True):
+            mine[rows, 0] = others[:, -1]
 
-    def joined(self, others: ContrastBlock) -> ContrastBlock:
-        """Return this block with further contrasts at the same steps."""
-        return self._map(others, to=lambda a, b: np.concatenate([a, b], axis=0))
 
-    def put(self, rows: Integers, block: ContrastBlock) -> ContrastBlock:
-        """Return one-step blocks with the last step of `block` in `rows`."""
-
-        def replaced(array: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-            out = array.copy()
-            out[rows, 0] = new[:, -1]
-            return out
-
-        return self._map(block, to=replaced)
+def joined(blocks: Sequence[ContrastBlock], axis: int) -> ContrastBlock:
+    """Return blocks of several contrasts at the same steps (axis 0), or of following steps (axis 1)."""
+    return ContrastBlock._make(np.concatenate(parts, axis=axis) for parts in zip(*blocks, strict=True))
 
 
 def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> ContrastBlock:
@@ -204,6 +183,7 @@ def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> Contr
         total("avg_variance", 2),
         np.minimum.reduce([block.questions for block in blocks]),
         total("slack", 1),
+        np.full(blocks[0].difference.shape, np.nan),
     )
 
 
@@ -307,4 +287,5 @@ def score_block(
     low, high = path.bounds(path.seen if asked is None else asked)
     score = path.mean
     slack = np.maximum(score - low, high - score)
-    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, slack)
+    none = np.full(score.shape, np.nan)
+    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, slack, none)

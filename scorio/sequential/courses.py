@@ -1,7 +1,6 @@
 """The courses of contrasts, from answers to evidence, step by step, and their confidence sequences."""
 
 from dataclasses import dataclass
-from functools import reduce
 from math import log
 from typing import Protocol
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
-from scorio.sequential.contrasts import ContrastBlock, Contrasts
+from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
 from scorio.sequential.pairs import PairReader
@@ -79,7 +78,7 @@ class _SideBySide:
         if len(blocks) == 1:
             return blocks[0]
         order = np.argsort(kind, kind="stable")
-        return reduce(ContrastBlock.joined, blocks).take(np.argsort(order, kind="stable"))
+        return joined(blocks, axis=0).take(np.argsort(order, kind="stable"))
 
 
 class Courses:
@@ -166,11 +165,10 @@ class Courses:
             return self._readers[0].read(rows, stop)
         sequence, blocks = self._answers.run_sequence, []
         for task, begin, end in sequence.spans(start, stop):
-            last = self._last[task].take(rows)
-            block = last
+            block = self._last[task].take(rows)
             if end > begin:
-                block = last.append(self._readers[task].read(rows, end))
-            self._last[task] = self._last[task].put(rows, block)
+                block = joined([block, self._readers[task].read(rows, end)], axis=1)
+            self._last[task].put(rows, block)
             column = np.cumsum(sequence.task(start, stop) == task)
             blocks.append(block.columns(column))
         return self._answers.combine(blocks)
@@ -178,9 +176,9 @@ class Courses:
 
 def _no_estimate(contrasts: int) -> ContrastBlock:
     """Return the estimate before the first trial: nothing known, no call possible."""
-    column = np.zeros((contrasts, 1))
-    wide = column + 1e6
-    return ContrastBlock(column, wide, wide, wide, wide, column.astype(np.int64), column)
+    wide = np.full((4, contrasts, 1), 1e6)
+    none, slack, bets = np.zeros((3, contrasts, 1))
+    return ContrastBlock._make([none, *wide, none.astype(np.int64), slack, bets + np.nan])
 
 
 @dataclass(frozen=True, eq=False)

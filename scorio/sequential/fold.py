@@ -14,9 +14,9 @@ the other is not better by more than ε. Such a claim has a fixed level of its o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence_above
 from scorio.sequential.families import Family
 
 Signs = NDArray[np.int8]
+Looks = NDArray[np.void]
+"""Elements of the kind :data:`_LOOK`."""
 
 OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
 """Verdicts of a contrast."""
@@ -35,8 +37,7 @@ STEP_BITS = 24
 NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(slots=True)
-class Course:
+class Course(NamedTuple):
     """Values of contrasts; arrays of shape (contrasts, steps), or (contrasts,) for the last step read.
 
     `statistic` is the highest so far and `sign` the sign of the difference at it; `tie` is the log e-value of
@@ -65,22 +66,16 @@ class Course:
         unknown = of(np.inf), of(np.inf), of(np.inf)
         return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none, of(0.0))
 
-    def put(self, rows: Ints, piece: Course, at: tuple[Ints, Ints] | int) -> None:
-        """Take the values of `rows` from places of a piece: a column, or (row, column) of each."""
-        where = (slice(None), at) if isinstance(at, int) else at
-        for name in _NAMES:
-            getattr(self, name)[rows] = getattr(piece, name)[where]
+    def put(self, rows: Ints | int, course: Course, lines: Ints | int | slice, steps: Ints | int) -> None:
+        """Take the values of `rows` from some lines and steps of a course."""
+        for name, values in self._asdict().items():
+            values[rows] = getattr(course, name)[lines, steps]
 
 
-_NAMES = tuple(field.name for field in fields(Course))
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """New steps of contrasts: `rows` of shape (p,), all from step `start` on; `moment` of shape (p, k)."""
+class Piece(NamedTuple):
+    """New steps of contrasts: `rows` of shape (p,), the next ones of each; `moment` of shape (p, k)."""
 
     rows: Ints
-    start: int
     moment: Ints
     course: Course
 
@@ -220,8 +215,8 @@ class Fold:
     def read(
         self,
         pieces: Sequence[Piece],
-        review: Callable[[], int] | None = None,
-        reviewed: Callable[[int], None] | None = None,
+        review: Callable[[], int] = lambda: NEVER,
+        reviewed: Callable[[int], None] = lambda position: None,
     ) -> list[Event]:
         """Fold new steps of contrasts.
 
@@ -229,54 +224,45 @@ class Fold:
         ----------
         pieces : sequence of Piece
             Their statistics not yet at their highest; each contrast in one piece at most.
-        review, reviewed : callable, optional
+        review, reviewed : callable
             The moment of the next review of what is needed, and what to do there.
         """
-        pieces = [self._not_past(piece) for piece in pieces]
-        for piece in pieces:
-            self._raise_to_peak(piece)
+        pieces = list(map(self._follows, pieces))
         calls: list[Event] = []
-        due = NEVER if review is None else review()
         thresholds = self.least_thresholds(pieces)
-        reached = [self.reached(piece.rows, piece.course, *thresholds) for piece in pieces]
-        may_call = due < NEVER
+        reached = [self.reached(piece.rows[:, None], piece.course, *thresholds) for piece in pieces]
+        may_call = review() < NEVER
         for piece, steps in zip(pieces, reached, strict=True):
             may_call |= bool((steps & self.needed[piece.rows, None]).any())
         if may_call:
             candidates = _Candidates(self, pieces, reached, thresholds)
             while True:
-                found = candidates.earliest(self)
-                due = NEVER if review is None else review()
-                if reviewed is not None and due < NEVER and due <= found.moment:
+                moment, ready = candidates.earliest()
+                due = review()
+                if due < NEVER and due <= moment:
                     self.now = max(self.now, due)
                     reviewed(due >> STEP_BITS)
-                elif found.moment < NEVER:
-                    self.now = max(self.now, found.moment)
-                    calls += candidates.call(self, found)
+                elif moment < NEVER:
+                    self.now = max(self.now, moment)
+                    calls += candidates.call(ready)
                 else:
                     break
                 self.update_needed()
-        for piece in pieces:
-            open_ = self.verdict[piece.rows] == OPEN
-            if open_.all():
-                self.latest.put(piece.rows, piece.course, -1)
-            else:
-                lines = np.flatnonzero(open_)
-                self.latest.put(piece.rows[lines], piece.course, (lines, np.full(lines.size, -1)))
-            self.progress[piece.rows] = piece.start + piece.moment.shape[1]
-            self.now = max(self.now, int(piece.moment[:, -1].max()))
+        for rows, begins, course in pieces:
+            open_ = self.verdict[rows] == OPEN
+            lines = slice(None) if open_.all() else np.flatnonzero(open_)
+            self.latest.put(rows[lines], course, lines, -1)
+            self.progress[rows] += begins.shape[1]
+            self.now = max(self.now, int(begins[:, -1].max()))
         return calls
 
-    def _not_past(self, piece: Piece) -> Piece:
-        """Return a piece whose steps come one after another from now on, if they come late."""
-        first = self.now + 1 + np.arange(piece.moment.shape[1])
-        return replace(piece, moment=np.maximum(piece.moment, first))
-
-    def _raise_to_peak(self, piece: Piece) -> None:
-        latest, course = self.latest, piece.course
-        course.statistic, course.sign = running_peak(
-            latest.statistic[piece.rows], latest.sign[piece.rows], course.statistic, course.sign
-        )
+    def _follows(self, piece: Piece) -> Piece:
+        """Return a piece with statistics at their highest; its steps, if they come late, begin now."""
+        rows, moment, course = piece
+        first = self.now + 1 + np.arange(moment.shape[1])
+        peak = self.latest.statistic[rows], self.latest.sign[rows]
+        statistic, sign = running_peak(*peak, course.statistic, course.sign)
+        return Piece(rows, np.maximum(moment, first), course._replace(statistic=statistic, sign=sign))
 
     def least_thresholds(self, pieces: Sequence[Piece]) -> tuple[float, float]:
         """Return the thresholds, of winners and of ties, after all calls that may come.
@@ -298,11 +284,11 @@ class Fold:
             calls = more
 
     def reached(self, rows: Ints, course: Course, winner: float, ties: float) -> Bools:
-        """Return where `rows` reach these thresholds, or a model of theirs is newly good enough."""
+        """Return where `rows` (p, 1) reach these thresholds, or a model of theirs is newly good enough."""
         found = (course.statistic >= winner) | (course.tie >= ties)
         if self.levels.claims:
             for known, enough in zip(self.enough_at, self.levels.good_enough(course), strict=True):
-                found |= (enough.T & (known[rows] < 0)).T
+                found |= enough & (known[rows] < 0)
         return np.asarray(found)
 
     def decide(self, row: int, *, won: bool, step: int) -> Event:
@@ -318,78 +304,20 @@ class Fold:
         return Event(row, int(self.verdict[row]), step, self.now >> STEP_BITS, threshold)
 
 
-@dataclass(frozen=True, slots=True)
-class _Looks:
-    """Moments at which contrasts might be called: one element of each array a contrast at a moment."""
-
-    row: Ints
-    piece: Ints  # number of the piece, and line of the contrast in it; −1 for what was read before
-    line: Ints
-    step: Ints
-    moment: Ints  # when it begins, and when the contrast's next one does
-    until: Ints
-    statistic: Floats
-    tie: Floats
-    enough: Bools  # shape (2, looks): whether the first model, and the second, is good enough
-
-    @classmethod
-    def carried(cls, fold: Fold, rows: Ints, until: Ints) -> _Looks:
-        """Return contrasts as they were read before, until their next steps."""
-        none, latest = np.full(rows.size, -1), fold.latest
-        return cls(
-            row=rows,
-            piece=none,
-            line=none,
-            step=fold.progress[rows] - 1,
-            moment=none,
-            until=until[rows],
-            statistic=latest.statistic[rows],
-            tie=latest.tie[rows],
-            enough=fold.levels.good_enough(latest)[:, rows],
-        )
-
-    @classmethod
-    def of_piece(cls, fold: Fold, number: int, piece: Piece, line: Ints, at: Ints) -> _Looks:
-        """Return chosen steps of a piece."""
-        until = np.concatenate([piece.moment[:, 1:], np.full((piece.rows.size, 1), NEVER)], axis=1)
-        return cls(
-            row=piece.rows[line],
-            piece=np.full(line.size, number),
-            line=line,
-            step=piece.start + at,
-            moment=piece.moment[line, at],
-            until=until[line, at],
-            statistic=piece.course.statistic[line, at],
-            tie=piece.course.tie[line, at],
-            enough=fold.levels.good_enough(piece.course)[:, line, at],
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Looks]) -> _Looks:
-        """Return the looks of all parts."""
-
-        def of(name: str) -> Any:
-            return np.concatenate([getattr(part, name) for part in parts], axis=-1)
-
-        return cls(*map(of, _LOOK_NAMES))
-
-    def where(self, chosen: Bools | Ints) -> _Looks:
-        """Return the chosen looks."""
-        return _Looks(*(getattr(self, name)[..., chosen] for name in _LOOK_NAMES))
-
-
-_LOOK_NAMES = tuple(field.name for field in fields(_Looks))
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The first moment at which something is to be called, or NEVER, and which looks are ready by then."""
-
-    moment: int
-    places: Ints  # of the looks
-    ready: Bools
-    won: Bools
-    enough: Bools
+_LOOK = np.dtype(
+    [
+        ("row", np.int64),
+        ("piece", np.int64),  # its number, with the line of the contrast in it, and the step
+        ("line", np.int64),
+        ("at", np.int64),
+        ("moment", np.int64),  # when it begins, and when the contrast's next one does
+        ("until", np.int64),
+        ("statistic", np.float64),
+        ("tie", np.float64),
+        ("enough", np.bool_, 2),  # whether the first model, and the second, is good enough
+    ]
+)
+"""A moment at which a contrast might be called."""
 
 
 _AT_ONCE = 8192
@@ -405,65 +333,91 @@ class _Candidates:
     def __init__(
         self, fold: Fold, pieces: Sequence[Piece], reached: Sequence[Bools], thresholds: tuple[float, float]
     ) -> None:
-        self._pieces = pieces
-        next_step = np.full(fold.verdict.size, NEVER)
-        parts = []
-        for number, piece in enumerate(pieces):
-            next_step[piece.rows] = piece.moment[:, 0]
-            parts.append(_Looks.of_piece(fold, number, piece, *np.nonzero(reached[number])))
         every = np.arange(fold.verdict.size)
-        before = fold.reached(every, fold.latest, *thresholds) & (fold.verdict == OPEN)
-        looks = _Looks.joined([_Looks.carried(fold, np.flatnonzero(before), next_step), *parts])
-        self._looks = looks.where(np.argsort(looks.moment, kind="stable"))
+        next_step = np.full(every.size, NEVER)
+        for piece in pieces:
+            next_step[piece.rows] = piece.moment[:, 0]
+        # What was read before lasts until the next step of a contrast. It is a piece of one step, number -1.
+        before = Course._make(values[:, None] for values in fold.latest)
+        ready = fold.reached(every[:, None], before, *thresholds) & (fold.verdict == OPEN)[:, None]
+        old = Piece(every, np.full((every.size, 1), -1), before)
+        self._fold, self._pieces = fold, [*pieces, old]
+        parts = [_looks(fold, -1, old, ready, next_step)]
+        for number, (piece, steps) in enumerate(zip(pieces, reached, strict=True)):
+            parts.append(_looks(fold, number, piece, steps, np.full(piece.rows.size, NEVER)))
+        looks = np.concatenate(parts)
+        self._looks = looks[np.argsort(looks["moment"], kind="stable")]
+        self._column = {name: np.ascontiguousarray(self._looks[name]) for name in _LOOK.names or ()}
         self._front = np.empty(0, dtype=np.int64)
         self._next = 0
 
-    def earliest(self, fold: Fold) -> _Found:
-        """Return when a contrast may first be called or a model is good enough, looks of the past aside."""
-        looks, first = self._looks, self._next
-        self._next = max(first, int(np.searchsorted(looks.moment, fold.now, side="right")))
-        front = np.concatenate([self._front, np.arange(first, self._next)])
-        self._front = front[(looks.until[front] > fold.now) & (fold.verdict[looks.row[front]] == OPEN)]
-        found = self._ready(fold, self._front)
-        while found.moment == NEVER and self._next < looks.moment.size:
-            last = looks.moment[min(self._next + _AT_ONCE, looks.moment.size) - 1]
-            further = np.arange(self._next, np.searchsorted(looks.moment, last, side="right"))
-            self._next += further.size
+    def earliest(self) -> tuple[int, Ints]:
+        """Return when a contrast may first be called or a model is good enough, and the looks that are ready.
+
+        Looks of the past are left out. The moment is :data:`NEVER` if none is ready.
+        """
+        fold, column = self._fold, self._column
+        until, row, begins = column["until"], column["row"], column["moment"]
+        front = np.concatenate([self._front, self._looks_until(fold.now)])
+        self._front = front[(until[front] > fold.now) & (fold.verdict[row[front]] == OPEN)]
+        moment, ready = self._ready(self._front)
+        while moment == NEVER and self._next < begins.size:
+            further = self._looks_until(begins[min(self._next + _AT_ONCE, begins.size) - 1])
             self._front = np.concatenate([self._front, further])
-            found = self._ready(fold, further)
-        return found
+            moment, ready = self._ready(further)
+        return moment, ready
 
-    def _ready(self, fold: Fold, places: Ints) -> _Found:
-        """Return which of these looks, none of them past, are ready, and the first moment of one."""
-        looks = self._looks
-        row = looks.row[places]
-        won = looks.statistic[places] >= fold.threshold
-        ready = won | (looks.tie[places] >= fold.tie_threshold)
-        enough = looks.enough[:, places] & (fold.enough_at[:, row] < 0)
-        some = np.flatnonzero((ready | enough.any(axis=0)) & fold.needed[row])
-        moment = np.maximum(looks.moment[places[some]], fold.now).min(initial=NEVER)
-        return _Found(int(moment), places[some], ready[some], won[some], enough[:, some])
+    def _looks_until(self, moment: int) -> Ints:
+        """Return the next looks, those that begin by a moment."""
+        first = self._next
+        self._next = max(first, int(np.searchsorted(self._column["moment"], moment, side="right")))
+        return np.arange(first, self._next)
 
-    def call(self, fold: Fold, found: _Found) -> list[Event]:
-        """Call the contrasts that were found ready for this moment, in the order of their rows."""
-        looks = self._looks
-        present = looks.moment[found.places] <= fold.now
-        for side, those in enumerate(found.enough & present):
-            places = found.places[those]
-            fold.enough_at[side, looks.row[places]] = looks.step[places] + 1
-        order = np.argsort(looks.row[found.places], kind="stable")
+    def _ready(self, looks: Ints) -> tuple[int, Ints]:
+        """Return the first moment at which one of these looks, none of them past, is ready, and all such."""
+        fold, column = self._fold, self._column
+        row = column["row"][looks]
+        ready = column["statistic"][looks] >= fold.threshold
+        ready |= column["tie"][looks] >= fold.tie_threshold
+        if fold.levels.claims:
+            ready |= (column["enough"][looks] & (fold.enough_at[:, row].T < 0)).any(axis=1)
+        found = looks[ready & fold.needed[row]]
+        moment = np.maximum(column["moment"][found], fold.now).min(initial=NEVER)
+        return int(moment), found
+
+    def call(self, ready: Ints) -> list[Event]:
+        """Call the contrasts of those ready looks that have begun, in the order of their rows."""
+        fold = self._fold
+        looks = self._looks[ready[self._column["moment"][ready] <= fold.now]]
+        looks = looks[np.argsort(looks["row"], kind="stable")]
+        row, winner, ties = looks["row"], fold.threshold, fold.tie_threshold
+        steps = fold.progress[row] + looks["at"] + 1
+        enough = looks["enough"].T & (fold.enough_at[:, row] < 0)
+        for known, those in zip(fold.enough_at, enough, strict=True):
+            known[row[those]] = steps[those]
         calls = []
-        for which in order[(found.ready & present)[order]].tolist():
-            place = found.places[which]
-            row = int(looks.row[place])
-            number = int(looks.piece[place])
-            step = int(looks.step[place])
-            if number >= 0:
-                piece = self._pieces[number]
-                at = np.array([looks.line[place]]), np.array([step - piece.start])
-                fold.latest.put(np.array([row]), piece.course, at)
-            calls.append(fold.decide(row, won=bool(found.won[which]), step=step + 1))
+        for look, step in zip(looks, steps.tolist(), strict=True):
+            won = bool(look["statistic"] >= winner)
+            if won or look["tie"] >= ties:
+                fold.latest.put(look["row"], self._pieces[look["piece"]].course, look["line"], look["at"])
+                calls.append(fold.decide(int(look["row"]), won=won, step=step))
         return calls
+
+
+def _looks(fold: Fold, number: int, piece: Piece, chosen: Bools, end: Ints) -> Looks:
+    """Return chosen steps of a piece, of which each contrast's last one ends at a moment of `end`."""
+    line, at = np.nonzero(chosen)
+    looks = np.zeros(line.size, _LOOK)
+    looks["row"] = piece.rows[line]
+    looks["piece"] = number
+    looks["line"] = line
+    looks["at"] = at if number >= 0 else -1
+    looks["moment"] = piece.moment[line, at]
+    looks["until"] = np.concatenate([piece.moment[:, 1:], end[:, None]], axis=1)[line, at]
+    looks["statistic"] = piece.course.statistic[line, at]
+    looks["tie"] = piece.course.tie[line, at]
+    looks["enough"] = fold.levels.good_enough(piece.course)[:, line, at].T
+    return looks
 
 
 def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> tuple[Floats, Signs]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums, Spread
-from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance
+from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance, joined
 from scorio.sequential.evidence import GUARD
 from scorio.sequential.moments import PathBlock
 
@@ -97,7 +96,7 @@ class DifferenceReader(ABC):
             shared = end <= self.cells.sequence.shared
             read = self._read_shared if shared else self._read_rounds
             blocks.append(read(contrasts, begin, end))
-        return reduce(ContrastBlock.append, blocks)
+        return blocks[0] if len(blocks) == 1 else joined(blocks, axis=1)
 
     @abstractmethod
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
@@ -121,7 +120,7 @@ class DifferenceReader(ABC):
             plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
             variance = np.where(single, plain, guarded)
         avg_variance = noise[1] / questions
-        bets = None if spread.bets is None else np.broadcast_to(spread.bets, count.shape)
+        bets = np.broadcast_to(spread.bets, count.shape)
         return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets)
 
 

@@ -13,7 +13,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -139,7 +139,7 @@ class ReferenceReader(DifferenceReader):
     def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
         """Read some contrasts on, see :meth:`scorio.sequential.pairs.DifferenceReader.read`."""
         block = super().read(contrasts, stop)
-        return replace(block, difference=self.sign[contrasts, None] * block.difference)
+        return block._replace(difference=self.sign[contrasts, None] * block.difference)
 
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         live = self.cells.path(self.live[contrasts], start, stop)
@@ -234,7 +234,7 @@ class ReferenceReader(DifferenceReader):
         )
         difference, variance = with_extra_questions(block.difference, block.variance, overlap)
         guarded = with_extra_questions(block.difference, block.guarded, overlap)[1]
-        return replace(block, difference=difference, variance=variance, guarded=guarded)
+        return block._replace(difference=difference, variance=variance, guarded=guarded)
 
 
 @dataclass(frozen=True, slots=True)

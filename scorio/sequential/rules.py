@@ -111,7 +111,7 @@ class Anytime:
         """
         least = np.maximum(np.abs(block.difference) - block.slack, 0.0)
         log_e = log_evidence(least, block.variance, self.equivalence)
-        if block.bets is not None:
+        if not np.isnan(block.bets).all():
             won = np.where(block.slack > 0.0, -np.inf, block.bets)
             both = np.logaddexp(log1p(-ON_CLUSTERS) + log_e, log(ON_CLUSTERS) + won)
             log_e = np.where(np.isnan(block.bets), log_e, both)

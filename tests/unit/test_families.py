@@ -66,5 +66,5 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
         statistic, whole.astype(np.int8), values - np.inf, values, values, values, values, whole, values
     )
     moment = moments(np.tile(np.arange(1, 7), (2, 1)), 0)
-    events = fold.read([Piece(np.arange(2), 0, moment, course)])
+    events = fold.read([Piece(np.arange(2), moment, course)])
     assert [(event.contrast, event.step) for event in events] == [(0, 5), (1, 5)]

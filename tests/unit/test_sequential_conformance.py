@@ -1,7 +1,6 @@
 """Decisions about pairs against the vectors, an independent implementation and the definitions."""
 
 import json
-from dataclasses import replace
 from math import exp, log
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
-from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.contrasts import ContrastBlock, joined
 from scorio.sequential.evidence import (
     TIE_FACTOR,
     confidence_radius,
@@ -42,10 +41,7 @@ def read_pair(vector, block):
     for start in range(0, outcomes.shape[1], block):
         cells.absorb(np.array([0, 1]), outcomes[:, start : start + block])
         blocks.append(reader.read(np.array([0]), min(start + block, outcomes.shape[1])))
-    joined = blocks[0]
-    for later in blocks[1:]:
-        joined = joined.append(later)
-    return joined
+    return joined(blocks, axis=1)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}-{vector['target']}")
@@ -93,7 +89,7 @@ def test_no_evidence_before_ten_questions_nor_more_than_a_likelihood_ratio_can_g
     path = PairReader(cells, [0], [1]).read(np.array([0]), 15)
     statistic = Anytime(0.05).statistic(path, np.zeros(15, dtype=bool))[0]
     assert np.isfinite(statistic).tolist() == [False] * 9 + [True] * 6
-    within = replace(path, difference=np.sqrt(2.0 * np.log(20) * path.variance))
+    within = path._replace(difference=np.sqrt(2.0 * np.log(20) * path.variance))
     assert (Anytime(0.05, 0.1).statistic(within, np.zeros(15, dtype=bool)) < np.log(20)).all()
 
 
@@ -231,7 +227,7 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
 def test_a_score_near_its_end_varies_more_at_the_margin(score, value, at_margin):
     """The margin is 0.1; with the score at 1 the variance here stands for p(1 - p)."""
     one = np.full((1, 1), 0.01)
-    block = ContrastBlock(0.0 * one + score, one, one, one, one, np.ones((1, 1), int), 0.0 * one)
+    block = ContrastBlock(0.0 * one + score, *[one] * 4, np.ones((1, 1), int), 0.0 * one, np.nan * one)
     found = block.less(0.0 * one + value, 0.1)
     here, there = max(score * (1 - score), 0.01), at_margin * (1 - at_margin)
     assert found.margin == pytest.approx(0.01 * max(there / here, 1.0))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import MISSING, Cells, unit_scores
+from scorio.sequential.contrasts import joined
 from scorio.sequential.evidence import log_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import Overlap, ReferenceReader, with_extra_questions
@@ -47,7 +48,7 @@ def read(cells, outcomes, *, block=10**6, sign=1, **options):
         piece = outcomes[:, start : start + block]
         cells.absorb(models, piece)
         new = reader.read(models, start + piece.shape[1])
-        path = new if path is None else path.append(new)
+        path = new if path is None else joined([path, new], axis=1)
     return path
 
 
