@@ -21,6 +21,14 @@ def frozen(run):
         return json.loads(reader.meta()["thresholds"])
 
 
+def check_categories(run):
+    """Check that all answers have the categories that follow from the frozen thresholds."""
+    values = {name: entry["value"] for name, entry in frozen(run)["arithmetic"].items()}
+    signals = Signals.from_records([score.signals for score in scores(run)])
+    expected = get_schema("concision-high-conf").assign(signals, values).tolist()
+    assert [score.category for score in scores(run)] == expected
+
+
 @pytest.fixture(scope="module")
 def piloted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("piloted")
@@ -31,12 +39,9 @@ def piloted(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_pilot_freezes_the_thresholds_and_all_are_judged_by_them(piloted):
-    values = {name: entry["value"] for name, entry in frozen(piloted)["arithmetic"].items()}
-    assert set(values) == {"tau_high", "len_p33", "len_p66"}
-    signals = Signals.from_records([score.signals for score in scores(piloted)])
-    expected = get_schema("concision-high-conf").assign(signals, values).tolist()
-    assert [score.category for score in scores(piloted)] == expected
-    assert len(set(expected)) >= 5
+    assert set(frozen(piloted)["arithmetic"]) == {"tau_high", "len_p33", "len_p66"}
+    check_categories(piloted)
+    assert len({score.category for score in scores(piloted)}) >= 5
 
 
 def test_the_thresholds_are_quantiles_of_the_pilot_alone(piloted):
@@ -93,17 +98,7 @@ def test_a_resumed_run_keeps_its_thresholds(piloted):
     result = command("run", piloted, "-o", "stopping.confidence=0.99", "--display", "none")
     assert result.code == 0, result
     assert frozen(piloted) == before
-    values = {name: entry["value"] for name, entry in before["arithmetic"].items()}
-    signals = Signals.from_records([score.signals for score in scores(piloted)])
-    expected = get_schema("concision-high-conf").assign(signals, values).tolist()
-    assert [score.category for score in scores(piloted)] == expected
-
-
-def test_going_on_under_another_rubric_is_refused(piloted):
-    result = command("run", piloted, "-o", "tasks[arithmetic].rubric=format-aware")
-    assert result.code == 2
-    assert "rubric.schema was 'concision-high-conf' and is now 'format-aware'" in result.err
-    assert "rescore" in result.err
+    check_categories(piloted)
 
 
 def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):
@@ -114,26 +109,6 @@ def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):
     assert not (out / "pilot").exists()
 
 
-def test_a_schema_of_ones_own(tmp_path):
-    schema = {
-        "name": "quick-and-right",
-        "thresholds": {"long": 60},
-        "categories": [
-            {"name": "wrong", "when": "wrong"},
-            {"name": "right, long", "when": {"signal": "completion_tokens", "above": "long"}},
-            {"name": "right, short", "when": "otherwise"},
-        ],
-        "weights": [0, 0.5, 1],
-    }
-    out, result = run_config(tmp_path, mimic_config({"rubric": {"schema": schema}}, budget={"trials": 120}))
-    assert result.code in (0, 3), result
-    stored = scores(out)
-    for score in stored:
-        tokens, right = score.signals["completion_tokens"], score.signals["is_correct"]
-        assert score.category == (0 if not right else 1 if tokens > 60 else 2)
-    assert {score.category for score in stored} == {0, 1, 2}
-
-
 @pytest.mark.slow
 def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_path):
     run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))
@@ -142,17 +117,3 @@ def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_pa
     with RunReader(out / "pilot") as reader:
         assert (reader.count(), len(list(reader.attempts()))) == (160, 160)
     assert len(frozen(out)["arithmetic"]) == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("truncated", "expected"), [("zero", {0}), ("judged", {0, 1})])
-def test_an_answer_cut_off_is_category_0_unless_the_config_says_otherwise(tmp_path, truncated, expected):
-    config = mimic_config({"rubric": {"truncated": truncated}}, budget={"trials": 80})
-    for model in config["models"]:
-        model["sampling"]["max_tokens"] = 25
-    config["mimic"]["answer"] = "\\boxed{{answer}} because the numbers in the question say so, one by one"
-    out, result = run_config(tmp_path, config)
-    assert result.code in (0, 3), result
-    cut = [score for score in scores(out) if score.signals["truncated"]]
-    assert cut
-    assert {score.category for score in cut} <= expected
