@@ -91,8 +91,18 @@ def ran(config: Path, *options: object, code: int = 0) -> Finished:
 
 def adaptive_eval(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> Finished:
     """Run the command to its end."""
+    return ended(COMMAND, *arguments, cwd=cwd, env=env)
+
+
+def python(*arguments: object, cwd: Path = ROOT) -> Finished:
+    """Run this Python to its end."""
+    return ended(sys.executable, *arguments, cwd=cwd)
+
+
+def ended(*command: object, cwd: Path, env: dict[str, str] | None = None) -> Finished:
+    """Run any command to its end."""
     done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
+        list(map(str, command)),
         cwd=cwd,
         env=env or environment(),
         stdin=subprocess.DEVNULL,

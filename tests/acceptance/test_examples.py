@@ -4,12 +4,11 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_line import PATIENCE, ROOT, environment, in_process, report, trials
+from command_line import ROOT, in_process, python, report, trials
 from pages import blocks
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -108,11 +107,8 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
 @pytest.mark.slow
 def test_the_tests_of_the_example_pass(tmp_path):
     shutil.copy(EXAMPLES / "test_candidate.py", tmp_path)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py", cwd=tmp_path)
+    assert done.code == 0, done.said
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import ast
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
-from command_line import PATIENCE, ROOT, adaptive_eval, environment, in_process
+from command_line import ROOT, adaptive_eval, in_process, python
 from packaging.requirements import Requirement
 from pages import FENCE, PAGES, Snippet, blocks
 
@@ -92,15 +91,8 @@ def test_a_whole_config_is_valid(written):
 
 @pytest.mark.parametrize("written", blocks("python"), ids=str)
 def test_a_block_of_python_runs(written, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", written.text],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-W", "error", "-c", written.text, cwd=tmp_path)
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

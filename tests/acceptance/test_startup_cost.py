@@ -1,14 +1,12 @@
 """What a person waits for before anything happens, and signals meanwhile."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click import Context
-from command_line import PATIENCE, QUICKSTART, Finished, environment, trials
+from command_line import QUICKSTART, Finished, ended, python, trials
 
 from adaptive_eval.cli.main import COMMANDS, cli
 
@@ -38,11 +36,9 @@ print(json.dumps(said))
 @pytest.fixture(scope="module")
 def helps() -> dict[str, list[Any]]:
     """Code, text and what is loaded by then, of each command's help in turn; first, of no command's."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK_FOR_HELP, "", *COMMANDS], capture_output=True, text=True, env=environment()
-    )
-    assert done.returncode == 0, done.stderr
-    said: dict[str, list[Any]] = json.loads(done.stdout)
+    done = python("-c", ASK_FOR_HELP, "", *COMMANDS)
+    assert done.code == 0, done.err
+    said: dict[str, list[Any]] = json.loads(done.out)
     return said
 
 
@@ -68,9 +64,26 @@ def test_every_command_has_a_help_that_loads_nothing_heavy(helps, command):
             assert parameter.help, f"{command} {parameter.opts} says nothing of itself"
 
 
+LOADS = {
+    "from adaptive_eval.endpoints.apis import OpenAIChat\nOpenAIChat('http://h/v1', 'm').body([], seed=1)": (
+        "openai", "httpx2", "aiohttp", "pydantic",
+    ),
+    "import adaptive_eval.mimic.serving": ("numpy", "scipy", "openai", "httpx", "rich"),
+    "import adaptive_eval.cli.monitor": ("jinja2", "starlette"),
+}  # fmt: skip
+"""Code, and what it can do without."""
+
+
+@pytest.mark.parametrize("code", LOADS)
+def test_nothing_is_imported_before_it_is_used(code):
+    done = python("-c", f"import sys\n{code}\nprint(*set({LOADS[code]}) & sys.modules.keys())")
+    assert done == Finished(0, "\n", "")
+
+
 IN_NO_RUN = (
     "scipy", "pandas", "polars", "pyarrow", "starlette", "uvicorn", "sympy", "datasets",
     "mlflow", "opentelemetry", "wandb", "litellm", "inspect_ai", "lm_eval", "ray",
+    "adaptive_eval.executors.ray_cluster",
 )  # fmt: skip
 """What a run that scores numbers and shows itself in the terminal can do without."""
 
@@ -91,10 +104,8 @@ except SystemExit as end:
 
 def test_a_run_loads_only_what_it_uses(tmp_path):
     command = ("run", QUICKSTART, "--out", "run", "-o", "budget.trials=5", "--display", "none")
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, *command], cwd=tmp_path, capture_output=True, text=True, env=environment()
-    )
-    assert done.stdout.endswith("loaded and ended with 3\n"), done.stdout + done.stderr
+    done = python("-c", RUN, *command, cwd=tmp_path)
+    assert done.out.endswith("loaded and ended with 3\n"), done.said
     assert len(trials(tmp_path / "run")) == 5
 
 
@@ -121,33 +132,25 @@ MOMENTS = (
 )  # fmt: skip
 
 
-def interrupted_at(moment: str, number: str, *command: object, cwd: Path) -> Finished:
-    """Run a command that gets a signal at this moment of its start."""
-    words = [sys.executable, "-c", AT_MOMENT, moment, number, *map(str, command)]
-    done = subprocess.run(words, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=PATIENCE)
-    return Finished(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_an_interrupt_while_starting_is_one_line(tmp_path, moment, number):
     command = ("run", QUICKSTART, "--out", "run", "--display", "none")
-    assert interrupted_at(moment, number, *command, cwd=tmp_path) == Finished(130, "", "interrupted\n")
+    done = python("-c", AT_MOMENT, moment, number, *command, cwd=tmp_path)
+    assert done == Finished(130, "", "interrupted\n")
 
 
 def test_other_commands_clean_up_after_an_interrupt(tmp_path):
     moment = "import:adaptive_eval.config"
-    assert interrupted_at(moment, "SIGINT", "plan", QUICKSTART, cwd=tmp_path).code == 130
+    assert python("-c", AT_MOMENT, moment, "SIGINT", "plan", QUICKSTART, cwd=tmp_path).code == 130
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirection", [">&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
 def test_a_run_outlives_its_streams(tmp_path, redirection):
     command = f"{sys.executable} -m adaptive_eval run {QUICKSTART} --out run -o budget.trials=5 {redirection}"
-    done = subprocess.run(
-        command, shell=True, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.returncode == 3, done
-    assert "Error" not in done.stdout + done.stderr
+    done = ended("sh", "-c", command, cwd=tmp_path)
+    assert done.code == 3, done
+    assert "Error" not in done.said
     assert len(trials(tmp_path / "run")) == 5
     assert (tmp_path / "run" / "report.html").exists()

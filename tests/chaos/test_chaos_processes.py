@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,10 +12,10 @@ import pytest
 from chaos_books import Books, Figures
 from command_line import (
     COMMAND,
-    PATIENCE,
+    Finished,
     Reached,
     adaptive_eval,
-    environment,
+    ended,
     in_process,
     mimic_spec,
     quickstart,
@@ -194,23 +193,16 @@ exec "$@"
 """
 
 
-def on_another_disk(folder: Path, options: str, script: str) -> subprocess.CompletedProcess[str]:
+def on_another_disk(folder: Path, options: str, script: str) -> Finished:
     """Run a shell script with a small file system at `folder`/disk that nobody else sees."""
     (folder / "disk").mkdir()
     unshare = shutil.which("unshare")
     if os.geteuid() != 0 or unshare is None:
         pytest.skip("needs to mount a small file system")
-    done = subprocess.run(
-        [unshare, "--mount", "sh", "-c", ON_ANOTHER_DISK, "sh", options, folder / "disk", "sh", "-c", script],
-        cwd=folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    if "unshare failed" in done.stderr or "mount:" in done.stderr:
-        pytest.skip(f"may not mount a small file system here: {done.stderr.strip()}")
+    mounted = (unshare, "--mount", "sh", "-c", ON_ANOTHER_DISK, "sh", options, folder / "disk")
+    done = ended(*mounted, "sh", "-c", script, cwd=folder)
+    if "unshare failed" in done.err or "mount:" in done.err:
+        pytest.skip(f"may not mount a small file system here: {done.err.strip()}")
     return done
 
 
@@ -222,9 +214,8 @@ def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path, figures):
     data["on"] = {"length": "wrong"}
     run = f"{COMMAND} run {write_config(tmp_path, data)} --out disk/run --display none --no-disk-check"
     done = on_another_disk(tmp_path, "size=2m", f"{run}; code=$?; cp -r disk/run kept; exit $code")
-    assert done.returncode == 2, done
-    assert "no space left on the disk" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2, done
+    assert "no space left on the disk" in done.err
     books = Books(tmp_path / "kept")
     books.look()
     assert books.figures.answers > 50
@@ -239,8 +230,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path, figures):
 def test_a_place_that_may_not_be_written_to(tmp_path, figures):
     run = f"{COMMAND} run {write_config(tmp_path, quickstart())} --out disk/run --display none"
     done = on_another_disk(tmp_path, "ro", run)
-    assert done.returncode == 2, done
-    assert "disk/run" in done.stderr
-    assert "cannot be written to" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2, done
+    assert "disk/run" in done.err
+    assert "cannot be written to" in done.err
     figures.append(Figures(Counter({"read-only directory": 1})))

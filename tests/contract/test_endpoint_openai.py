@@ -3,8 +3,6 @@
 import asyncio
 import json
 import socket
-import subprocess
-import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -380,13 +378,3 @@ def test_a_failed_request_for_several_answers_is_one_failure(api):
     error, server = sample(api, reply(503, {"error": {"message": "busy"}}), n=4)
     assert isinstance(error, TransientEndpointError)
     assert len(server.requests) == 1
-
-
-def test_openai_is_not_imported_before_it_is_used():
-    code = (
-        "import sys; from adaptive_eval.endpoints.apis import OpenAIChat; "
-        "OpenAIChat('http://h/v1', 'm').body([], seed=1); "
-        "print([name for name in ('openai', 'httpx2', 'aiohttp', 'pydantic') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from command_line import (
     started,
     write_config,
 )
-from ray_here import KEY, PATIENCE, Cluster, until, write_grader
+from ray_here import KEY, Cluster, until, write_grader
 from scripted_http import refusing
 
 from adaptive_eval.build.assembly import build
@@ -356,19 +355,3 @@ def test_a_head_that_does_not_answer_for_too_long_is_noticed_once(monkeypatch):
         asyncio.run(_watch_head(address, said.append))
     assert len(said) == 1
     assert address in said[0]
-
-
-@pytest.mark.slow
-def test_who_does_not_ask_for_ray_does_not_load_it(tmp_path):
-    """Nor anything else of the executor with workers."""
-    config = write_config(tmp_path, quickstart() | {"budget": {"trials": 5}})
-    program = f"""
-import sys
-from adaptive_eval.cli import main
-try:
-    main(["run", {str(config)!r}, "--out", {str(tmp_path / "run")!r}, "--display", "none"])
-except SystemExit as end:
-    assert end.code == 3, end.code
-assert not {{"ray", "adaptive_eval.executors.ray_cluster"}} & sys.modules.keys()
-"""
-    subprocess.run([sys.executable, "-c", program], env=environment(), timeout=PATIENCE, check=True)

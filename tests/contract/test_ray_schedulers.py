@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from command_line import (
     ROOT,
     Reached,
     adaptive_eval,
+    ended,
     environment,
     free_port,
     hold_back,
@@ -61,16 +61,8 @@ def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
 def run_as_written(words: list[str], cwd: Path, commands: Path, **variables: str) -> None:
     """Run a command line of ours, with `commands` first in the path."""
     path = f"{commands}:{COMMAND.parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        words,
-        cwd=cwd,
-        env=environment(PATH=path, **variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done
+    done = ended(*words, cwd=cwd, env=environment(PATH=path, **variables))
+    assert done.code == 0, done
 
 
 @pytest.fixture
@@ -127,10 +119,9 @@ def test_a_job_of_ray(tmp_path, job_server):
 
 def ray_job(*words: str, cwd: Path) -> str:
     """Run ``ray job`` with `words`, and return what it printed."""
-    command = (COMMAND.with_name("ray"), "job", *words)
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done
-    return done.stdout
+    done = ended(COMMAND.with_name("ray"), "job", *words, cwd=cwd)
+    assert done.code == 0, done
+    return done.out
 
 
 def test_the_entry_point_of_kuberay(in_one_process, tmp_path, cluster):

@@ -1,14 +1,13 @@
 """The real OpenTelemetry SDK and exporter take what we send, by the names of the GenAI conventions."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import adaptive_eval
 from json_server import Replies, serving
 from ruamel.yaml import YAML
 
@@ -139,9 +138,8 @@ def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):
             "notify": DOCUMENTED,
         }
         (tmp_path / "run.yaml").write_text(json.dumps(config), "utf-8")
-        command = [sys.executable, "-m", "adaptive_eval", "run", "run.yaml", "--display", "none"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 3, done.stderr
+        done = adaptive_eval("run", "run.yaml", "--display", "none", cwd=tmp_path)
+    assert done.code == 3, done
     spans = [
         span
         for one in got
