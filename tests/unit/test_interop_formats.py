@@ -91,8 +91,9 @@ def test_published_verdicts_are_read_as_trials(tmp_path, case):
     named = zip(found, worth, strict=True)
     assert [[one.model, one.question, value] for one, value in named] == case["verdicts"]
     assert [one.missing is not None for one in found] == [value is None for value in worth]
-    for name in {"task", "number", "tokens", "latency", "text", "missing"} & case.keys():
-        expected = [tuple(one) if name == "tokens" else one for one in case[name]]
+    named = {"task", "number", "tokens", "latency", "text", "missing", "finish_reason", "weights"}
+    for name in named & case.keys():
+        expected = [tuple(one) if isinstance(one, list) else one for one in case[name]]
         assert [getattr(one, name) for one in found] == expected, name
 
 
