@@ -225,14 +225,16 @@ def test_a_continued_run_keeps_names_and_order(store, run):
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_an_identical_repeat_is_ignored(writer, committed):
+    assert writer.outcome(scored(step=9, text="late")) is True
     assert writer.outcome(scored(text="first")) is True
     if committed:
         writer.commit()
     assert writer.outcome(scored(text="second", category=0)) is False
     assert writer.outcome(lost()) is False
+    assert writer.outcome(scored(step=9, text="again")) is False
     with holding(writer) as reader:
-        assert [trial.completion.text for trial in reader.trials()] == ["first"]
-        assert reader.count() == 1
+        assert [trial.completion.text for trial in reader.trials()] == ["late", "first"]
+        assert reader.count() == 2
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -300,8 +302,8 @@ def test_charged_tokens_reach_the_replay_and_the_answer_keeps_its_own(writer):
 def test_launched_names_the_trials_without_an_outcome(writer):
     writer.launch([request(step=step) for step in range(4)], at=1.0)
     writer.launch([request(step=3)], at=2.0)
-    with holding(writer, scored(step=1), lost(step=2)) as reader:
-        assert reader.launched() == [request(step=0), request(step=3)]
+    with holding(writer, scored(step=1), lost(step=0)) as reader:
+        assert reader.launched() == [request(step=2), request(step=3)]
 
 
 def test_attempts_are_kept_and_failures_counted(writer):

@@ -136,7 +136,7 @@ def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
     means = [np.mean(row["scores"]) for row in rows]
     summary = json.loads(results.read_text(encoding="utf-8"))
     assert summary["results"]["sums"]["score,none"] == pytest.approx(np.mean(means))
-    assert summary["model_name"] == "org/a"
+    assert (summary["model_name"], summary["results"]["sums"]["missing"]) == ("org/a", 1)
     import_logs(open_logs([tmp_path / "out"], Choices(question_id="id")), tmp_path / "again")
     before, after = read_recorded([run]), read_recorded([tmp_path / "again"])
     for place, question in enumerate(before.questions):
@@ -144,6 +144,11 @@ def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
         order = [after.models.index(name) for name in before.models]
         assert before.answered[:, place].tolist() == after.answered[order, there].tolist()
         assert before.scores()[:, place].tolist() == after.scores()[order, there].tolist()
+    filtered = [{**row, "filter": name} for row in rows for name in ("strict", "loose")]
+    samples.write_text("\n".join(map(json.dumps, filtered)), encoding="utf-8")
+    assert read_recorded([samples], Choices(filter="loose")).trials == 11
+    with pytest.raises(UsageError, match=r"several filters \(strict, loose\)"):
+        read_recorded([samples])
     summary["higher_is_better"]["sums"]["score"] = False
     results.write_text(json.dumps(summary), encoding="utf-8")
     first = {**rows[0], "scores": None, "resps": [["4"]]}

@@ -97,6 +97,15 @@ def test_published_verdicts_are_read_as_trials(tmp_path, case):
         assert [getattr(one, name) for one in found] == expected, name
 
 
+def test_an_evaluation_that_was_written_twice_is_refused(tmp_path):
+    data = next(case["data"] for case in PUBLISHED if "evalId" in case["data"])
+    paths = [tmp_path / "one.json", tmp_path / "two.json"]
+    for indent, path in enumerate(paths):
+        path.write_text(json.dumps(data, indent=indent), "utf-8")
+    with pytest.raises(UsageError, match=r"two\.json is the same evaluation as .*one\.json"):
+        open_logs(paths, Choices())
+
+
 def verdicts_in(*paths, **choices):
     found = [trial for log in open_logs(paths, Choices(**choices)) for trial in checked(log)]
     return {(trial.model, trial.task, trial.question): trial.category for trial in found}

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from adaptive_eval.cli.main import cli
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, Found, Log, weighted
+from adaptive_eval.interop.found import RUN, Choices, Found, Log, weighted
 from adaptive_eval.interop.import_run import BATCH, default_spec, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
@@ -168,6 +168,8 @@ class TestRefusals:
         table = csv(tmp_path / "x.csv", "a,q,1", "b ,q,0", "b,q,1")
         run = imported(tmp_path, table)
         assert scores(run) == {"a": 1.0, "b": 0.5}
+        with pytest.raises(UsageError, match="is given twice"):
+            open_logs([run.directory, run.directory / ".." / "run"], Choices())
         for several in (table, run.directory, archive(tmp_path / "x.npz", random_outcomes())):
             for texts in (True, False):
                 logs = open_logs([several], Choices(rename={"a": "b"}), texts=texts)
@@ -177,15 +179,25 @@ class TestRefusals:
         assert scores(import_logs(swapped, tmp_path / "swapped")) == {"b": 1.0, "a": 0.5}
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_equal_texts_are_copies_unless_more_was_answered(tmp_path, whole):
+@pytest.mark.parametrize(
+    ("form", "parts", "copies"),
+    [
+        ("Inspect log", {}, 4),
+        ("Inspect log", {"whole": False}, 0),
+        ("Inspect log", {"score": None, "missing": "lost"}, 0),
+        (RUN, {}, 0),  # it has found its own
+    ],
+)
+def test_equal_texts_are_copies_unless_more_was_answered(tmp_path, form, parts, copies):
+    options = {"score": 1.0, **parts}
     found = [
-        Found("a", "t", question, "", score=1.0, text=f"{question} " * 500, tokens=(0, repeat), whole=whole)
+        Found("a", task, question, "", text=f"{question} " * 500, tokens=(0, repeat), **options)
         for repeat in range(2)
+        for task in "tu"
         for question in ("q1", "q2")
     ]
-    log = Log(tmp_path / "log", "Inspect log", lambda: iter(found))
-    assert import_logs([log], tmp_path / "run").copies == 2 * whole
+    log = Log(tmp_path / "log", form, lambda: iter(found))
+    assert import_logs([log], tmp_path / "run").copies == copies
 
 
 def test_the_command_says_what_it_did(tmp_path):
