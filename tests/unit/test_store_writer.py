@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
+from adaptive_eval.store import run_files
 from adaptive_eval.store.pending import add_scoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import Rescored, ScoringRecord, SnapshotRecord, TrialRecord
@@ -66,6 +67,17 @@ def test_durability_sets_when_sqlite_waits_for_the_disk(run, durability, level):
     assert db.execute("PRAGMA synchronous").fetchone() == (level,)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
+    with RunReader(run) as reader:
+        assert reader._db.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_a_run_is_on_the_disk_before_it_can_be_seen(run, monkeypatch):
+    synced = []
+    monkeypatch.setattr(
+        run_files, "_sync", lambda path: synced.append((path.name, RunFiles(run).database.exists()))
+    )
+    RunWriter.create(run, meta={}).close()
+    assert synced == [("run.db.new", False), ("run", True), (run.parent.name, True)]
 
 
 # Commits that fail
