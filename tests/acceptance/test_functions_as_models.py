@@ -1,5 +1,6 @@
 """Functions of one's own as models of a config, from validate to resume."""
 
+import asyncio
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,10 @@ from typing import Any
 import pytest
 from answering_server import two_models
 from command_line import in_process, ran, trials, write_config
+
+from adaptive_eval.endpoints.function import FunctionEndpoint
+from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.trial import Message
 
 MODELS = """
 calls = []
@@ -58,6 +63,18 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
         assert record.sent["max_tokens"] == 64
     assert all(record.score is not None and record.score.category == 1 for record in good)
     assert any(record.request.seed % 4 == 0 for record in records if record not in good)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"), [(TimeoutError("slow"), "timeout"), (ConnectionError("gone"), "connection")]
+)
+def test_a_failure_that_may_pass_is_one_of_the_request(raised, kind):
+    def fails(prompt):
+        raise raised
+
+    with pytest.raises(TransientEndpointError) as found:
+        asyncio.run(FunctionEndpoint("f", fails).complete([Message("user", "?")], seed=None))
+    assert found.value.kind == kind
 
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):

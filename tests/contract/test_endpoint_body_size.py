@@ -78,6 +78,8 @@ def test_a_model_list_and_the_servers_own_word_on_its_health_are_bounded_too():
 def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
     long = completion("x" * 20_000)
     assert failure(reply(200, long), most_bytes=10_000).kind == "too_large"
+    packed = gzip.compress(json.dumps(long).encode())
+    assert failure(reply(200, packed, {"content-encoding": "gzip"}), most_bytes=10_000).kind == "too_large"
     asked = {"max_tokens": 2**18}
     assert body_limit({"max_tokens": 16}) == LEAST_BODY
     assert body_limit(asked, n=4) == 4 * body_limit(asked)

@@ -10,15 +10,18 @@ from command_line import trials
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import answer_is_right, scripted_chat
 
-from adaptive_eval.build.grading import grading_model_of
+from adaptive_eval.build.grading import Grading, ScorersAllowance, StoredAnswers, grading_model_of
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring.model_graded import LONGEST, Bill
 from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, Question
+from adaptive_eval.tasks.task import Task
+from adaptive_eval.tasks.template import PromptTemplate
+from adaptive_eval.trial import Completion, Question, Score, TrialKey, TrialRequest
 
 
 @pytest.fixture
@@ -284,6 +287,33 @@ def test_what_is_left_of_its_budget_is_enough_for_so_many_answers_at_worst(optio
     few.resume(Bill(150, 1500, 150), 1, [QUESTION])
     assert few.room(0) == (50 - lost) // each
     assert client.room(10 * prompt) == (limits["tokens"] - spent) // (each * (10 * prompt + reply))
+
+
+def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
+    scorer = build_scorer("judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise"})
+    task = Task("t", (QUESTION,), PromptTemplate.parse("{input}"))
+    request, answer = TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7), Completion("Paris", "stop")
+    score = Score(1, None, {"is_correct": True, **Bill(3, 9, 9).signals("judge")}, "judged")
+    stored = StoredAnswers({("m", 7): ({}, answer)}, {("m", 7): score})
+    grading = Grading([task], {"t": TaskScoring(scorer, Rubric())}, stored)
+    found = asyncio.run(grading.score(request, answer))
+    assert found.category == 1
+    assert not [name for name in found.signals if name.startswith("judge_")]
+
+
+def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():
+    server = {"endpoint": "http://127.0.0.1:9/v1", "model": "wise"}
+    scorers = {
+        name: build_scorer("judge", {**server, "budget": {"requests": requests}})
+        for name, requests in (("much", 200), ("little", 8), ("free", None))
+    }
+    tasks = [Task(name, (QUESTION,), PromptTemplate.parse("{input}")) for name in scorers]
+    allowance = ScorersAllowance(tasks, scorers)
+    assert allowance.room() == 4  # each may take two requests
+    assert (allowance.spent()["owner"], allowance.spent()["used"]) == (
+        "judge of little",
+        {"requests": [0, 8]},
+    )
 
 
 def test_a_reply_without_a_report_of_tokens_counts_at_its_worst_where_tokens_are_limited(judge):

@@ -80,8 +80,10 @@ def test_the_baseline_is_asked_once_and_averaged_over_its_texts(serve):
     options = {"endpoint": server.url, "model": "wise", "content_free": ("N/A", "[MASK]")}
     scorer = build_scorer("verifier", options)
     question = Question("t", "q", "Paris", {"input": "Capital of France?"})
+    assert scorer.requests_each == 3
     bills = [scorer.score(Completion(f"answer {n}", "stop"), question).signals for n in range(3)]
     assert [bill["verifier_requests"] for bill in bills] == [3, 1, 1]
+    assert scorer.requests_each == 1
     assert len(server.asked) == 5
     weights = [0.5 / math.sqrt(0.8 * 0.2), 0.4 / math.sqrt(0.1 * 0.7), 0.1 / 0.1]
     assert bills[2]["verifier_a"] == pytest.approx(weights[0] / sum(weights))
@@ -94,7 +96,8 @@ def test_the_request_reads_one_slot(serve):
     assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
     content = body["messages"][0]["content"]
-    assert all(part in content for part in ("Capital of France?", "Paris", "It is Paris.", "A: correct"))
+    assert all(part in content for part in ("Capital of France?", "Paris", "RESPONSE", "A: correct"))
+    assert re.search(r"RESPONSE.*\nIt is Paris\.\n.*RESPONSE", content)
 
 
 def test_another_scorer_can_say_what_is_right(serve):
@@ -103,6 +106,11 @@ def test_another_scorer_can_say_what_is_right(serve):
     assert (found.category, found.extracted, found.signals["is_correct"]) == (1, "42", True)
     assert found.signals["verifier_b"] == pytest.approx(0.8)
     assert found.reason == "right (boxed); verifier A 0.100, B 0.800, C 0.100"
+    found = scored(serve(lambda body: labelled(0.4, 0.5, 0.1)), content_free=())
+    assert found.category == 0  # another label is likelier
+    failing = {"kind": "python", "function": "operator:truediv"}
+    found = scored(server, text="42", target="42", is_correct=failing, content_free=())
+    assert (found.category, found.reason.split(":")[0]) == (None, "the scorer failed")
 
 
 @pytest.mark.parametrize(

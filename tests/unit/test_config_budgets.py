@@ -4,9 +4,11 @@ import pytest
 from config_texts import WIDE, with_changes
 
 from adaptive_eval.build.assembly import build
+from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.build.session_spec import deadlines_of
 from adaptive_eval.config import parse_config
 from adaptive_eval.core.spec import BudgetSpec
+from adaptive_eval.trial import Conversation, Message
 
 
 def config(folder, **sections):
@@ -48,6 +50,16 @@ def test_a_budget_reserves_all_calls_of_a_trial(tmp_path, sections, calls, promp
     assert (several.calls, plain.calls) == (calls, 1)
     assert several.prompt_bounds == (prompt or calls * plain.prompt_bounds[0],)
     assert several.prompt_varies == varies
+
+
+def test_calls_of_tools_and_their_definitions_count_as_a_prompt():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "9" * 500}}
+    asked = [Message("user", "x"), Message.of({"role": "assistant", "content": None, "tool_calls": [call]})]
+    plain = prompt_bound(asked[:1])
+    assert prompt_bound(asked) >= plain + 500
+    tool = {"type": "function", "function": {"name": "f", "description": "d" * 700}}
+    assert prompt_bound(Conversation(asked[:1], {"tools": [tool]})) >= plain + 700
+    assert prompt_bound([Message("user", "€" * 100)]) >= 300
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,6 @@ if "REWRITE" in os.environ:
     CASES = cases(FILE.read_text("utf-8"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.source[-1][:60])
 def test_a_mistake_has_its_place_and_its_code(case):
     found = case.problems()

@@ -138,6 +138,15 @@ def test_a_key_spelled_by_the_logprobs_of_a_plain_completion():
     assert answer.logprobs == {"tokens": ["[redacted]"] * 2, "top_logprobs": None, **figures}
 
 
+def test_a_key_in_a_call_of_a_tool_is_hidden():
+    call = {"id": "c1", "function": {"name": "f", "arguments": '{"key": "sk-12345678"}'}}
+    data = body({"content": None, "tool_calls": [call]})
+    (answer,) = read_completions(
+        data, text_of=chat_text, latency=0.0, redact=Redactor(["sk-12345678"]), tools=True
+    )
+    assert answer.tool_calls[0]["arguments"] == '{"key": "[redacted]"}'
+
+
 @pytest.mark.parametrize("answer", [[{}], {"message": "KEY"}, {"message": {"content": {"said": "KEY"}}}])
 def test_a_key_is_hidden_before_what_came_is_cut_short(answer):
     """What is left of a key after a cut is most of it, and looks like nothing known."""
@@ -304,6 +313,13 @@ def test_a_stream_with_a_choice_that_cannot_be_is_refused(events):
     assert found.value.kind == "malformed"
 
 
+def test_a_stream_of_responses_that_ends_before_its_last_event_is_broken():
+    stream = Assembly(NO_SECRETS)
+    stream.feed('data: {"type": "response.created", "response": {"status": "in_progress", "output": []}}')
+    with pytest.raises(TransientEndpointError, match="in the middle"):
+        stream.body()
+
+
 def test_a_usage_that_counts_one_answer_is_taken_for_each():
     """As llama.cpp's server reports it; certain only where the answers met a known limit."""
     cut = {"text": "abc", "finish_reason": "length"}
@@ -313,6 +329,11 @@ def test_a_usage_that_counts_one_answer_is_taken_for_each():
     assert sum(answer.paid.completion_tokens for answer in answers) == 16
     answers = several(cut, cut, completion_tokens=8)
     assert sum(answer.paid.completion_tokens for answer in answers) == 8
+    answers = several(cut, cut, limit=8, completion_tokens=50)  # beyond the limit of both
+    assert [(one.paid.completion_tokens, one.usage.completion_tokens) for one in answers] == [
+        (8, 8),
+        (42, 42),
+    ]
 
 
 def test_of_several_answers_the_broken_ones_are_left_out_and_paid_for():

@@ -101,7 +101,7 @@ SECRET = 'sk-a/b+"1234567890'
         "see /login?key=sk-a%2Fb%2B%221234567890 for more",
         "<title>" + SECRET + "</title>",
         {"odd": SECRET},
-        "y" * 480 + SECRET,
+        "y" * 490 + SECRET,
     ],
 )
 @pytest.mark.parametrize("status", [302, 401])
@@ -130,9 +130,10 @@ def test_an_error_in_a_200_answer():
     for code, kind in ((429, "rate_limit"), (502, "server")):
         error = from_answer({"error": {"code": code, "message": "slow down"}}, redact=NO_SECRETS)
         assert (error.kind, error.status) == (kind, code)
-    error = from_answer({"error": {"message": "upstream"}}, redact=NO_SECRETS)
-    assert error.kind == "malformed"
-    assert "upstream" in str(error)
+    for said in ({"message": "upstream"}, {"message": "upstream", "code": 20015}):
+        error = from_answer({"error": said}, redact=NO_SECRETS)
+        assert error.kind == "malformed"
+        assert "upstream" in str(error)
     assert from_answer({"error": None, "choices": []}, redact=NO_SECRETS) is None
     assert from_answer([], redact=NO_SECRETS) is None
 

@@ -188,6 +188,10 @@ class TestReferences:
         stored_run(folder, "first", {"a": 0.8}, tasks=given)
         for tasks in (given, self.task(thresholds_from="first")):
             assert built(folder, "new", references=REFERENCE, tasks=tasks).spec.references
+        other = self.task(thresholds={"len_p33": 0.2, "len_p66": 0.3})
+        for tasks, words in ((self.task(pilot=2), "are not known yet"), (other, "has other thresholds")):
+            with pytest.raises(OutcomesError, match=words):
+                print(built(folder, "new", references=REFERENCE, tasks=tasks).spec)
 
 
 class TestPriors:
@@ -229,6 +233,9 @@ class TestFiles:
         prior = built(folder, "a", "b", prior={"from": "old.npz", "depth": 2}).spec.prior
         assert np.array_equal(prior.counts["a"]["t"].sum(axis=1), np.minimum(counts[0].sum(axis=1), 2))
         assert (prior.counts["a"]["t"] <= counts[0]).all()
+        self.archive(folder, R=np.full((1, QUESTIONS, 1), 2), models=["a"], questions=IDS)
+        with pytest.raises(OutcomesError, match=r"category 2 .* categories 0\.\.1"):
+            print(built(folder, "new", references=references).spec)
 
     def test_an_imported_run_is_known_by_the_ids_of_its_questions(self, folder):
         outcomes = np.random.default_rng(2).integers(0, 2, (2, QUESTIONS, 3))

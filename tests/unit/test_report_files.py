@@ -17,7 +17,8 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
-from adaptive_eval.views.files import runs_in, write_leaderboard, write_reports
+from adaptive_eval.views import report_json
+from adaptive_eval.views.files import runs_in, write_files, write_leaderboard, write_reports
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import JsonLines, report_data, to_json
@@ -61,6 +62,21 @@ def data(run):
     """Return the JSON report as parsed data."""
     with RunReader(run) as reader:
         return json.loads(to_json(summarise(reader)))
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    with pytest.raises(UnicodeEncodeError):
+        write_files(tmp_path, {"report.md": "half a character: \ud83d"})
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_is_left_out_is_counted(run, data, monkeypatch):
+    monkeypatch.setattr(report_json, "MOST_PAIRS", 3)
+    monkeypatch.setattr(report_json, "MOST_DECISIONS", 2)
+    with RunReader(run) as reader:
+        short = report_data(summarise(reader))
+    for name, most in (("pairs", 3), ("decisions", 2)):
+        assert (len(short[name]), short[f"{name}_left_out"]) == (most, len(data[name]) - most)
 
 
 def test_the_schema_is_stable(data):

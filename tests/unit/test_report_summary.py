@@ -1,6 +1,7 @@
 """What a report says follows from the run file alone, and agrees with what the session knew."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import run_examples as runs
@@ -11,8 +12,18 @@ from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.accounts import QuestionAccount, several_answers
 from adaptive_eval.views.sentences import promises, say
 from adaptive_eval.views.verdicts import family_words
+
+
+def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
+    rights = (*[("a", 2)] * 3, ("b", 0))
+    asked = [QuestionAccount(task, "q", 2, 0.5, 0.0, ((2, right),)) for task, right in rights]
+    tasks = [SimpleNamespace(task=name, weight=0.5) for name in "ab"]
+    results = SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks)
+    ((_, _, found),) = several_answers(asked, results)
+    assert found[0] == pytest.approx((0.5, 0.5))
 
 
 @pytest.fixture(scope="module")

@@ -93,6 +93,18 @@ def test_judged_truncation_passes_the_papers_invalid():
     assert Rubric(get_schema("format-aware"), truncated="judged").category(cut) == 4
 
 
+def test_an_answer_that_is_none_is_missing_for_the_named_causes_alone():
+    scoring = TaskScoring(NumericScorer(), Rubric(), missing=("content_filter",))
+    found = [scoring.score(Completion("", cause), QUESTION) for cause in ("content_filter", "length")]
+    assert [(score.category, score.reason) for score in found] == [
+        (None, "no answer: content_filter"), (0, "truncated"),
+    ]  # fmt: skip
+
+
+def test_half_of_a_right_answer_counts_as_right():
+    assert [Rubric().category({"is_correct": share}) for share in (0.49, 0.5)] == [0, 1]
+
+
 def test_an_answer_without_what_was_asked_for_is_not_scored():
     scoring = TaskScoring(NumericScorer(), Rubric(get_schema("conf-calibrated"), {"tau_high": 0.3}))
     with pytest.raises(TransientEndpointError, match=r"cannot be scored.*completion_bpt"):
