@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.results import Decision, to_json
+from adaptive_eval.core.results import to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
@@ -24,8 +24,8 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.budgets import more_passes, raised_budgets
 from adaptive_eval.views.live import LiveView, make_console
-from adaptive_eval.views.reading import Attachment, Recent
-from adaptive_eval.views.summary import RunHeader, Summary, summary_at
+from adaptive_eval.views.reading import Attachment, Seen
+from adaptive_eval.views.summary import RunHeader, Summary
 from adaptive_eval.views.terminal import render_summary
 
 REDRAWN = ("full", "compact")
@@ -117,15 +117,11 @@ class _Watcher:
     """Turns the engine's events into views."""
 
     def __init__(self, header: RunHeader, live: LiveView, say: Callable[[str], None]) -> None:
-        self._header, self._live, self._say = header, live, say
-        self._decisions: list[Decision] = []
-        self._times: list[float] = []
-        self._recent = Recent()
+        self._seen, self._live, self._say = Seen(header), live, say
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Decided):
-            self._decisions.extend(event.decisions)
-            self._times += [event.at] * len(event.decisions)
+            self._seen.decide(event.at, event.decisions)
         elif isinstance(event, Draining) and event.in_flight:
             noun = "answer" if event.in_flight == 1 else "answers"
             if event.reason == "interrupted":
@@ -140,9 +136,7 @@ class _Watcher:
     def _progress(self, event: Progress) -> None:
         results = event.results
         record = SnapshotRecord(event.at, event.elapsed, results.trials, to_json(results), event.endpoints)
-        self._recent.add(record)
-        told, previous = (self._header, record, self._decisions), self._recent.previous
-        self._live.update(summary_at(*told, times=self._times, previous=previous))
+        self._live.update(self._seen.summary(record))
 
 
 def _continuing(view: Summary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:

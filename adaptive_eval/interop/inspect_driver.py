@@ -48,16 +48,6 @@ _SENT = {"content", "tool_calls", "tool_call_id", "function"}
 """Fields of a message of Inspect that a model reads."""
 
 
-@dataclass
-class _Spent:
-    """What the requests of one sample have cost so far; one without an answer counts at its most."""
-
-    requests: int = 0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-
 class SampleLimits:
     """Counts a model's requests for the samples of one task, and refuses those beyond the limits.
 
@@ -68,7 +58,8 @@ class SampleLimits:
     def __init__(self, limits: SolverConfig, longest: int | None) -> None:
         self._limits = limits
         self._longest = longest  # most tokens of an answer
-        self._spent: dict[tuple[str, int], _Spent] = {}
+        # what each request of a sample has cost so far; one without an answer counts at its most
+        self._spent: dict[tuple[str, int], list[Usage]] = {}
 
     def hold(self, model: Any) -> None:
         """Have every request of a model of Inspect, retries too, counted before it is sent."""
@@ -77,34 +68,30 @@ class SampleLimits:
 
         async def held(input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
             state = now()
-            spent = self._spent.setdefault((str(state.sample_id), state.epoch), _Spent())
-            prompt = most_prompt_tokens(input, tools)
-            completion = (config.max_tokens or self._longest or 0) * (config.num_choices or 1)
-            self._require(spent, prompt, completion)
-            spent.requests += 1
-            spent.prompt += prompt
-            spent.completion += completion
+            spent = self._spent.setdefault((str(state.sample_id), state.epoch), [])
+            most = most_prompt_tokens(input, tools)
+            most_written = (config.max_tokens or self._longest or 0) * (config.num_choices or 1)
+            self._require(len(spent) + 1, sum(spent, Usage(most, most_written)))
+            number = len(spent)
+            spent.append(Usage(most, most_written))
             result = await generate(input=input, tools=tools, tool_choice=tool_choice, config=config)
             output = result[0] if isinstance(result, tuple) else result
             usage = getattr(output, "usage", None)
             if usage is not None:
-                paid = usage_of([usage])
-                spent.prompt += paid.prompt_tokens - prompt
-                spent.completion += paid.completion_tokens - completion
-                spent.cached += paid.cached_tokens
+                spent[number] = usage_of([usage])
             return result
 
         model.api.generate = held
 
-    def _require(self, spent: _Spent, prompt: int, completion: int) -> None:
-        """Raise Inspect's error of a limit where another request does not fit."""
+    def _require(self, requests: int, spent: Usage) -> None:
+        """Raise Inspect's error of a limit where so many requests at this cost do not fit."""
         most, longest = self._limits, self._longest
         checks = [
-            ("calls", spent.requests + 1, most.calls),
-            ("prompt_tokens", spent.prompt + prompt, most.prompt_tokens),
+            ("calls", requests, most.calls),
+            ("prompt_tokens", spent.prompt_tokens, most.prompt_tokens),
         ]
         if longest is not None:
-            checks.append(("calls times max_tokens", spent.completion + completion, most.calls * longest))
+            checks.append(("calls times max_tokens", spent.completion_tokens, most.calls * longest))
         for name, value, limit in checks:
             if value > limit:
                 words = f"the next request may take {value:,}, and solver.{name} is {limit:,}"
@@ -113,8 +100,7 @@ class SampleLimits:
 
     def taken(self, sample: str, epoch: int) -> Usage:
         """Return what a sample that has ended has cost, and forget it."""
-        spent = self._spent.pop((sample, epoch), _Spent())
-        return Usage(spent.prompt, spent.completion, spent.cached)
+        return sum(self._spent.pop((sample, epoch), []), Usage())
 
 
 def usage_of(usages: Sequence[Any]) -> Usage:

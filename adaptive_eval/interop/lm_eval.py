@@ -8,7 +8,6 @@ harness's own filters and metric (:class:`HarnessMetric`) or a scorer of this pa
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -61,37 +60,20 @@ def samples_log(path: Path, choices: Choices) -> Log:
     )
 
 
-@dataclass
 class _Samples:
     """One file of samples and its results file."""
 
-    path: Path
-    choices: Choices
-
-    @cached_property
-    def results(self) -> Mapping[str, Any]:
-        """The contents of ``results_{date}.json``; empty where there is no such file."""
-        match = _NAME.fullmatch(self.path.name)
-        results = None if match is None else self.path.with_name(f"results_{match['date']}.json")
-        return json_object(results) if results is not None and results.is_file() else {}
-
-    @cached_property
-    def task(self) -> str:
-        """The task as the harness calls it."""
-        match = _NAME.fullmatch(self.path.name)
-        return self.path.stem if match is None else match["task"]
-
-    @property
-    def called(self) -> str:
-        """The task as it is called here."""
-        return self.choices.task or self.task
-
-    @cached_property
-    def model(self) -> str:
-        """The model's name."""
-        written = str(self.results.get("model_name") or "")
-        folder = self.path.resolve().parent.name if _NAME.fullmatch(self.path.name) else ""
-        return self.choices.named(self.choices.model or written or folder, self.path)
+    def __init__(self, path: Path, choices: Choices) -> None:
+        self.path, self.choices = path, choices
+        match = _NAME.fullmatch(path.name)
+        place = None if match is None else path.with_name(f"results_{match['date']}.json")
+        # the contents of ``results_{date}.json``; empty where there is no such file
+        self.results = json_object(place) if place is not None and place.is_file() else {}
+        self.task = path.stem if match is None else match["task"]  # as the harness calls it
+        self.called = choices.task or self.task
+        folder = "" if match is None else path.resolve().parent.name
+        named = choices.model or str(self.results.get("model_name") or "") or folder
+        self.model = choices.named(named, path)
 
     @cached_property
     def score_answer(self) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:

@@ -275,17 +275,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One sample's answer before limits such as ``max_tokens`` are put on it.
+    """One answer, first before limits such as ``max_tokens`` are put on it."""
 
-    `latency` is in seconds, `noise` 64 random bits for log-probabilities.
-    """
-
-    right: bool
-    answer: str
     text: str
-    tokens: int
-    latency: float
-    noise: int
+    tokens: int  # generated, those of a stop sequence included, as vLLM counts them
+    right: bool = True  # whether the coin fell on the right side
+    answer: str = ""  # what it says
+    latency: float = 0.0  # seconds
+    noise: int = 0  # 64 random bits for log-probabilities
+    finish_reason: str = "stop"  # or ``length`` or, by a fault, ``abort``
+    stop_reason: str | None = None  # the stop sequence that ended it
+    letters: Mapping[str, float] | None = None  # the chance of each letter, where the answer is one letter
 
 
 class Examinee:
@@ -334,7 +334,7 @@ class Examinee:
         seconds = model.latency.median * math.exp(model.latency.sigma * toss.normal)
         if right:
             seconds *= model.latency.correct_factor
-        return Reply(right, answer, text, tokens, seconds, toss.tail)
+        return Reply(text, tokens, right, answer, seconds, toss.tail)
 
 
 def _identity(question: Answerable) -> str:

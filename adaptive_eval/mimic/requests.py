@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptive_eval import __version__
-from adaptive_eval.mimic.examinee import Asked, Examinee, clip, count_tokens, tokenize
+from adaptive_eval.mimic.examinee import Asked, Examinee, Reply, clip, count_tokens, tokenize
 
 
 class ApiError(Exception):
@@ -121,27 +121,12 @@ def _invalid(param: str, words: str) -> ApiError:
     return ApiError(400, words, param=param, code="invalid_value")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One choice of a response."""
-
-    text: str  # what is sent
-    tokens: int  # tokens generated, those of a stop sequence included, as vLLM counts them
-    finish_reason: str  # ``stop``, ``length`` or, by a fault, ``abort``
-    stop_reason: str | None  # the stop sequence that ended it
-    right: bool  # whether the coin fell on the right side
-    latency: float  # seconds
-    noise: int  # random bits for log-probabilities
-    # the chance of each letter, where the answer is one letter
-    letters: Mapping[str, float] | None = None
-
-
 def prompt_tokens(asked: Asked) -> int:
     """Return the tokens of a prompt with the template of a chat around it."""
     return asked.prompt_tokens + asked.model.tokens.prompt_overhead
 
 
-def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list[Sample]:
+def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list[Reply]:
     """Return the samples of a request; sample i has the seed plus i."""
     size, context = prompt_tokens(asked), asked.model.context_length
     wanted = request.limit or 1
@@ -161,27 +146,27 @@ def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list
     return [_sample(examinee, request, asked, base + index, room) for index in range(request.n)]
 
 
-def _sample(examinee: Examinee, request: ChatRequest, asked: Asked, seed: int | None, limit: int) -> Sample:
+def _sample(examinee: Examinee, request: ChatRequest, asked: Asked, seed: int | None, limit: int) -> Reply:
     reply = examinee.reply(asked, seed)
-    text, tokens, finish = reply.text, reply.tokens, "stop"
     letters = asked.letters if limit == 1 else None
     if letters is not None:
-        text, tokens, finish = reply.answer, 1, "length"
-    elif tokens > limit:
-        text, tokens, finish = "".join(tokenize(text)[:limit]), limit, "length"
-    whole = text
-    text, stopped_by = clip(whole, request.stops)
-    if stopped_by is not None:
-        tokens, finish = count_tokens(whole[: len(text) + len(stopped_by)]), "stop"
-    return Sample(text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise, letters)
+        reply = replace(reply, text=reply.answer, tokens=1, finish_reason="length", letters=letters)
+    elif reply.tokens > limit:
+        text = "".join(tokenize(reply.text)[:limit])
+        reply = replace(reply, text=text, tokens=limit, finish_reason="length")
+    text, stopped_by = clip(reply.text, request.stops)
+    if stopped_by is None:
+        return reply
+    tokens = count_tokens(reply.text[: len(text) + len(stopped_by)])
+    return replace(reply, text=text, tokens=tokens, finish_reason="stop", stop_reason=stopped_by)
 
 
-def cut_off(sample: Sample, finish_reason: str) -> Sample:
+def cut_off(sample: Reply, finish_reason: str) -> Reply:
     """Return the first half of `sample`, ended by `finish_reason`.
 
     Examples
     --------
-    >>> whole = Sample("one two three four", 4, "stop", None, True, 0.0, 0)
+    >>> whole = Reply("one two three four", 4)
     >>> cut_off(whole, "abort").text
     'one two'
     """
@@ -203,7 +188,7 @@ class Response:
     """A response to be worded."""
 
     request: ChatRequest  # what was asked
-    samples: Sequence[Sample]  # the choices, in order
+    samples: Sequence[Reply]  # the choices, in order
     prompt_tokens: int
     id: str  # a random name
     created: int  # Unix time in seconds
@@ -239,7 +224,7 @@ class Response:
         """Return its bytes."""
         return json.dumps(self.data(), separators=(",", ":")).encode()
 
-    def _choice(self, index: int, sample: Sample) -> dict[str, Any]:
+    def _choice(self, index: int, sample: Reply) -> dict[str, Any]:
         logprobs = None
         if self.request.logprobs:
             logprobs = {"content": token_logprobs(sample, self.request.top_logprobs or 0), "refusal": None}
@@ -252,12 +237,12 @@ class Response:
         }
 
 
-def token_logprobs(sample: Sample, top: int) -> list[dict[str, Any]]:
+def token_logprobs(sample: Reply, top: int) -> list[dict[str, Any]]:
     """Return the log-probabilities of a sample's tokens, with the `top` likeliest in the place of each.
 
     Examples
     --------
-    >>> (entry,) = token_logprobs(Sample("Yes", 1, "stop", None, True, 0.0, 5), top=3)
+    >>> (entry,) = token_logprobs(Reply("Yes", 1, noise=5), top=3)
     >>> likely = entry["top_logprobs"]
     >>> entry["logprob"] < 0, len(likely), sum(math.exp(one["logprob"]) for one in likely) <= 1
     (True, 3, True)

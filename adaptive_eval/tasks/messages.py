@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from binascii import Error
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -234,7 +234,7 @@ class MessagesTemplate:
     ) -> MessagesTemplate:
         """Read a prompt; Unreadable where it is none. Media that it does not name come before its text."""
         given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        messages = [_parsed(message) for message in read_messages(given, folder)]
+        messages = [_mapped(message, _parsed) for message in read_messages(given, folder)]
         named = {field for message in messages for text in _texts(message) for field in text.fields}
         first = "".join(f"{{{name}}}" for name in media if name not in named)
         if first:
@@ -261,8 +261,14 @@ class MessagesTemplate:
             parts = [one for part in given for one in self._parts(part, values)]
             plain = given is not content and all(part["type"] == "text" for part in parts)
             content = "".join(part["text"] for part in parts) if plain else parts
-        rest = {name: _filled(value, values) for name, value in message.items() if name != "content"}
-        return {"role": message["role"], "content": content, **rest}
+
+        def filled(text: Any) -> Any:
+            if not isinstance(text, PromptTemplate):
+                return text
+            return text.render({name: str(values[name]) for name in text.fields})
+
+        rest = {name: value for name, value in message.items() if name != "content"}
+        return {"role": message["role"], "content": content, **_mapped(rest, filled)}
 
     def _parts(self, part: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the parts that a part becomes: a text is cut where an image or sound is."""
@@ -282,27 +288,22 @@ class MessagesTemplate:
             yield {"type": "text", "text": text}
 
 
-def _parsed(message: Any) -> Any:
-    """Return a message with templates in place of its texts; roles and types are none."""
-    if isinstance(message, Mapping):
-        fixed = ("role", "type", "id", "tool_call_id", "url", "data", "format")
-        return {name: value if name in fixed else _parsed(value) for name, value in message.items()}
-    if isinstance(message, list):
-        return [_parsed(one) for one in message]
-    return PromptTemplate.parse(message) if isinstance(message, str) else message
+_FIXED = ("role", "type", "id", "tool_call_id", "url", "data", "format")
+"""Fields of a message that are no texts."""
 
 
-def _texts(value: Any) -> Iterator[PromptTemplate]:
-    if isinstance(value, PromptTemplate):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(inner)
-
-
-def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(value, PromptTemplate):
-        return value.render({name: str(values[name]) for name in value.fields})
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a message, or a part of one, with each of its texts changed."""
     if isinstance(value, Mapping):
-        return {name: _filled(inner, values) for name, inner in value.items()}
-    return [_filled(inner, values) for inner in value] if isinstance(value, list) else value
+        return {name: one if name in _FIXED else _mapped(one, change) for name, one in value.items()}
+    return [_mapped(one, change) for one in value] if isinstance(value, list) else change(value)
+
+
+def _parsed(value: Any) -> Any:
+    return PromptTemplate.parse(value) if isinstance(value, str) else value
+
+
+def _texts(message: Mapping[str, Any]) -> list[PromptTemplate]:
+    found: list[Any] = []
+    _mapped(message, found.append)
+    return [text for text in found if isinstance(text, PromptTemplate)]

@@ -64,20 +64,30 @@ RATE_SPAN = 15.0
 """Seconds of running time over which rates are taken."""
 
 
-class Recent:
-    """Keeps the snapshots of the last :data:`RATE_SPAN` seconds of running time, and the one before them.
+class Seen:
+    """A run as it has been seen so far: its decisions, and the snapshots from which rates are taken.
+
+    Those are the ones of the last :data:`RATE_SPAN` seconds of running time, and the one before them.
 
     Examples
     --------
-    >>> recent = Recent()
+    >>> seen = Seen(RunHeader("demo"))
     >>> for second in range(60):
-    ...     recent.add(SnapshotRecord(second, second, 10 * second, {}))
-    >>> recent.previous.elapsed
+    ...     seen.add(SnapshotRecord(second, second, 10 * second, {}))
+    >>> seen.previous.elapsed
     44
     """
 
-    def __init__(self) -> None:
+    def __init__(self, header: RunHeader) -> None:
+        self._header = header
+        self.decisions: list[Decision] = []
+        self._times: list[float] = []
         self._snapshots: deque[SnapshotRecord] = deque()
+
+    def decide(self, at: float, decisions: Sequence[Decision]) -> None:
+        """Take in decisions."""
+        self.decisions += decisions
+        self._times += [at] * len(decisions)
 
     def add(self, snapshot: SnapshotRecord) -> None:
         """Take in a snapshot; one that is not newer than the last is ignored."""
@@ -93,6 +103,20 @@ class Recent:
         """The snapshot to take rates from, None while there is only one."""
         return self._snapshots[0] if len(self._snapshots) > 1 else None
 
+    def summary(self, snapshot: SnapshotRecord | None, *, alive: bool = True) -> Summary:
+        """Take in a snapshot, and return the summary of the run at it."""
+        if snapshot is None:
+            return waiting_summary(self._header)
+        self.add(snapshot)
+        return summary_at(
+            self._header,
+            snapshot,
+            self.decisions,
+            times=self._times,
+            previous=self.previous,
+            alive=alive,
+        )
+
 
 @dataclass(eq=False)
 class Attachment:
@@ -103,31 +127,20 @@ class Attachment:
     running: Callable[[Path, float], bool] = is_running
 
     def __post_init__(self) -> None:
-        self._header = header_of(self.reader)
-        self._recent = Recent()
-        self._decisions: list[Decision] = []
-        self._times: list[float] = []
+        self._seen = Seen(header_of(self.reader))
 
     def summary(self) -> Summary:
         """Return the summary of the run as it is stored now, without details."""
         latest = self.reader.latest_snapshot()
         if latest is None:
-            return waiting_summary(self._header)
-        if self._recent.previous is None:
+            return self._seen.summary(None)
+        if self._seen.previous is None:
             for snapshot in self.reader.snapshots(since=latest.at - RATE_SPAN):
-                self._recent.add(snapshot)
-        self._recent.add(latest)
-        records = self.reader.decisions(since=len(self._decisions))  # a large board has thousands
-        self._decisions += [decision_from(record.body) for record in records]
-        self._times += [record.at for record in records]
-        return summary_at(
-            self._header,
-            latest,
-            self._decisions,
-            times=self._times,
-            previous=self._recent.previous,
-            alive=self.running(self.reader.directory, self.clock() - latest.at),
-        )
+                self._seen.add(snapshot)
+        for record in self.reader.decisions(since=len(self._seen.decisions)):  # a large board has thousands
+            self._seen.decide(record.at, [decision_from(record.body)])
+        alive = self.running(self.reader.directory, self.clock() - latest.at)
+        return self._seen.summary(latest, alive=alive)
 
     def follow(
         self, sleep: Callable[[float], None], every: float = 0.5, *, wait_out: bool = False

@@ -29,7 +29,7 @@ from adaptive_eval.mimic.mimic_spec import (
     spec_from_json,
     spec_to_json,
 )
-from adaptive_eval.mimic.requests import Sample, token_logprobs
+from adaptive_eval.mimic.requests import token_logprobs
 
 ROOT = Path(__file__).parents[2]
 # A mimic's spec: checks of every field, and JSON there and back.
@@ -211,7 +211,7 @@ def test_questions_of_the_same_text_differ_by_their_choices():
     text=st.text(max_size=60), top=st.integers(0, 20), noise=st.integers(0, 2**64 - 1), right=st.booleans()
 )
 def test_log_probabilities_are_proper(text, top, noise, right):
-    entries = token_logprobs(Sample(text, 1, "stop", None, right, 0.0, noise), top)
+    entries = token_logprobs(Reply(text, 1, right, noise=noise), top)
     assert [entry["token"] for entry in entries] == tokenize(text)
     for entry in entries:
         likely = [(one["token"], one["logprob"]) for one in entry["top_logprobs"]]
