@@ -11,7 +11,7 @@ from answering_server import two_models
 from command_line import in_process, ran, trials, write_config
 
 from adaptive_eval.endpoints.function import FunctionEndpoint
-from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.errors import TransientEndpointError, UserCodeError
 from adaptive_eval.trial import Message
 
 MODELS = """
@@ -75,6 +75,13 @@ def test_a_failure_that_may_pass_is_one_of_the_request(raised, kind):
     with pytest.raises(TransientEndpointError) as found:
         asyncio.run(FunctionEndpoint("f", fails).complete([Message("user", "?")], seed=None))
     assert found.value.kind == kind
+
+
+@pytest.mark.parametrize("tokens", [10**9, -1, 0.5])
+def test_tokens_that_cannot_be_are_a_mistake_of_the_function(tokens):
+    endpoint = FunctionEndpoint("f", lambda prompt: ("4", {"prompt_tokens": tokens}))
+    with pytest.raises(UserCodeError, match=r"usage\.prompt_tokens"):
+        asyncio.run(endpoint.complete([Message("user", "?")], seed=None))
 
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):

@@ -142,6 +142,10 @@ def test_a_limit_carries_its_wait(api):
     assert isinstance(error, TransientEndpointError)
     assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 12.0)
     assert str(error) == "HTTP 429 Too Many Requests: slow down"
+    left = {"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "6s"}
+    answer, _ = ask(api, reply(200, api.answer(), left))
+    assert answer.paid.total_tokens > 5
+    assert answer.pause == 6.0  # the next one would take as many
 
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -374,6 +378,14 @@ def test_several_answers_with_one_request(api):
     assert [answer.paid.prompt_tokens for answer in answers] == [90, 0, 0, 0]
     assert [answer.usage.prompt_tokens for answer in answers] == [90, 90, 90, 90]
     assert len({answer.response_id for answer in answers}) == 4
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+def test_a_server_that_reports_one_of_several_answers_is_paid_for_all(api, limit):
+    both = [{**choice, "finish_reason": "length"} for choice in choices(api, "a", "b")]
+    body = api.answer(choices=both, usage={"prompt_tokens": 90, "completion_tokens": 10})
+    answers, _ = sample(api, reply(200, body), n=2, sampling={limit: 10})
+    assert [answer.paid.completion_tokens for answer in answers] == [10, 10]
 
 
 def test_a_failed_request_for_several_answers_is_one_failure(api):

@@ -10,7 +10,13 @@ from command_line import trials
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import answer_is_right, scripted_chat
 
-from adaptive_eval.build.grading import Grading, ScorersAllowance, StoredAnswers, grading_model_of
+from adaptive_eval.build.grading import (
+    Grading,
+    ScorersAllowance,
+    StoredAnswers,
+    grading_model_of,
+    resume_accounts,
+)
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
@@ -299,6 +305,17 @@ def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
     found = asyncio.run(grading.score(request, answer))
     assert found.category == 1
     assert not [name for name in found.signals if name.startswith("judge_")]
+
+
+def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(tmp_path):
+    scorer = build_scorer(
+        "judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", "budget": {"requests": 9}}
+    )
+    task = Task("t", (QUESTION,), PromptTemplate.parse("{input}"))
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        writer.launch([TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7)], 1.0)
+    resume_accounts([task], {"t": scorer}, [tmp_path / "run"])
+    assert grading_model_of(scorer).account.trials == scorer.requests_each == 2
 
 
 def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():

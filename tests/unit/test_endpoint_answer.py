@@ -55,7 +55,10 @@ def test_reasoning_is_kept_beside_the_text(server, message):
     stream.feed("data: [DONE]")
     streamed = read(stream.body())
     assert (streamed.text, streamed.reasoning) == ("77", "3 + 43 + 4")
-    assert read(body({**message, "content": None, "thinking": "3 + 4"})).no_answer == "reasoning"
+    thought = body({**message, "content": None, "thinking": "3 + 4"})
+    assert read(thought).no_answer == "reasoning"
+    usage = {"prompt_tokens": 9, "completion_tokens": 0}  # a report without the tokens of the answer is none
+    assert read({**thought, "usage": usage}).usage == Usage()
 
 
 def test_reasoning_has_its_part_in_what_an_answer_of_several_has_cost():

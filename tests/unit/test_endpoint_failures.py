@@ -53,6 +53,7 @@ def test_no_credit_is_not_a_rate_limit():
     error = fail(429, body, {"retry-after": "1"})
     assert isinstance(error, PermanentEndpointError)
     assert "exceeded your current quota" in str(error)
+    assert (error.kind, fail(403, body).kind) == ("rate_limit", "auth")
 
 
 def test_a_redirect_says_where_to():

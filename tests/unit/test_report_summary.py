@@ -12,7 +12,7 @@ from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.accounts import QuestionAccount, several_answers
+from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
 from adaptive_eval.views.sentences import promises, say
 from adaptive_eval.views.verdicts import family_words
 
@@ -24,6 +24,9 @@ def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
     results = SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks)
     ((_, _, found),) = several_answers(asked, results)
     assert found[0] == pytest.approx((0.5, 0.5))
+    assert found[1:] == [None] * 3
+    odd = QuestionAccount("t", "q", 4, 0.5, 0.0, ((2, 0), (2, 2)))  # the stronger model is wrong
+    assert suspect([odd]) == [(odd, "weak models right, strong ones wrong")]
 
 
 @pytest.fixture(scope="module")
