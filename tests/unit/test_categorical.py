@@ -236,6 +236,8 @@ def test_a_quantile_among_nobody_is_left_out_only_where_asked():
         Thresholds.observed(all_right, schema)
     assert dict(Thresholds.observed(all_right, schema, partial=True)) == {}
     assert Thresholds.observed(all_right, schema, {"tau_low_wrong": 1.0}) == {"tau_low_wrong": 1.0}
+    wrong = Signals(is_correct=[[0, 0]], completion_bpt=[[1.0, 2.0]], repeated_pattern=[[0, 0]])
+    assert "corr_p33" not in evaluate(wrong, "conf-calibrated").thresholds
 
 
 def test_rules_among_may_use_fixed_thresholds():

@@ -35,6 +35,13 @@ def test_false_alarms_are_as_rare_as_promised(questions, passes, mean):
     assert alarms < 33
 
 
+def test_ranks_in_the_middle_win_nothing_and_lose_nothing():
+    evidence = DriftEvidence()
+    for _ in range(60):
+        evidence.add(0.5, value=1.0)
+    assert evidence.peak == pytest.approx(1.0)
+
+
 def test_a_fall_is_found_soon():
     rng = random.Random(12)
     delays = [found_at(rng, 50, 40, 0.8, -0.4, 500, limit=2000.0) for _ in range(50)]

@@ -47,6 +47,14 @@ def test_a_pair_waits_while_a_lucky_end_of_what_is_in_flight_would_decide_it():
     assert len(session.ask({"m0": 5, "m1": 5})) == 10
 
 
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_a_model_waits_while_what_is_in_flight_would_win_the_bet_on_its_score(wrong):
+    session = Session(make_spec(1, 200, goal="threshold", value=0.5))
+    session.tell([TrialOutcome(one.key, int(place >= wrong)) for place, one in enumerate(session.ask(12))])
+    session.ask(18)
+    assert len(session.ask(5)) == (0 if wrong == 1 else 5)
+
+
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("spend", ["trials", "time"])
 def test_no_slot_is_idle_while_no_pair_is_foreseen_to_end(spend, shared):

@@ -199,6 +199,16 @@ def test_paired_difference_of_a_few_questions():
     assert uneven.high - uneven.low > 2 * (even.high - even.low)
 
 
+def test_a_planned_comparison_takes_the_variance_of_one_difference_over_the_gap():
+    """Chances of concentration 8 have a ninth of it between questions, which ends with the first pass."""
+    both, wanted = 0.5 * 0.5 + 0.6 * 0.4, (0.1 / scipy.stats.norm.ppf([0.975, 0.8]).sum()) ** 2
+    for questions, expected in ((500, both / (wanted + both / 9 / 500)), (100, both * 8 / 9 / wanted)):
+        found = sequential.sample_size(0.1, questions=questions, passes=1, replicates=2, correlation=0.0)
+        assert found.fixed_trials == pytest.approx(expected, rel=0.03)
+    near = sequential.sample_size(0.01, questions=60, equivalence=0.3, replicates=20)
+    assert near.power >= 0.9  # a tie is right for models that differ by less than the margin
+
+
 def test_permutation_test_counts_all_patterns_or_draws_them():
     a, b = R[0][:9], R[2][:9]
     exact = sequential.permutation_test(a, b, draws=1000).p_value
@@ -220,6 +230,8 @@ def test_mcnemar_bootstrap_and_posterior_quantiles():
     z = sequential.paired_difference(R[1], R[2])
     resampled = sequential.bootstrap(R[1], R[2])
     assert (resampled.low, resampled.high) == pytest.approx((z.low, z.high), abs=0.01)
+    alike = sequential.bootstrap(np.ones((12, 1), dtype=int), clusters=[0] * 10 + [1, 2])
+    assert (alike.low, alike.high) == (1.0, 1.0)
     quantiles = sequential.posterior_interval(R[1])
     mu, _, low, high = metrics.bayes_ci(R[1])
     assert (quantiles.estimate, quantiles.low, quantiles.high) == pytest.approx((mu, low, high), abs=0.003)

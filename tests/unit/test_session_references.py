@@ -186,6 +186,22 @@ class TestDecisions:
         assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
         assert "old are too noisy" in describe(session.stopped)
 
+    @pytest.mark.parametrize(
+        ("trials", "mean", "reason", "most"),
+        [(1, 0.6, "partial", 100), (4, 0.6, "partial", 500), (2, 0.7, "max_passes", 1200)],
+    )
+    def test_on_two_tasks_it_ends_after_two_passes_and_only_where_nothing_can_be_decided(
+        self, trials, mean, reason, most
+    ):
+        right = np.random.default_rng(trials).binomial(trials, 0.5, (2, 20))
+        spec = make_spec(1, 20, equivalence=0.1, max_passes=30)
+        tables = zip("tu", np.stack([trials - right, right], axis=2), strict=True)
+        reference = ReferenceSpec("old", dict(tables))
+        tasks = (spec.tasks[0], replace(spec.tasks[0], name="u"))
+        session = drive(Session(replace(spec, tasks=tasks, references=(reference,))), coin([mean]), slots=4)
+        assert session.stopped.reason == reason
+        assert 2 * 40 <= session.budget.completed <= most
+
     @pytest.mark.slow
     @pytest.mark.parametrize("in_flight", [1, 2])
     def test_a_simulation_ends_there_as_well(self, in_flight):
