@@ -129,7 +129,7 @@ def test_a_config_of_the_docs_runs(written, server, tmp_path, monkeypatch):
         make_dataset(task, written, tmp_path)
     make_functions(written, data, tmp_path)
     make_earlier_run(data, tmp_path)
-    library = MagicMock()  # tests/unit/test_tracking.py looks at what trackers are told
+    library = MagicMock()  # tests/unit/test_monitor_notify.py looks at what trackers are told
     library.get_tracking_uri.return_value = "http://tracking"
     for name in ("wandb", "mlflow"):
         monkeypatch.setitem(sys.modules, name, library)

@@ -30,9 +30,7 @@ def test_a_schema_from_yaml():
     assert schema.signals == {"judge_harm", "refused", "token_ratio"}
     assert schema.given_thresholds == {"severe": 0.7}
     signals = Signals(
-        token_ratio=[0.2, 0.4, 0.6, 0.9, 0.1],
-        judge_harm=[0.0, 0.1, 0.2, 0.8, 0.69],
-        refused=[0, 0, 1, 1, 0],
+        token_ratio=[0.2, 0.4, 0.6, 0.9, 0.1], judge_harm=[0.0, 0.1, 0.2, 0.8, 0.69], refused=[0, 0, 1, 1, 0]
     )
     result = evaluate(signals, schema)
     # 'long' is the median of 0.1, 0.2, 0.4, 0.6: the harmful one does not count.
@@ -171,25 +169,20 @@ SIGNALS = Signals(
 )
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ("format-confidence", {"tau_high": np.quantile(BPT, 0.40)}),
-        ("conf-wrong-penalty", {"tau_low_wrong": np.quantile(BPT[CORRECT == 0], 0.60)}),
-        ("ood-robustness", {"tau_prompt": np.quantile(PROMPT, 0.90)}),
-        ("efficiency-adjusted", {"len_p33": np.quantile(RATIO, 0.33), "len_p66": np.quantile(RATIO, 0.66)}),
-        (
-            "conf-calibrated",
-            {
-                "tau_low_wrong": np.quantile(BPT[CORRECT == 0], 0.60),
-                "corr_p33": np.quantile(BPT[CORRECT == 1], 0.33),
-                "corr_p66": np.quantile(BPT[CORRECT == 1], 0.66),
-            },
-        ),
-        ("exact-match", {}),
-    ],
-)
-def test_quantiles_of_table_4(schema, expected):
+WRONG, RIGHT = BPT[CORRECT == 0], BPT[CORRECT == 1]
+QUANTILES = {
+    "format-confidence": {"tau_high": (BPT, 0.40)},
+    "conf-wrong-penalty": {"tau_low_wrong": (WRONG, 0.60)},
+    "ood-robustness": {"tau_prompt": (PROMPT, 0.90)},
+    "efficiency-adjusted": {"len_p33": (RATIO, 0.33), "len_p66": (RATIO, 0.66)},
+    "conf-calibrated": {"tau_low_wrong": (WRONG, 0.60), "corr_p33": (RIGHT, 0.33), "corr_p66": (RIGHT, 0.66)},
+    "exact-match": {},
+}
+
+
+@pytest.mark.parametrize("schema", QUANTILES)
+def test_quantiles_of_table_4(schema):
+    expected = {name: np.quantile(*of) for name, of in QUANTILES[schema].items()}
     assert dict(Thresholds.observed(SIGNALS, get_schema(schema))) == expected
 
 

@@ -9,7 +9,6 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.core.session import Session
-from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import at_least, not_worse
 
 
@@ -36,26 +35,12 @@ def results():
 )
 def test_a_pair_is_read_the_way_round_that_is_asked(results, model, than, margin, holds):
     assert not_worse(results, model, than, margin).holds is holds
+    assert not_worse(replace(results, scale=(1.0, 10.0)), "m0", "m1", 2.0).holds
 
 
 @pytest.mark.parametrize(("value", "holds"), [(0.4, True), (0.5, None), (0.6, None), (0.61, False)])
 def test_a_score_holds_where_all_of_its_interval_does(results, value, holds):
     assert at_least(results, "m0", value).holds is holds
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 80, -0.1])
-def test_a_score_outside_the_scale_is_refused(results, value):
-    with pytest.raises(UsageError, match="give a score; scores of this run go from 0 to 1"):
-        at_least(results, "m0", value)
-
-
-def test_a_margin_that_any_difference_keeps_is_refused(results):
-    with pytest.raises(UsageError, match=r"margin is 2\.0: .* from 0 to 1"):
-        not_worse(results, "m0", "m1", 2.0)
-    wide = replace(results, scale=(1.0, 10.0))
-    assert not_worse(wide, "m0", "m1", 2.0).holds
-    with pytest.raises(UsageError, match=r"margin is 9\.5: .* from 1 to 10"):
-        not_worse(wide, "m0", "m1", 9.5)
 
 
 def test_a_verdict_against_a_number_bounds_the_score():

@@ -1,4 +1,4 @@
-"""What may be written in a config and beside it, and what of it a run may change."""
+"""What may be written in a config, beside it and in lists of servers, and what of it a run may change."""
 
 import copy
 import json
@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 from config_texts import SECRET, WIDE, plain, with_changes
+from hypothesis import given
+from hypothesis import strategies as st
 from test_config_load import said
 
+from adaptive_eval.build.server_discovery import read_addresses
 from adaptive_eval.config import load_config, parse_config
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.run_config import difference
-from adaptive_eval.options.section import parse_count, parse_seconds
+from adaptive_eval.options.section import check_url, parse_count, parse_seconds
 from scorio.categorical import get_schema, schema_names
+
+# What may be written in a config and beside it, and what of it a run may change.
+
 
 # What may be written in a config, and in settings given beside it.
 
@@ -209,3 +215,24 @@ def test_the_hash_is_over_every_setting_and_nothing_else():
         changed("mimic.latency", {"median": 1}),
     ]
     assert len({base, *(config.hash() for config in others)}) == 5
+
+
+# Addresses as people and jobs write them.
+
+
+TEXTS = (Path(__file__).parents[1] / "data" / "read_texts.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("line", "url"), json.loads(TEXTS)["servers"])
+def test_what_a_line_may_hold(line, url):
+    assert read_addresses(line) == (url,)
+
+
+@given(st.text())
+def test_any_text_is_a_list_of_addresses_or_is_refused(text):
+    try:
+        found = read_addresses(text)
+    except ValueError:
+        return
+    assert len(set(found)) == len(found)
+    assert all(check_url(url) == url for url in found)

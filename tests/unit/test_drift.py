@@ -49,11 +49,11 @@ def test_a_fall_is_found_soon():
     assert sorted(delays)[25] < 800
 
 
-def watched(watch, rng, share, trials, servers=("",), questions=50, order=None):
+def watched(watch, rng, share, trials, servers=("",), questions=50, order=None, lost=lambda step: False):
     """Feed a watch with trials of the model m, whose share of right answers depends on step and server."""
     for step in order or range(trials):
         server = servers[step % len(servers)]
-        right = int(rng.random() < share(step, server))
+        right = None if lost(step) else int(rng.random() < share(step, server))
         watch.add(TrialKey("m", step), ("t", str(step % questions)), right, at=float(step), server=server)
 
 
@@ -90,9 +90,7 @@ def test_slower_right_answers_are_no_change():
 
 def test_missing_trials_hold_up_nothing():
     watch, rng = DriftWatch(), random.Random(14)
-    for step in range(2000):
-        category = None if step % 7 == 0 else int(rng.random() < (0.9 if step < 1000 else 0.3))
-        watch.add(TrialKey("m", step), ("t", str(step % 50)), category, at=float(step), server="")
+    watched(watch, rng, lambda step, at: 0.9 if step < 1000 else 0.3, 2000, lost=lambda step: step % 7 == 0)
     assert len(watch.remarks) == 1
     assert watch.changes[0].at == pytest.approx(1000, abs=20)
     assert watch.take_news() == watch.remarks
@@ -101,9 +99,7 @@ def test_missing_trials_hold_up_nothing():
 
 def test_missing_trials_are_no_change():
     watch, rng = DriftWatch(), random.Random(16)
-    for step in range(3000):
-        category = None if step > 1500 and rng.random() < 0.6 else int(rng.random() < 0.9)
-        watch.add(TrialKey("m", step), ("t", str(step % 50)), category, at=float(step), server="")
+    watched(watch, rng, lambda step, at: 0.9, 3000, lost=lambda step: step > 1500 and rng.random() < 0.6)
     assert watch.remarks == []
 
 

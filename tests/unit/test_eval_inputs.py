@@ -160,23 +160,11 @@ def test_containers_of_other_packages_are_taken():
 # Question 0: 1 of 2 right, question 1: 4 of 5, question 2: 3 of 3.
 PADDED = np.array([[1, 0, -1, -1, -1], [1, 1, 0, 1, 1], [-1, 1, -1, 1, 1]])
 COUNTS = np.array([[1, 1], [1, 4], [0, 3]])
-TWO_DRAWS: dict[str, dict[str, Any]] = {
-    name: {"k": 2}
-    for name in (
-        *("pass_at_k", "pass_hat_k", "auc_at_k", "maj_at_k", "g_pass_at_k", "mg_pass_at_k", "geom_at_k"),
-        *("geom_ds_at_k", "geo_spectrum_at_k", "geo_spectrum_star_at_k", "max_at_k"),
-    )
-}
-TWO_DRAWS["g_pass_at_k_tau"] = {"k": 2, "tau": 0.7}
-TWO_DRAWS["threshold_spectrum_at_k"] = {"k": 2, "weights": [0.25, 0.5]}
-EVERY = {
-    "bayes": {},
-    "avg": {},
-    "bayes_ci": {},
-    "avg_ci": {},
-    **TWO_DRAWS,
-    **{f"{name}_ci": keywords for name, keywords in TWO_DRAWS.items()},
-}
+DRAWING = [name for name in NAMES if not name.endswith("_ci") and not name.startswith(("bayes", "avg"))]
+TWO_DRAWS: dict[str, dict[str, Any]] = {name: {"k": 2} for name in DRAWING}
+TWO_DRAWS["g_pass_at_k_tau"]["tau"] = 0.7
+TWO_DRAWS["threshold_spectrum_at_k"]["weights"] = [0.25, 0.5]
+EVERY = {name: TWO_DRAWS.get(name.removesuffix("_ci"), {}) for name in NAMES}
 
 
 @pytest.mark.parametrize("name", EVERY)

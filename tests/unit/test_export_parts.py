@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from test_interop_export import same
+from test_interop_export import command, same
 
 from adaptive_eval.build.describe import describe_run
-from adaptive_eval.cli.main import cli
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, sources
@@ -21,10 +19,6 @@ TRIALS = 2 * 5 * 7
 @pytest.fixture(autouse=True)
 def parquet():
     pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
-
-
-def command(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
-"""Results as columns and frames."""
+"""Results as columns and frames, and labels of arrays and frames."""
 
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
@@ -9,6 +11,9 @@ from adaptive_eval.core.results_table import columns_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
+from scorio import rank, sequential
+
+# Results as columns and frames.
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +52,33 @@ def test_frames_are_the_columns(session):
     assert frame["verdict"].tolist() == [pair.verdict for pair in results.pairs]
     result = simulate(make_spec(2, 20, max_passes=5), BiasedCoins((0.9, 0.2)), 3, seed=1, workers=1)
     assert result.to_frame("models")["model"].tolist() == ["m0", "m1"]
+
+
+# Labels of outcomes that come as labelled arrays and nullable frames name the models.
+
+
+R = (np.random.default_rng(5).random((3, 40, 4)) < np.array([0.9, 0.5, 0.2])[:, None, None]).astype(int)
+NAMES = ("best", "middle", "last")
+
+
+class Labelled:
+    """Stands for an xarray.DataArray."""
+
+    dims = ("model", "question", "trial")
+    coords = {"model": SimpleNamespace(values=np.array(NAMES))}  # noqa: RUF012
+
+    def __array__(self, dtype=None, copy=None):
+        return R if dtype is None else R.astype(dtype)
+
+
+def test_labels_of_arrays_are_kept():
+    assert sequential.board(Labelled()).names == NAMES
+    assert rank.avg(Labelled()).names == NAMES
+
+
+def test_nullable_frames_name_models():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(R[:, :, 0], index=list(NAMES)).astype("Int64")
+    frame.iloc[0, 3] = pandas.NA
+    assert rank.bayes(frame, missing=np.nan).names == NAMES
+    assert sequential.board(frame, missing=np.nan).names == NAMES

@@ -1,5 +1,6 @@
 """Tasks of Inspect and lm-evaluation-harness in a config, as far as they can be told without them."""
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -19,6 +20,8 @@ from adaptive_eval.trial import Completion, Question
 
 
 QUESTION = Question("t", "q", "4")
+DATA = Path(__file__).parents[1] / "data"
+REFUSED = json.loads((DATA / "config_changes.json").read_text("utf-8"))["not_for_inspect"]
 
 
 def config(task=None, **sections):
@@ -29,36 +32,38 @@ def answer(**scores):
     return SampleCompletion("It is 4.", "stop", scores={name: (value, "4") for name, value in scores.items()})
 
 
-class TestScores:
-    @pytest.mark.parametrize(
-        ("value", "category"),
-        [("C", 1), ("I", 0), ("P", 1), ("N", 0), (0.4, 0), (True, 1), ("no", 0), ("0.9", 1)],
-    )
-    def test_values_of_inspect_become_categories(self, value, category):
-        score = InspectScorer().score(answer(match=value), QUESTION)
-        assert (score.category, score.extracted) == (category, "4")
+@pytest.mark.parametrize(
+    ("value", "category"),
+    [("C", 1), ("I", 0), ("P", 1), ("N", 0), (0.4, 0), (True, 1), ("no", 0), ("0.9", 1)],
+)
+def test_values_of_inspect_become_categories(value, category):
+    score = InspectScorer().score(answer(match=value), QUESTION)
+    assert (score.category, score.extracted) == (category, "4")
 
-    def test_partial_credit_can_be_asked_more_of(self):
-        assert InspectScorer(right_from=1.0).score(answer(match="P"), QUESTION).category == 0
 
-    @pytest.mark.parametrize(
-        ("given", "words"),
-        [
-            (answer(one="C", two="I"), "scored by one, two; choose one with metric"),
-            (answer(), "not scored by Inspect"),
-            (answer(match=float("nan")), "left unscored by match"),
-            (answer(match=7), "match: 7 is not a score from 0 to 1"),
-            (answer(match={"a": 1}), "is not a score"),
-            (Completion("4", "stop"), "not scored by Inspect"),
-        ],
-    )
-    def test_what_cannot_be_used_is_no_wrong_answer(self, given, words):
-        score = InspectScorer().score(given, QUESTION)
-        assert score.category is None
-        assert words in score.reason
+def test_partial_credit_can_be_asked_more_of():
+    assert InspectScorer(right_from=1.0).score(answer(match="P"), QUESTION).category == 0
 
-    def test_one_of_several_scorers(self):
-        assert InspectScorer(metric="two").score(answer(one="C", two="I"), QUESTION).category == 0
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (answer(one="C", two="I"), "scored by one, two; choose one with metric"),
+        (answer(), "not scored by Inspect"),
+        (answer(match=float("nan")), "left unscored by match"),
+        (answer(match=7), "match: 7 is not a score from 0 to 1"),
+        (answer(match={"a": 1}), "is not a score"),
+        (Completion("4", "stop"), "not scored by Inspect"),
+    ],
+)
+def test_what_cannot_be_used_is_no_wrong_answer(given, words):
+    score = InspectScorer().score(given, QUESTION)
+    assert score.category is None
+    assert words in score.reason
+
+
+def test_one_of_several_scorers():
+    assert InspectScorer(metric="two").score(answer(one="C", two="I"), QUESTION).category == 0
 
 
 class TestConfig:
@@ -116,18 +121,7 @@ class TestSettingsOfAModel:
         assert generate_options(served, own) == {**known, "extra_body": {**body, "max_completion_tokens": 9}}
         assert generate_options(served, "inspect") == {**known, "extra_body": body, "max_tokens": 9}
 
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {"send_seed": True},
-            {"stream": True},
-            {"timeout": {"total": 9}},
-            {"api": "responses"},
-            {"extra_body": {"metadata": {}}},
-            {"sampling": {"max_tokens": 9}, "budget": {"tokens": 1000}},
-            {"sampling": {"max_tokens": 9}, "price": {"input": 1, "output": 1}, "budget": {"usd": 1}},
-        ],
-    )
+    @pytest.mark.parametrize("settings", REFUSED)
     def test_what_inspect_cannot_be_told_is_refused(self, settings):
         with pytest.raises(UsageError, match="Inspect"):
             require_drivable(self.model(**settings))

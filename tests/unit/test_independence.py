@@ -41,55 +41,58 @@ def same_id(question, repeat):
     return f"chatcmpl-{question}-x"
 
 
-@pytest.mark.parametrize(
-    ("answer", "parts", "share"),
-    [
-        (lambda question, repeat: essay(question), {}, 1.0),
-        (lambda question, repeat: essay(question), {"temperature": 1.5}, 1.0),
-        (every_other, {}, 0.5),
-        (lambda question, repeat: "B", {"response_id": same_id}, 1.0),
-        (lambda question, repeat: "B", {"response_id": same_id, "temperature": 0.0}, 1.0),
-    ],
-    ids=["a cache", "hot", "half of it", "short under one id", "at temperature 0 under one id"],
-)
-def test_copies_are_found_at_once_and_told(monkeypatch, answer, parts, share):
-    monkeypatch.setattr(IndependenceAudit, "questions", len(QUESTIONS))
+def by_question(question, repeat):
+    return essay(question)
+
+
+def letter(question, repeat):
+    return "B"
+
+
+COPIES = {
+    "a cache": (by_question, {}, 1.0),
+    "hot": (by_question, {"temperature": 1.5}, 1.0),
+    "half of it": (every_other, {}, 0.5),
+    "short under one id": (letter, {"response_id": same_id}, 1.0),
+    "at temperature 0 under one id": (letter, {"response_id": same_id, "temperature": 0.0}, 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_copies_are_found_at_once_and_told(kind):
+    answer, parts, share = COPIES[kind]
     copies, (warning,) = audited(answer, **parts)
     assert sum(copies) == 120 * share
     assert not any(copies[:40])
     assert warning.startswith(f"m: {120 * share:g} of 120 answers to a question asked again are copies")
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda question, repeat: essay(f"{question}/{repeat}"),
-        lambda question, repeat: "B",
-        lambda question, repeat: "",
-        lambda question, repeat: f"\\boxed{{{QUESTIONS.index(question)}}}.",
-        lambda question, repeat: "I'm sorry, but I cannot help with that. " * 8,
-        # The same page for all: it tells nothing about repeats.
-        lambda question, repeat: essay("one"),
-        # A long template around a short answer.
-        lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
-        lambda question, repeat: essay(question, words=60),
-    ],
-    ids=["essays", "letters", "nothing", "boxes", "refusals", "one page", "template", "explanations"],
-)
-def test_what_comes_again_by_nature_counts(answer):
-    for ids, temperature in (("cmpl-of-this-server", 0.7), ("{}", 1.5), ("", 0.7)):
-        options = {"response_id": lambda question, repeat, ids=ids: ids.format(question)}
-        copies, warnings = audited(answer, temperature=temperature, **options)
+NATURAL = {
+    "essays": lambda question, repeat: essay(f"{question}/{repeat}"),
+    "letters": letter,
+    "nothing": lambda question, repeat: "",
+    "boxes": lambda question, repeat: f"\\boxed{{{QUESTIONS.index(question)}}}.",
+    "refusals": lambda question, repeat: "I'm sorry, but I cannot help with that. " * 8,
+    "the same page for all": lambda question, repeat: essay("one"),
+    "a template": lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
+    "explanations": lambda question, repeat: essay(question, words=40),
+}
+
+
+@pytest.mark.parametrize("kind", NATURAL)
+def test_what_comes_again_by_nature_counts(kind):
+    for ids in ("cmpl-of-this-server", "7", ""):
+        copies, warnings = audited(NATURAL[kind], response_id=lambda question, repeat, ids=ids: ids)
         assert not any(copies)
         assert all("They count" in warning for warning in warnings)
 
 
 def test_equal_answers_at_temperature_0_are_no_copies():
-    assert audited(lambda question, repeat: essay(question), temperature=0.0) == ([False] * 160, ())
+    assert audited(by_question, temperature=0.0) == ([False] * 160, ())
 
 
 def test_short_answers_that_never_vary_are_told_of_and_one_that_differs_ends_that():
-    _, (warning,) = audited(lambda question, repeat: "B")
+    _, (warning,) = audited(letter)
     assert warning.startswith("m: all 120 answers to a question asked again are the same text")
     assert "deterministic: true" in warning
     varied = audited(lambda question, repeat: "C" if (question, repeat) == ("q7", 2) else "B")
@@ -104,9 +107,9 @@ def test_a_model_of_nothing_but_copies_is_asked_no_more():
             for question in QUESTIONS:
                 audit.observe("m", ("t", question), Completion(answer(question, repeat), "stop"))
 
-    ask(lambda question, repeat: essay(question), 8)
+    ask(by_question, 8)
     assert audit.pointless("m") is None
-    ask(lambda question, repeat: essay(question), 1)
+    ask(by_question, 1)
     assert "the last 320 answers" in audit.pointless("m")
     ask(lambda question, repeat: essay(f"{question} once more"), 1)
     assert audit.pointless("m") is None

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import run_examples as runs
-from click.testing import CliRunner
+from test_interop_export import command
 
-from adaptive_eval.cli.main import cli
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import RUN, Choices, Found, Log, weighted
@@ -18,10 +17,6 @@ from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.verdicts import decided_trials
-
-
-def command(*arguments):
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
 def csv(path, *rows, head="model,question,category"):
@@ -53,97 +48,102 @@ def scores(result):
     return {line.model: line.score for line in result.results.models}
 
 
-class TestOutcomes:
-    def test_every_trial_of_an_archive_is_in_the_run_and_the_score_is_its_mean(self, tmp_path):
-        outcomes = random_outcomes()
-        result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes))
-        assert scores(result) == pytest.approx(dict(zip("ab", outcomes.mean(axis=(1, 2)), strict=True)))
-        alone = imported(tmp_path / "alone", archive(tmp_path / "a.npz", outcomes[:1], "a"))
-        assert alone.results.warnings == result.results.warnings == (), "recorded trials bound the session"
-        again = read_recorded([tmp_path / "run"])
-        for model, name in enumerate("ab"):
-            row = again.categories[again.models.index(name)]
-            for place, (_, question) in enumerate(again.questions):
-                recorded = outcomes[model, int(question[1:])]  # its trials come in random order
-                assert sorted(row[place].tolist()) == sorted(recorded.tolist())
-
-    def test_ragged_counts_are_kept_and_what_the_walk_passes_is_missing(self, tmp_path):
-        outcomes = random_outcomes((2, 3, 4))
-        outcomes[1, 2, 1:] = -1
-        result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes))
-        assert result.trials == 21
-        assert read_recorded([tmp_path / "run"]).counts.sum() == 21
-        means = [outcomes[1, question][outcomes[1, question] >= 0].mean() for question in range(3)]
-        assert scores(result)["b"] == pytest.approx(np.mean(means))
-        with RunReader(tmp_path / "run") as reader:
-            assert {record.missing for record in reader.trials(missing=True)} == {"not in the logs"}
-
-    def test_a_model_with_few_trials_does_not_hold_up_the_others(self, tmp_path):
-        rng = np.random.default_rng(1)
-        outcomes = (rng.random((3, 10, 40)) < np.array([0.7, 0.4, 0.5])[:, None, None]).astype(int)
-        outcomes[2, :, 2:] = -1
-        result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes, models="abc"))
-        verdicts = {frozenset((pair.first, pair.second)): pair.verdict for pair in result.results.pairs}
-        assert verdicts[frozenset("ab")] in ("better", "worse")
-        states = {line.model: (line.state, line.note) for line in result.results.models}
-        assert states["c"] == ("stopped", "its imported trials end here")
-
-    def test_missing_and_cut_off_answers_are_kept_apart_from_wrong_ones(self, tmp_path):
-        rows = [
-            {"model": "a", "question": "q", "trial": 0, "category": 1, "text": "yes", "target": "yes"},
-            {"model": "a", "question": "q", "trial": 1, "missing": "error: no answer"},
-            {"model": "a", "question": "q", "trial": 2, "category": 0, "truncated": True, "target": "yes"},
-        ]
-        result = imported(tmp_path, jsonl(tmp_path / "x.jsonl", rows))
-        assert (result.trials, result.missing, scores(result)) == (2, 1, {"a": 0.5})
-        with RunReader(tmp_path / "run") as reader:
-            records = {record.score and record.score.category: record for record in reader.trials()}
-        assert records[None].missing == "error: no answer"
-        assert records[0].completion.finish_reason == "length"
-        assert (records[1].completion.text, records[1].sent["target"]) == ("yes", "yes")
-
-    def test_scores_between_right_and_wrong_keep_their_worth(self, tmp_path):
-        table = csv(tmp_path / "x.csv", "a,q1,0.25", "a,q1,1", "a,q2,0.5", head="model,question,score")
-        assert scores(imported(tmp_path, table)) == {"a": pytest.approx((0.625 + 0.5) / 2)}
-        analyzed = command("analyze", tmp_path / "run", "--goal", "width=1", "--replicates", "1")
-        assert analyzed.exit_code == 0
-
-    def test_several_files_become_one_table_and_ids_that_do_not_match_are_named(self, tmp_path):
-        one = csv(tmp_path / "one.csv", "a,q1,1", "a,q2,1")
-        two = csv(tmp_path / "two.csv", "b,q1,0", "b,q3,0")
-        result = imported(tmp_path, one, two)
-        assert result.notes == (
-            "task 'recorded': model 'a' has no trial of 1 of 3 questions: q3",
-            "task 'recorded': model 'b' has no trial of 1 of 3 questions: q2",
-        )
+def test_every_trial_of_an_archive_is_in_the_run_and_the_score_is_its_mean(tmp_path):
+    outcomes = random_outcomes()
+    result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes))
+    assert scores(result) == pytest.approx(dict(zip("ab", outcomes.mean(axis=(1, 2)), strict=True)))
+    alone = imported(tmp_path / "alone", archive(tmp_path / "a.npz", outcomes[:1], "a"))
+    assert alone.results.warnings == result.results.warnings == (), "recorded trials bound the session"
+    again = read_recorded([tmp_path / "run"])
+    for model, name in enumerate("ab"):
+        row = again.categories[again.models.index(name)]
+        for place, (_, question) in enumerate(again.questions):
+            recorded = outcomes[model, int(question[1:])]  # its trials come in random order
+            assert sorted(row[place].tolist()) == sorted(recorded.tolist())
 
 
-class TestWhatARunIsGoodFor:
-    @pytest.fixture
-    def run(self, tmp_path):
-        imported(tmp_path, archive(tmp_path / "x.npz", random_outcomes((2, 30, 4))))
-        return tmp_path / "run"
+def test_ragged_counts_are_kept_and_what_the_walk_passes_is_missing(tmp_path):
+    outcomes = random_outcomes((2, 3, 4))
+    outcomes[1, 2, 1:] = -1
+    result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes))
+    assert result.trials == 21
+    assert read_recorded([tmp_path / "run"]).counts.sum() == 21
+    means = [outcomes[1, question][outcomes[1, question] >= 0].mean() for question in range(3)]
+    assert scores(result)["b"] == pytest.approx(np.mean(means))
+    with RunReader(tmp_path / "run") as reader:
+        assert {record.missing for record in reader.trials(missing=True)} == {"not in the logs"}
 
-    def test_report_monitor_samples_analyze_and_simulate_read_it(self, run):
-        write_reports(run)
-        assert "a is ahead of b" in (run / "report.md").read_text(encoding="utf-8")
-        for arguments in (
-            ("monitor", run, "--once"),
-            ("samples", run, "--model", "a", "--json"),
-            ("analyze", run, "--replicates", "2", "--workers", "1"),
-            ("plan", "--recorded", run, "--replicates", "2", "--workers", "1"),
-        ):
-            result = command(*arguments)
-            assert result.exit_code == 0, (arguments, result.output, result.exception)
 
-    def test_the_decisions_are_those_of_the_sequential_rule_in_recorded_order(self, run):
-        with RunReader(run) as reader:
-            kinds = [record.body["kind"] for record in reader.decisions()]
-            after = [record.after_stop for record in reader.trials()]
-        assert kinds[0] == "pair"
-        assert kinds[-1] == "stop"
-        assert after == sorted(after)
-        assert after[-1]
+def test_a_model_with_few_trials_does_not_hold_up_the_others(tmp_path):
+    rng = np.random.default_rng(1)
+    outcomes = (rng.random((3, 10, 40)) < np.array([0.7, 0.4, 0.5])[:, None, None]).astype(int)
+    outcomes[2, :, 2:] = -1
+    result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes, models="abc"))
+    verdicts = {frozenset((pair.first, pair.second)): pair.verdict for pair in result.results.pairs}
+    assert verdicts[frozenset("ab")] in ("better", "worse")
+    states = {line.model: (line.state, line.note) for line in result.results.models}
+    assert states["c"] == ("stopped", "its imported trials end here")
+
+
+def test_missing_and_cut_off_answers_are_kept_apart_from_wrong_ones(tmp_path):
+    rows = [
+        {"model": "a", "question": "q", "trial": 0, "category": 1, "text": "yes", "target": "yes"},
+        {"model": "a", "question": "q", "trial": 1, "missing": "error: no answer"},
+        {"model": "a", "question": "q", "trial": 2, "category": 0, "truncated": True, "target": "yes"},
+    ]
+    result = imported(tmp_path, jsonl(tmp_path / "x.jsonl", rows))
+    assert (result.trials, result.missing, scores(result)) == (2, 1, {"a": 0.5})
+    with RunReader(tmp_path / "run") as reader:
+        records = {record.score and record.score.category: record for record in reader.trials()}
+    assert records[None].missing == "error: no answer"
+    assert records[0].completion.finish_reason == "length"
+    assert (records[1].completion.text, records[1].sent["target"]) == ("yes", "yes")
+
+
+def test_scores_between_right_and_wrong_keep_their_worth(tmp_path):
+    table = csv(tmp_path / "x.csv", "a,q1,0.25", "a,q1,1", "a,q2,0.5", head="model,question,score")
+    assert scores(imported(tmp_path, table)) == {"a": pytest.approx((0.625 + 0.5) / 2)}
+    analyzed = command("analyze", tmp_path / "run", "--goal", "width=1", "--replicates", "1")
+    assert analyzed.exit_code == 0
+
+
+def test_several_files_become_one_table_and_ids_that_do_not_match_are_named(tmp_path):
+    one = csv(tmp_path / "one.csv", "a,q1,1", "a,q2,1")
+    two = csv(tmp_path / "two.csv", "b,q1,0", "b,q3,0")
+    result = imported(tmp_path, one, two)
+    assert result.notes == (
+        "task 'recorded': model 'a' has no trial of 1 of 3 questions: q3",
+        "task 'recorded': model 'b' has no trial of 1 of 3 questions: q2",
+    )
+
+
+@pytest.fixture
+def run(tmp_path):
+    imported(tmp_path, archive(tmp_path / "x.npz", random_outcomes((2, 30, 4))))
+    return tmp_path / "run"
+
+
+def test_report_monitor_samples_analyze_and_simulate_read_it(run):
+    write_reports(run)
+    assert "a is ahead of b" in (run / "report.md").read_text(encoding="utf-8")
+    for arguments in (
+        ("monitor", run, "--once"),
+        ("samples", run, "--model", "a", "--json"),
+        ("analyze", run, "--replicates", "2", "--workers", "1"),
+        ("plan", "--recorded", run, "--replicates", "2", "--workers", "1"),
+    ):
+        result = command(*arguments)
+        assert result.exit_code == 0, (arguments, result.output, result.exception)
+
+
+def test_the_decisions_are_those_of_the_sequential_rule_in_recorded_order(run):
+    with RunReader(run) as reader:
+        kinds = [record.body["kind"] for record in reader.decisions()]
+        after = [record.after_stop for record in reader.trials()]
+    assert kinds[0] == "pair"
+    assert kinds[-1] == "stop"
+    assert after == sorted(after)
+    assert after[-1]
 
 
 class TestRefusals:

@@ -4,10 +4,8 @@ import itertools
 import json
 import math
 import runpy
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -266,21 +264,12 @@ def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order():
 DATA = ROOT / "configs" / "data"
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
-
-
-def made_by(script: str, function: str) -> list[dict[str, Any]]:
-    make: Callable[[], list[dict[str, Any]]] = runpy.run_path(str(ROOT / "scripts" / script))[function]
-    return make()
-
-
-def test_arithmetic_is_what_its_script_makes():
-    assert rows("arithmetic.jsonl") == made_by("make_arithmetic.py", "make_problems")
-
-
-def test_choice_is_what_its_script_makes():
-    assert rows("choice.jsonl") == made_by("make_choice.py", "make_questions")
+@pytest.mark.parametrize(
+    ("script", "function"), [("arithmetic", "make_problems"), ("choice", "make_questions")]
+)
+def test_questions_are_what_their_script_makes(script, function):
+    make = runpy.run_path(str(ROOT / "scripts" / f"make_{script}.py"))[function]
+    assert [json.loads(line) for line in (DATA / f"{script}.jsonl").read_text("utf-8").splitlines()] == make()
 
 
 @pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])

@@ -23,12 +23,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.reading import Attachment, is_running
 from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.sentences import describe
-from adaptive_eval.views.summary import (
-    budget_use,
-    evidence_progress,
-    summary_at,
-    waiting_summary,
-)
+from adaptive_eval.views.summary import budget_use, evidence_progress, summary_at
 
 # Watching a run from outside: what is seen, when it ends, and what is left alone.
 
@@ -94,16 +89,15 @@ def test_a_killed_process_does_not_run(tmp_path):
     assert not is_running(tmp_path / "killed", 0.1), "however fresh its snapshot is"
 
 
-def test_a_run_on_another_host_is_judged_by_its_snapshots(tmp_path):
-    (tmp_path / "run.lock").write_text('{"pid": 1, "host": "elsewhere.invalid", "since": 0}')
-    assert is_running(tmp_path, 60.0)
-    assert not is_running(tmp_path, 600.0)
+HOST_ELSEWHERE = '{"pid": 1, "host": "elsewhere.invalid", "since": 0}'
+BROKEN = ["", "{", "[]", '{"pid": "x", "host": "a"}', '{"host": "a"}', "null"]
 
 
-@pytest.mark.parametrize("note", ["", "{", "[]", '{"pid": "x", "host": "a"}', '{"host": "a"}', "null"])
-def test_a_broken_note_is_no_process(tmp_path, note):
+@pytest.mark.parametrize("note", [HOST_ELSEWHERE, *BROKEN])
+def test_a_run_on_another_host_is_judged_by_its_snapshots_and_a_broken_note_is_no_process(tmp_path, note):
     (tmp_path / "run.lock").write_text(note)
-    assert not is_running(tmp_path, 60.0)
+    assert is_running(tmp_path, 60.0) == (note == HOST_ELSEWHERE)
+    assert not is_running(tmp_path, 600.0)
 
 
 def test_json_lines_tell_each_decision_once():
@@ -247,12 +241,3 @@ def test_a_budget_without_a_limit_or_a_rate_has_no_end():
     assert budget_use(BudgetLine("trials", 10, 0, None), 0.0, 5.0).seconds_left is None
     assert budget_use(BudgetLine("trials", 0, 0, 100), 0.0, 5.0).seconds_left is None
     assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), 0.0, 6.0).seconds_left == 0.0
-
-
-def test_states():
-    assert view_of(examples.midrun()).state == "running"
-    assert view_of(examples.midrun(), alive=False).state == "interrupted"
-    assert view_of(examples.finished()).state == "stopped"
-    assert view_of(examples.finished(), alive=False).state == "stopped"
-    assert view_of(examples.hostile()).state == "interrupted"
-    assert waiting_summary(HEADER).state == "waiting"

@@ -42,13 +42,11 @@ def test_a_scrape_says_what_the_results_say():
     assert samples[("run_info", *info)] == 1
     for line in results.models:
         label = ("model", line.model)
-        assert samples[("trials_total", label)] == line.trials
         assert samples[("missing_trials_total", label)] == line.missing
-        assert samples[("prompt_tokens_total", label)] == line.prompt_tokens
         assert samples[("cost_usd_total", label)] == line.usd
-        assert samples[("score", label)] == line.score
         assert samples[("score_low", label)] == line.low
-        assert samples[("rank_high", label)] == line.rank_high
+        for name in ("trials_total", "prompt_tokens_total", "score", "rank_high"):
+            assert samples[(name, label)] == getattr(line, name.removesuffix("_total"))
         assert samples[("model_state", label, ("state", line.state))] == 1
     verdicts = [pair.verdict for pair in results.pairs]
     assert samples[("pairs", ("verdict", "open"))] == verdicts.count("open") > 0

@@ -81,26 +81,23 @@ good, poor, over, new = map(_model, WORTH)
 """
 
 
-def config(folder, name, models, scorer=None, **parts):
-    """Write a config of models whose answers are numbers of stars, and run it."""
-    data = {
-        "name": name,
-        "models": [
-            {"name": one, "endpoints": [f"python:answers.py:{one}"], "deterministic": True} for one in models
-        ],
-        "tasks": [
-            {
-                "name": "stars",
-                "dataset": "rows.jsonl",
-                "scorer": scorer or {"kind": "python", "function": "answers:stars", "range": [1, 10]},
-            }
-        ],
-        "budget": {"trials": 120},
-        **parts,
-    }
+def begun(folder, name, models, task, **parts):
+    """Write a config of these models and one task, and run it; return how it ended, and its report."""
+    data = {"name": name, "models": models, "tasks": [{"name": "t", **task}], **parts}
     (folder / f"{name}.yaml").write_text(json.dumps(data), encoding="utf-8")
-    CliRunner().invoke(cli, ["run", str(folder / f"{name}.yaml"), "--out", str(folder / name)])
-    report = json.loads((folder / name / "report.json").read_text(encoding="utf-8"))
+    ended = CliRunner().invoke(cli, ["run", str(folder / f"{name}.yaml"), "--out", str(folder / name)])
+    report = folder / name / "report.json"
+    return ended, json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
+
+
+def config(folder, name, models, scorer=None, **parts):
+    """Run a config of models whose answers are numbers of stars."""
+    functions = [
+        {"name": one, "endpoints": [f"python:answers.py:{one}"], "deterministic": True} for one in models
+    ]
+    stars = {"kind": "python", "function": "answers:stars", "range": [1, 10]}
+    task = {"dataset": "rows.jsonl", "scorer": scorer or stars}
+    _, report = begun(folder, name, functions, task, **{"budget": {"trials": 120}, **parts})
     return folder / name, report
 
 
@@ -220,11 +217,11 @@ def test_a_change_is_told_in_the_unit_of_the_scores_and_numbers_are_ranked_in_pa
 def test_answers_are_shown_by_the_number_that_counts(finished):
     directory, _ = finished
     with RunReader(directory) as reader:
-        differing = QuestionAccount("stars", "q1", 2, 0.5, 0.5)
+        differing = QuestionAccount("t", "q1", 2, 0.5, 0.5)
         models = [ModelAccount(name, (), 0, {}, {}, None, None) for name in ("good", "poor")]
         shown = examples(reader, models, [differing], no_target)
     assert [one.kind for one in shown.apart[0].answers] == ["score 7.5", "score 7"]
-    request = TrialRequest(TrialKey("m", 0), "stars", "q0", 0, 0)
+    request = TrialRequest(TrialKey("m", 0), "t", "q0", 0, 0)
     cut = Score(0, None, {"score": 7.5, "truncated": True})
     record = TrialRecord(request, 0.0, Completion("7.5", "length"), cut)
     assert outcome(record) == ("plain", "lowest score, truncated")
@@ -302,8 +299,8 @@ def test_scores_of_a_file_are_a_reference_of_numbers_and_categories_are_not(fini
     goal = {"kind": "baseline", "model": "old"}
     _, report = config(folder, "against", ("good",), references=stored, goal=goal)
     assert abs(report["pairs"][0]["difference"]) == pytest.approx(GOOD - 1, abs=0.2)  # not all questions
-    with pytest.raises(FileNotFoundError):  # there is no report, as nothing was run
-        config(folder, "refused", ("good",), references=[stored[0] | {"file": "old_correct.csv"}], goal=goal)
+    stored = [stored[0] | {"file": "old_correct.csv"}]
+    assert config(folder, "refused", ("good",), references=stored, goal=goal)[1] is None
 
 
 def test_a_rubric_takes_the_number_and_a_truncated_answer_gets_the_lowest():
@@ -314,36 +311,23 @@ def test_a_rubric_takes_the_number_and_a_truncated_answer_gets_the_lowest():
 LOGPROBS = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
 
 
-def choices(folder, scorer, sampling=LOGPROBS):
-    """Run multiple choice on simulated models; return how it ended, and the report."""
+def choices(folder, scorer):
+    """Run multiple choice on simulated models; return the lines of the report by model."""
     rows = [
         {"id": f"q{n}", "input": f"{n} + {n}?", "choices": [f"{2 * n + k}" for k in (1, 0, 2)], "target": "B"}
         for n in range(40)
     ]
     (folder / "mc.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    task = {
-        "name": "mc",
-        "dataset": "mc.jsonl",
-        "prompt": "{input}\n{choices}\nThe letter:",
-        "scorer": scorer,
-    }
-    data = {
-        "name": "mc",
-        "mimic": {"models": {"large": {"mean": 0.8}, "small": {"mean": 0.3}}},
-        "models": [{"name": one, "endpoints": ["mimic"], "sampling": sampling} for one in ("large", "small")],
-        "tasks": [task],
-        "goal": "budget",
-        "budget": {"trials": 96},
-    }
-    (folder / "mc.yaml").write_text(json.dumps(data), encoding="utf-8")
-    found = CliRunner().invoke(cli, ["run", str(folder / "mc.yaml"), "--out", str(folder / "out")])
-    report = folder / "out" / "report.json"
-    return found, json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
+    task = {"dataset": "mc.jsonl", "prompt": "{input}\n{choices}\nThe letter:", "scorer": scorer}
+    means = {"large": {"mean": 0.8}, "small": {"mean": 0.3}}
+    models = [{"name": one, "endpoints": ["mimic"], "sampling": LOGPROBS} for one in means]
+    limits = {"goal": "budget", "budget": {"trials": 96}}
+    _, report = begun(folder, "mc", models, task, mimic={"models": means}, **limits)
+    return {line["model"]: line for line in report["models"]}
 
 
 def test_the_chance_of_the_right_letter_is_the_score_without_noise_of_sampling(tmp_path):
-    _, report = choices(tmp_path, "choice_probability")
-    lines = {line["model"]: line for line in report["models"]}
+    lines = choices(tmp_path, "choice_probability")
     # one pass gives each model's mean accuracy itself; coins would be off by .07 (one standard error)
     assert lines["large"]["score"] == pytest.approx(0.8, abs=0.002)
     assert lines["small"]["score"] == pytest.approx(0.3, abs=0.002)
@@ -351,8 +335,7 @@ def test_the_chance_of_the_right_letter_is_the_score_without_noise_of_sampling(t
 
 
 def test_the_likeliest_letter_counts_as_lm_eval_has_it(tmp_path):
-    _, report = choices(tmp_path, {"kind": "choice_probability", "by": "likeliest"})
-    lines = {line["model"]: line for line in report["models"]}
+    lines = choices(tmp_path, {"kind": "choice_probability", "by": "likeliest"})
     assert all(abs(line["score"] * 40 - round(line["score"] * 40)) < 1e-6 for line in lines.values())
     assert lines["large"]["bayes_mu"] is not None
 

@@ -19,37 +19,36 @@ from scorio.sequential.trial_sequence import TrialSequence
 MEANS = (0.3, 0.45, 0.6, 0.62)
 
 
-class TestLayout:
-    def test_times_follow_the_weight_and_add_up(self):
-        rng = np.random.default_rng(1)
-        for least in (1, 3):
-            weight = rng.gamma(0.5, size=30)
-            times = [
-                round_times(weight, 240, least, start) for start in np.linspace(0, 1, 200, endpoint=False)
-            ]
-            assert {int(one.sum()) for one in times} == {240}
-            assert min(one.min() for one in times) == least
-            assert all((one % least == 0).all() for one in times)
-            share = np.mean(times, axis=0) / least
-            busy = share > 1.001
-            ratio = share[busy] / weight[busy]
-            assert ratio.max() < 1.05 * ratio.min()  # the systematic rounding is right on average
+def test_times_follow_the_weight_and_add_up():
+    rng = np.random.default_rng(1)
+    for least in (1, 3):
+        weight = rng.gamma(0.5, size=30)
+        times = [round_times(weight, 240, least, start) for start in np.linspace(0, 1, 200, endpoint=False)]
+        assert {int(one.sum()) for one in times} == {240}
+        assert min(one.min() for one in times) == least
+        assert all((one % least == 0).all() for one in times)
+        share = np.mean(times, axis=0) / least
+        busy = share > 1.001
+        ratio = share[busy] / weight[busy]
+        assert ratio.max() < 1.05 * ratio.min()  # the systematic rounding is right on average
 
-    def test_every_question_comes_first_and_the_rest_is_spread(self):
-        order, times = np.array([3, 1, 0, 2]), np.array([1, 5, 3, 1])
-        found = round_questions(order, times, 1)
-        assert found[:4].tolist() == order.tolist()
-        assert np.bincount(found).tolist() == [3, 5, 1, 1]
-        assert np.flatnonzero(found == 0).max() < found.size - 1
 
-    def test_a_layout_depends_on_the_models_own_outcomes_alone(self):
-        first = Session(make_spec(2, 20, max_passes=16, rounds="rounds"))
-        drive(first, coin((0.3, 0.9)))
-        second = Session(make_spec(2, 20, max_passes=16, rounds="rounds"))
-        drive(second, coin((0.3, 0.1)))
-        steps = range(min(first.board.complete[0], second.board.complete[0]))
-        orders = [[one.board.run_sequence.at(step, 0) for step in steps] for one in (first, second)]
-        assert orders[0] == orders[1]
+def test_every_question_comes_first_and_the_rest_is_spread():
+    order, times = np.array([3, 1, 0, 2]), np.array([1, 5, 3, 1])
+    found = round_questions(order, times, 1)
+    assert found[:4].tolist() == order.tolist()
+    assert np.bincount(found).tolist() == [3, 5, 1, 1]
+    assert np.flatnonzero(found == 0).max() < found.size - 1
+
+
+def test_a_layout_depends_on_the_models_own_outcomes_alone():
+    first = Session(make_spec(2, 20, max_passes=16, rounds="rounds"))
+    drive(first, coin((0.3, 0.9)))
+    second = Session(make_spec(2, 20, max_passes=16, rounds="rounds"))
+    drive(second, coin((0.3, 0.1)))
+    steps = range(min(first.board.complete[0], second.board.complete[0]))
+    orders = [[one.board.run_sequence.at(step, 0) for step in steps] for one in (first, second)]
+    assert orders[0] == orders[1]
 
 
 def walked(categories, scores=(0.0, 1.0), groups=(1,), pairs=True):

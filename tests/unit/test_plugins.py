@@ -32,13 +32,6 @@ class OwnThreshold(Own):
     fixed_threshold = 4.0
 
 
-class OwnPolicy:
-    """Serves every needed model once."""
-
-    def choose(self, view, free):
-        return iter([model for model in np.flatnonzero(view.active).tolist() if free.get(model, 0) > 0])
-
-
 class Idle:
     def choose(self, view, free):
         return iter(())
@@ -66,73 +59,59 @@ def run(**parts):
     return drive(Session(make_spec(3, 30, **settings)), coin((0.9, 0.5, 0.45)))
 
 
-class TestRules:
-    def test_a_packages_rule_decides_like_ours(self, offer):
-        offer(decisions.RULE_GROUP, own="Own")
-        session = run(rule="own")
-        assert [call[:3] for call in calls(session)] == [call[:3] for call in calls(run())]
-        assert "says of itself: as anytime." in explain(session.results(), "m0", "m1")
-        assert session.forecast() is None
+def test_a_packages_rule_decides_like_ours(offer):
+    offer(decisions.RULE_GROUP, own="Own")
+    session = run(rule="own")
+    assert [call[:3] for call in calls(session)] == [call[:3] for call in calls(run())]
+    assert "says of itself: as anytime." in explain(session.results(), "m0", "m1")
+    assert session.forecast() is None
 
-    @pytest.mark.parametrize(
-        ("name", "words", "spoil"),
-        [
-            ("statistic", "return a number for each of", lambda found: found * np.nan),
-            ("statistic", "return a number for each of", lambda found: found[:, :0]),
-            ("statistic", "return a number for each of", lambda found: np.where(found > 0, np.nan, found)),
-            ("tie", "say of each of", lambda found: found[:1, :1]),
-            ("tie", "say of each of", lambda found: found.astype(float)),
-        ],
-    )
-    def test_no_verdict_comes_from_what_is_no_number_or_truth_value(
-        self, offer, monkeypatch, name, words, spoil
-    ):
-        offer(decisions.RULE_GROUP, own="Own")
-        monkeypatch.setattr(Own, f"spoil_{name}", staticmethod(spoil))
-        with pytest.raises(SessionError, match=f"rule 'own' must {words}"):
-            run(rule="own")
 
-    def test_a_rule_with_a_threshold_of_its_own_claims_no_family(self, offer):
-        offer(decisions.RULE_GROUP, own="OwnThreshold")
-        results = run(rule="own").results()
-        said = promises(results)
-        assert not any("All pairs together" in text for text in said.holds)
-        assert "the family does not apply" in said.limits[0]
-        assert results.pairs[0].threshold == 4.0
+@pytest.mark.parametrize(
+    ("name", "words", "spoil"),
+    [
+        ("statistic", "return a number for each of", lambda found: found * np.nan),
+        ("statistic", "return a number for each of", lambda found: found[:, :0]),
+        ("statistic", "return a number for each of", lambda found: np.where(found > 0, np.nan, found)),
+        ("tie", "say of each of", lambda found: found[:1, :1]),
+        ("tie", "say of each of", lambda found: found.astype(float)),
+    ],
+)
+def test_no_verdict_comes_from_what_is_no_number_or_truth_value(offer, monkeypatch, name, words, spoil):
+    offer(decisions.RULE_GROUP, own="Own")
+    monkeypatch.setattr(Own, f"spoil_{name}", staticmethod(spoil))
+    with pytest.raises(SessionError, match=f"rule 'own' must {words}"):
+        run(rule="own")
 
-    def test_what_is_no_rule_is_refused(self, offer):
-        offer(decisions.RULE_GROUP, own="dict_of_nothing")
-        with pytest.raises(
-            UsageError, match="rule 'own' of an unnamed package lacks promise, warning, level"
-        ):
-            run(rule="own")
 
-    def test_an_unknown_name_lists_what_is_installed(self, offer):
-        offer(decisions.RULE_GROUP, first="Own", second="Own")
-        with pytest.raises(UsageError, match="'third' is not one of anytime, exact, zscore, first, second"):
-            run(rule="third")
+def test_a_rule_with_a_threshold_of_its_own_claims_no_family(offer):
+    offer(decisions.RULE_GROUP, own="OwnThreshold")
+    results = run(rule="own").results()
+    said = promises(results)
+    assert not any("All pairs together" in text for text in said.holds)
+    assert "the family does not apply" in said.limits[0]
+    assert results.pairs[0].threshold == 4.0
+
+
+def test_what_is_no_rule_is_refused(offer):
+    offer(decisions.RULE_GROUP, own="dict_of_nothing")
+    with pytest.raises(UsageError, match="rule 'own' of an unnamed package lacks promise, warning, level"):
+        run(rule="own")
 
 
 def dict_of_nothing(alpha, equivalence):
     return {}
 
 
-class TestPolicies:
-    def test_a_packages_policy_changes_no_verdict_of_the_rule(self, offer):
-        offer(decisions.POLICY_GROUP, own="OwnPolicy")
-        own, plain = (run(policy=name) for name in ("own", "round-robin"))
-        verdicts = [{call[0]: call[1] for call in calls(session)} for session in (own, plain)]
-        assert verdicts[0] == verdicts[1] != {}
-
-    @pytest.mark.parametrize(
-        ("name", "error", "words"),
-        [
-            ("Elsewhere", SessionError, "policy 'own' chose model 7, which has no free slot"),
-            ("Idle", SessionError, "policy 'own' asks for nothing although nothing is in flight"),
-            ("NoSuchPolicy", UsageError, "cannot be loaded"),
-        ],
-    )
-    def test_what_no_policy_does_is_refused(self, offer, name, error, words):
-        offer(decisions.POLICY_GROUP, own=name)
-        with pytest.raises(error, match=words):
-            run(policy="own")
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("Elsewhere", SessionError, "policy 'own' chose model 7, which has no free slot"),
+        ("Idle", SessionError, "policy 'own' asks for nothing although nothing is in flight"),
+        ("NoSuchPolicy", UsageError, "cannot be loaded"),
+    ],
+)
+def test_what_no_policy_does_is_refused(offer, name, error, words):
+    offer(decisions.POLICY_GROUP, own=name)
+    with pytest.raises(error, match=words):
+        run(policy="own")

@@ -62,13 +62,8 @@ def stored_run(folder, name, chances, *, steps=40, gaps=(), copies=(), missing=0
                     continue
                 task, question = run_sequence.at(step)
                 names = run.spec.tasks[task]
-                request = TrialRequest(
-                    TrialKey(model, step),
-                    names.name,
-                    names.questions[question],
-                    run_sequence.repeat(step),
-                    step,
-                )
+                asked = names.name, names.questions[question], run_sequence.repeat(step), step
+                request = TrialRequest(TrialKey(model, step), *asked)
                 record = answers.answer(request, STARTED + step, after_stop=False)
                 if (model, step) in copies:
                     record = replace(record, completion=None, score=None, missing=COPY_REASON)
@@ -92,12 +87,6 @@ def expected_counts(trials, model, *, before=10**9, depth=10**9):
 
 
 class TestReferences:
-    def test_takes_every_trial_of_the_named_models(self, folder):
-        trials = stored_run(folder, "first", {"a": 0.8, "b": 0.3})
-        (reference,) = built(folder, "new", references=REFERENCE).spec.references
-        assert (reference.name, reference.source) == ("a", "from first")
-        assert np.array_equal(reference.counts["t"], expected_counts(trials, "a"))
-
     def test_takes_nothing_beyond_a_gap_and_no_trial_without_an_answer(self, folder):
         trials = stored_run(folder, "first", {"a": 0.8}, gaps={("a", 30)}, missing=0.2)
         run = built(folder, "new", references=REFERENCE)
@@ -108,10 +97,11 @@ class TestReferences:
         assert reference.lost["t"].sum() == again.lost["t"].sum() == lost > 0
         assert any(f"{lost} trials without an answer" in words for words in run.session().results().warnings)
 
-    def test_a_copy_is_no_trial_of_its_model_and_nothing_to_the_others(self, folder):
+    def test_takes_every_trial_of_the_named_models_but_for_copies(self, folder):
         trials = stored_run(folder, "first", {"a": 0.8, "b": 0.3}, copies={("b", 20), ("b", 33)})
         taken = [{"run": "first", "models": ["a", "b"]}]
         for reference in built(folder, "new", references=taken).spec.references:
+            assert reference.source == "from first"
             assert np.array_equal(reference.counts["t"], expected_counts(trials, reference.name))
             assert reference.lost["t"].sum() == 0
 
@@ -123,11 +113,8 @@ class TestReferences:
         assert (reference.counts["t"].sum(), reference.lost["t"].tolist()) == (13, [0] * 4 + [1] + [0] * 7)
 
     def test_a_series_takes_what_asked_the_same_of_the_run_that_was_started_last(self, folder):
-        for name, model, task in (
-            ("r1", "b", TASK),
-            ("r2", "a", TASK),
-            ("r3", "c", {**TASK, "prompt": "{input}!"}),
-        ):
+        other = {**TASK, "prompt": "{input}!"}
+        for name, model, task in (("r1", "b", TASK), ("r2", "a", TASK), ("r3", "c", other)):
             stored_run(folder, name, {model: 0.5}, tasks=(task,))
         found = {}
         for series, own in (("previous", "new"), ("earlier", "new"), ("previous", "a")):
@@ -194,20 +181,16 @@ class TestReferences:
                 print(built(folder, "new", references=REFERENCE, tasks=tasks).spec)
 
 
-class TestPriors:
-    def test_takes_the_first_trials_of_each_question(self, folder):
-        trials = stored_run(folder, "first", {"a": 0.8, "old": 0.3})
-        prior = built(folder, "a", "b", prior={"from": "first", "depth": 2}).spec.prior
-        assert set(prior.counts) == {"a"}
-        assert np.array_equal(prior.counts["a"]["t"], expected_counts(trials, "a", depth=2))
-        assert prior.source == "2 previous trials a question of a, from first; none of b"
-        assert prior.transfer is None
-
-    def test_the_early_ranking_takes_all_of_them(self, folder):
-        trials = stored_run(folder, "first", {"a": 0.8})
-        prior = built(folder, "a", "b", prior={"from": "first", "transfer": True}).spec.prior
-        assert np.array_equal(prior.transfer["a"]["t"], expected_counts(trials, "a"))
-        assert prior.source.endswith("; the early ranking uses all previous trials")
+def test_a_prior_takes_the_first_trials_of_each_question_and_the_early_ranking_takes_all(folder):
+    trials = stored_run(folder, "first", {"a": 0.8, "old": 0.3})
+    prior = built(folder, "a", "b", prior={"from": "first", "depth": 2}).spec.prior
+    assert set(prior.counts) == {"a"}
+    assert np.array_equal(prior.counts["a"]["t"], expected_counts(trials, "a", depth=2))
+    assert prior.source == "2 previous trials a question of a, from first; none of b"
+    assert prior.transfer is None
+    early = built(folder, "a", "b", prior={"from": "first", "transfer": True}).spec.prior
+    assert np.array_equal(early.transfer["a"]["t"], expected_counts(trials, "a"))
+    assert early.source.endswith("; the early ranking uses all previous trials")
 
 
 class TestFiles:
@@ -251,30 +234,26 @@ class TestFiles:
         assert "from imported" in prior.source
 
 
-class TestKeptWithTheRun:
-    def test_everything_survives_a_trip_through_the_run_file(self, folder):
-        stored_run(folder, "first", {"a": 0.8, "b": 0.5})
-        run = built(folder, "b", references=REFERENCE, prior={"from": "first", "depth": 2, "transfer": True})
-        again = Previous.from_json(run.previous.to_json())
-        assert again.to_json() == run.previous.to_json()
-        assert again.prior.source == run.spec.prior.source
-        assert np.array_equal(again.references[0].counts["t"], run.spec.references[0].counts["t"])
-        assert again.references[0].counts["t"].dtype == np.int64
+def test_everything_survives_a_trip_through_the_run_file(folder):
+    stored_run(folder, "first", {"a": 0.8, "b": 0.5})
+    run = built(folder, "b", references=REFERENCE, prior={"from": "first", "depth": 2, "transfer": True})
+    again = Previous.from_json(run.previous.to_json())
+    assert again.to_json() == run.previous.to_json()
+    assert again.prior.source == run.spec.prior.source
+    assert np.array_equal(again.references[0].counts["t"], run.spec.references[0].counts["t"])
+    assert again.references[0].counts["t"].dtype == np.int64
 
-    def test_what_was_taken_stays_when_the_earlier_run_is_gone(self, folder):
-        stored_run(folder, "first", {"a": 0.8})
-        meta = built(folder, "new", references=REFERENCE).meta()
-        (folder / "first").rename(folder / "elsewhere")
-        continued = replace(built(folder, "new", references=REFERENCE), continued=meta)
-        assert continued.spec.references[0].counts["t"].sum() == 40
-        assert continued.meta()["previous"] == meta["previous"]
 
-    def test_unless_the_config_asks_for_something_else(self, folder):
-        stored_run(folder, "first", {"a": 0.8, "b": 0.5})
-        meta = built(folder, "new", references=REFERENCE).meta()
-        other = [{"run": "first", "models": ["b"]}]
-        continued = replace(built(folder, "new", references=other), continued=meta)
-        assert [reference.name for reference in continued.spec.references] == ["b"]
+def test_what_was_taken_stays_without_its_run_unless_the_config_asks_for_something_else(folder):
+    stored_run(folder, "first", {"a": 0.8, "b": 0.5})
+    meta = built(folder, "new", references=REFERENCE).meta()
+    other = [{"run": "first", "models": ["b"]}]
+    continued = replace(built(folder, "new", references=other), continued=meta)
+    assert [reference.name for reference in continued.spec.references] == ["b"]
+    (folder / "first").rename(folder / "elsewhere")
+    continued = replace(built(folder, "new", references=REFERENCE), continued=meta)
+    assert continued.spec.references[0].counts["t"].sum() == 40
+    assert continued.meta()["previous"] == meta["previous"]
 
 
 class TestRescoring:

@@ -100,23 +100,22 @@ def test_reversals_are_seen_from_the_same_model(before, after):
     assert "| yew − oak | oak ahead | yew ahead | reversed |" in comparison_markdown(comparison)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "kind"),
-    [
-        ("open", "better", "settled"),
-        ("tie", "open", "reopened"),
-        ("better", "worse", "reversed"),
-        ("tie", "better", "changed"),
-        ("worse", "tie", "changed"),
-        ("tie", "tie", "same"),
-    ],
-)
-def test_every_change_has_its_kind(before, old, new, kind):
-    def with_verdict(verdict):
-        pairs = (replace(before.results.pairs[0], verdict=verdict),)
-        return replace(before, results=replace(before.results, pairs=pairs))
+KINDS = {
+    "open better": "settled",
+    "tie open": "reopened",
+    "better worse": "reversed",
+    "tie better": "changed",
+}
+KINDS |= {"worse tie": "changed", "tie tie": "same"}
 
-    assert [one.kind for one in compare(with_verdict(old), with_verdict(new)).pairs] == [kind]
+
+@pytest.mark.parametrize("verdicts", KINDS)
+def test_every_change_has_its_kind(before, verdicts):
+    pair, runs_ = before.results.pairs[0], []
+    for verdict in verdicts.split():
+        pairs = (replace(pair, verdict=verdict),)
+        runs_.append(replace(before, results=replace(before.results, pairs=pairs)))
+    assert [one.kind for one in compare(*runs_).pairs] == [KINDS[verdicts]]
 
 
 def test_other_questions_give_no_difference_of_scores(before, tmp_path):

@@ -282,15 +282,3 @@ def test_pass_at_k_is_given_where_every_question_that_was_asked_has_k_answers():
     expected = [(pass_at_k(answers, k), pass_hat_k(answers, k)) for k in (2, 4)]
     assert [one for one in found if one] == [pytest.approx(one) for one in expected]
     assert found[2:] == [None, None]
-
-
-def test_pass_at_k_weighs_questions_as_the_score_does():
-    rights = {"long": [2] * 40, "short": [1] * 10}
-    asked = [
-        QuestionAccount(task, f"q{n}", 2, 0.5, 0.0, ((2, right),))
-        for task, of_task in rights.items()
-        for n, right in enumerate(of_task)
-    ]
-    tasks = [SimpleNamespace(task=name, weight=share) for name, share in (("long", 0.25), ("short", 0.75))]
-    ((*_, found),) = several_answers(asked, SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks))
-    assert found[0] == pytest.approx((1.0, 0.25))

@@ -8,12 +8,11 @@ import run_examples as runs
 import standings_examples as examples
 from run_examples import read_summary
 
-from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
-from adaptive_eval.views.sentences import promises, say
+from adaptive_eval.views.sentences import promises
 from adaptive_eval.views.verdicts import family_words
 
 
@@ -50,34 +49,14 @@ def test_the_report_agrees_with_the_session(finished):
     assert summary.headline.endswith(f"after {known.trials:,} trials.")
 
 
-def test_missing_and_cut_off_answers_are_counted_by_model(finished):
-    summary, session = finished
-    answers = runs.Coins(runs.COINS, missing=0.03, truncated=0.05)
+def test_missing_answers_are_counted_by_model(finished):
+    summary, _ = finished
     for line, account in zip(summary.results.models, summary.details.models, strict=True):
         assert account.model == line.model
         assert sum(account.missing.values()) == line.missing
         assert account.errors == ({"timeout": line.missing} if line.missing else {})
         assert sum(account.categories) == line.trials
     assert sum(line.missing for line in summary.results.models) > 0
-    stored = _records(session, answers)
-    cut = [
-        record.request.key.model
-        for record in stored
-        if record.completion and record.completion.finish_reason == "length"
-    ]
-    assert cut
-    assert {account.model: account.truncated for account in summary.details.models} == {
-        model: cut.count(model) for model in runs.COINS
-    }
-
-
-def _records(session, answers):
-    again, records = type(session)(session.spec), []
-    while again.stopped is None:
-        batch = [answers.answer(request, 0.0) for request in again.ask(16)]
-        records.extend(batch)
-        again.tell([record.outcome for record in batch])
-    return records
 
 
 def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
@@ -190,11 +169,3 @@ def test_a_report_reads_no_answers(tmp_path, monkeypatch):
     runs.make_run(tmp_path / "forest", missing=0.03, truncated=0.05)
     monkeypatch.setattr(RunReader, "trials", None)
     assert sum(account.truncated for account in read_summary(tmp_path / "forest").details.models) > 0
-
-
-def test_tokens_of_requests_without_an_answer_are_told():
-    budget = BudgetLine("tokens", 5000.0, 0.0, None, presumed=1200.0)
-    results = replace(examples.finished(), budgets=(budget,))
-    said = say("run.spent", results, 3.0)
-    assert "of answers, at most 1,200 of requests without an answer or usage" in said
-    assert "without an answer" not in say("run.spent", replace(results, budgets=()), 3.0)

@@ -52,15 +52,15 @@ def read(cells, outcomes, *, block=10**6, sign=1, **options):
     return path
 
 
-class TestWithExtraQuestions:
-    def test_matches_the_formula(self):
-        difference, variance = with_extra_questions(0.02, 0.003, overlap())
-        assert difference == pytest.approx(0.02 + -0.5 * 0.05)
-        assert variance == pytest.approx(0.003 + 0.25 * 0.002 - 2 * 0.5 * 0.0012 + 4 * 0.8 / 100**2)
+def test_matches_the_formula():
+    difference, variance = with_extra_questions(0.02, 0.003, overlap())
+    assert difference == pytest.approx(0.02 + -0.5 * 0.05)
+    assert variance == pytest.approx(0.003 + 0.25 * 0.002 - 2 * 0.5 * 0.0012 + 4 * 0.8 / 100**2)
 
-    @pytest.mark.parametrize("change", [{"questions": 29}, {"square": 9.9}, {"extra": 0}, {"spread": 0.0}])
-    def test_changes_nothing_where_too_little_is_known(self, change):
-        assert with_extra_questions(0.02, 0.003, overlap(**change)) == (0.02, 0.003)
+
+@pytest.mark.parametrize("change", [{"questions": 29}, {"square": 9.9}, {"extra": 0}, {"spread": 0.0}])
+def test_changes_nothing_where_too_little_is_known(change):
+    assert with_extra_questions(0.02, 0.003, overlap(**change)) == (0.02, 0.003)
 
 
 class TestReader:

@@ -16,105 +16,101 @@ from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
 from adaptive_eval.views.sentences import describe, explain
 
 
-def ones(request):
-    return 1
+def test_names_model_step_question_repeat_and_seed():
+    session = Session(make_spec(2, 4))
+    requests = session.ask(2)
+    assert {request.key for request in requests} == {TrialKey("m0", 0), TrialKey("m1", 0)}
+    assert len({request.question for request in requests}) == 1
+    assert all(request.task == "t" and request.repeat == 0 for request in requests)
+    names = f"5\x1fm0\x1ft\x1f{requests[0].question}".encode()
+    digest = blake2b(names, digest_size=8).digest()
+    assert requests[0].key.model == "m0"
+    assert requests[0].seed == int.from_bytes(digest) % (2**31 - 2**16)
 
 
-def zeros(request):
-    return 0
+def test_keeps_a_fast_model_within_its_window_of_its_partners():
+    session = Session(make_spec(2, 30))
+    issued = 0
+    for _ in range(20):
+        requests = session.ask({"m0": 4, "m1": 0})
+        session.tell([TrialOutcome(request.key, 1) for request in requests])
+        issued += len(requests)
+    assert issued == 4
 
 
-class TestAsking:
-    def test_names_model_step_question_repeat_and_seed(self):
-        session = Session(make_spec(2, 4))
-        requests = session.ask(2)
-        assert {request.key for request in requests} == {TrialKey("m0", 0), TrialKey("m1", 0)}
-        assert len({request.question for request in requests}) == 1
-        assert all(request.task == "t" and request.repeat == 0 for request in requests)
-        names = f"5\x1fm0\x1ft\x1f{requests[0].question}".encode()
-        digest = blake2b(names, digest_size=8).digest()
-        assert requests[0].key.model == "m0"
-        assert requests[0].seed == int.from_bytes(digest) % (2**31 - 2**16)
-
-    def test_keeps_a_fast_model_within_its_window_of_its_partners(self):
-        session = Session(make_spec(2, 30))
-        issued = 0
-        for _ in range(20):
-            requests = session.ask({"m0": 4, "m1": 0})
-            session.tell([TrialOutcome(request.key, 1) for request in requests])
-            issued += len(requests)
-        assert issued == 4
-
-    def test_serves_the_model_with_the_fewest_trials_first(self):
-        session = Session(make_spec(3, 30))
-        for _ in range(10):
-            session.tell([TrialOutcome(request.key, 1) for request in session.ask(1)])
-        assert sorted(session.states.issued) == [3, 3, 4]
+def test_serves_the_model_with_the_fewest_trials_first():
+    session = Session(make_spec(3, 30))
+    for _ in range(10):
+        session.tell([TrialOutcome(request.key, 1) for request in session.ask(1)])
+    assert sorted(session.states.issued) == [3, 3, 4]
 
 
-class TestTelling:
-    def test_a_bad_outcome_leaves_the_whole_batch_uncounted(self):
-        session = Session(make_spec(2, 4))
-        session.ask(2)
-        with pytest.raises(SessionError):
-            session.tell([TrialOutcome(TrialKey("m0", 0), 1), TrialOutcome(TrialKey("m1", 9), 1)])
-        assert session.budget.completed == 0
-        assert session.in_flight == 2
-
-    def test_an_outcome_told_twice_counts_once(self):
-        session = Session(make_spec(2, 4))
-        session.ask(2)
-        outcome = TrialOutcome(TrialKey("m0", 0), 1, Usage(10, 5))
-        session.tell([outcome])
-        session.tell([outcome, outcome])
-        assert session.budget.completed == 1
-        assert spent(session, "tokens") == (15, 0)
+def test_a_bad_outcome_leaves_the_whole_batch_uncounted():
+    session = Session(make_spec(2, 4))
+    session.ask(2)
+    with pytest.raises(SessionError):
+        session.tell([TrialOutcome(TrialKey("m0", 0), 1), TrialOutcome(TrialKey("m1", 9), 1)])
+    assert session.budget.completed == 0
+    assert session.in_flight == 2
 
 
-class TestStopping:
-    @pytest.mark.parametrize("answer", [ones, zeros])
-    def test_two_identical_models_tie(self, answer):
-        session = drive(Session(make_spec(2, 500, equivalence=0.02)), answer)
-        assert calls(session)[0][1:3] == ("tie", 228)
+def test_an_outcome_told_twice_counts_once():
+    session = Session(make_spec(2, 4))
+    session.ask(2)
+    outcome = TrialOutcome(TrialKey("m0", 0), 1, Usage(10, 5))
+    session.tell([outcome])
+    session.tell([outcome, outcome])
+    assert session.budget.completed == 1
+    assert spent(session, "tokens") == (15, 0)
 
-    def test_reports_the_stop_also_when_asking_finds_it(self):
-        session = Session(make_spec(2, 20, trials=2))
-        session.tell([TrialOutcome(request.key, 1) for request in session.ask(8)])
-        assert session.ask(8) == []
-        assert [decision.kind for decision in session.tell([])] == ["stop"]
 
-    @pytest.mark.parametrize(
-        "ends", [lambda one: one.end("interrupted"), lambda one: one.stop_model("m3", "gone")]
-    )
-    def test_an_end_from_outside_reads_the_answers_that_wait(self, ends):
-        session, told = Session(make_spec(4, 300)), 0
-        answer = coin([0.75, 0.5, 0.6, 0.65], spread=0.05)
-        while told < 640:
-            told += len([session.tell([TrialOutcome(r.key, answer(r))]) for r in session.ask(1)])
-        call, end = ends(session)
-        assert (call.kind, call.models) == ("pair", ("m1", "m3"))
-        assert end.kind in ("stop", "model_stopped")
+@pytest.mark.parametrize("category", [0, 1])
+def test_two_identical_models_tie(category):
+    session = drive(Session(make_spec(2, 500, equivalence=0.02)), lambda request: category)
+    assert calls(session)[0][1:3] == ("tie", 228)
 
-    def test_models_retire_when_no_open_pair_needs_them(self):
-        session = Session(make_spec(3, 40, equivalence=0.05))
-        drive(session, coin([0.95, 0.5, 0.5], spread=0.05))
-        retired = [decision for decision in session.decisions if decision.kind == "retired"]
-        assert retired[0].models == ("m0",)
-        assert retired[0].evidence == {"separated": ["m1", "m2"], "tied": [], "lost": []}
-        issued = session.states.issued
-        assert issued[0] < issued[1] == issued[2]
 
-    def test_in_flight_trials_after_the_stop_are_in_the_estimate_only(self):
-        session = Session(make_spec(2, 30))
-        requests = session.ask({"m0": 30, "m1": 30})
-        session.tell([TrialOutcome(r.key, int(r.key.model == "m0")) for r in requests if r.key.index < 25])
-        assert session.stopped.reason == "resolved"
-        late = [r for r in requests if r.key.index >= 25]
-        session.tell([TrialOutcome(r.key, 0) for r in late])
-        line = session.results().models[0]
-        assert line.after_stop == 5
-        assert line.trials == 30
-        assert calls(session)[0][2] == 22
+def test_reports_the_stop_also_when_asking_finds_it():
+    session = Session(make_spec(2, 20, trials=2))
+    session.tell([TrialOutcome(request.key, 1) for request in session.ask(8)])
+    assert session.ask(8) == []
+    assert [decision.kind for decision in session.tell([])] == ["stop"]
+
+
+@pytest.mark.parametrize(
+    "ends", [lambda one: one.end("interrupted"), lambda one: one.stop_model("m3", "gone")]
+)
+def test_an_end_from_outside_reads_the_answers_that_wait(ends):
+    session, told = Session(make_spec(4, 300)), 0
+    answer = coin([0.75, 0.5, 0.6, 0.65], spread=0.05)
+    while told < 640:
+        told += len([session.tell([TrialOutcome(r.key, answer(r))]) for r in session.ask(1)])
+    call, end = ends(session)
+    assert (call.kind, call.models) == ("pair", ("m1", "m3"))
+    assert end.kind in ("stop", "model_stopped")
+
+
+def test_models_retire_when_no_open_pair_needs_them():
+    session = Session(make_spec(3, 40, equivalence=0.05))
+    drive(session, coin([0.95, 0.5, 0.5], spread=0.05))
+    retired = [decision for decision in session.decisions if decision.kind == "retired"]
+    assert retired[0].models == ("m0",)
+    assert retired[0].evidence == {"separated": ["m1", "m2"], "tied": [], "lost": []}
+    issued = session.states.issued
+    assert issued[0] < issued[1] == issued[2]
+
+
+def test_in_flight_trials_after_the_stop_are_in_the_estimate_only():
+    session = Session(make_spec(2, 30))
+    requests = session.ask({"m0": 30, "m1": 30})
+    session.tell([TrialOutcome(r.key, int(r.key.model == "m0")) for r in requests if r.key.index < 25])
+    assert session.stopped.reason == "resolved"
+    late = [r for r in requests if r.key.index >= 25]
+    session.tell([TrialOutcome(r.key, 0) for r in late])
+    line = session.results().models[0]
+    assert line.after_stop == 5
+    assert line.trials == 30
+    assert calls(session)[0][2] == 22
 
 
 def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
@@ -126,55 +122,58 @@ def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
     assert "Rule `anytime` at 95 %" in text
 
 
-class TestModelsThatStop:
-    def test_the_rest_of_the_board_goes_on(self):
+def test_the_rest_of_the_board_goes_on():
+    session = Session(make_spec(3, 40))
+    session.ask(6)
+    decisions = session.stop_model("m1", "401: bad key")
+    assert describe(decisions[0]) == "m1 stopped: 401: bad key"
+    assert {request.key.model for request in session.ask(20)} == {"m0", "m2"}
+
+
+def test_no_pair_left_means_endpoints():
+    session = Session(make_spec(2, 40))
+    session.stop_model("m1", "gone")
+    assert session.stopped.reason == "endpoints"
+    assert "m1: gone" in describe(session.stopped)
+
+
+def test_time_that_is_up_is_a_budget_and_no_fault():
+    session = Session(make_spec(3, 40))
+    (decision,) = session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
+    assert decision.verdict == "budget"
+    drive(session, lambda request: int(request.key.model == "m0"))
+    assert session.stopped.reason == "partial"
+    assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
+    for timed, reason in ((True, "budget"), (False, "endpoints")):
         session = Session(make_spec(3, 40))
-        session.ask(6)
-        decisions = session.stop_model("m1", "401: bad key")
-        assert describe(decisions[0]) == "m1 stopped: 401: bad key"
-        assert {request.key.model for request in session.ask(20)} == {"m0", "m2"}
+        session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
+        session.stop_model("m2", "gone", spent=timed)
+        session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True)
+        assert session.stopped.reason == reason
 
-    def test_no_pair_left_means_endpoints(self):
-        session = Session(make_spec(2, 40))
-        session.stop_model("m1", "gone")
-        assert session.stopped.reason == "endpoints"
-        assert "m1: gone" in describe(session.stopped)
 
-    def test_time_that_is_up_is_a_budget_and_no_fault(self):
-        session = Session(make_spec(3, 40))
-        (decision,) = session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
-        assert decision.verdict == "budget"
-        drive(session, lambda request: int(request.key.model == "m0"))
-        assert session.stopped.reason == "partial"
-        assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
-        for timed, reason in ((True, "budget"), (False, "endpoints")):
-            session = Session(make_spec(3, 40))
-            session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
-            session.stop_model("m2", "gone", spent=timed)
-            session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True)
-            assert session.stopped.reason == reason
+@pytest.mark.parametrize("policy", ["round-robin", "uniform"])
+def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(policy):
+    session = Session(make_spec(3, 40, allocation=AllocationSpec(policy, "schedule")))
+    answer = coin([0.99, 0.3, 0.3])
+    while not session.states.retired[0]:
+        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(3)])
+    assert session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True) == []
+    assert {request.key.model for request in session.ask(20)} == {"m1", "m2"}
+    assert session.results().models[0].state == "retired"
 
-    @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
-    def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(self, policy):
-        session = Session(make_spec(3, 40, allocation=AllocationSpec(policy, "schedule")))
-        answer = coin([0.99, 0.3, 0.3])
-        while not session.states.retired[0]:
-            session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(3)])
-        assert session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True) == []
-        assert {request.key.model for request in session.ask(20)} == {"m1", "m2"}
-        assert session.results().models[0].state == "retired"
 
-    def test_its_abandoned_trials_do_not_hold_up_the_end(self):
-        session = Session(make_spec(3, 40, trials=12))
-        session.ask(9)
-        session.stop_model("m1", "gone")
-        own = [TrialOutcome(TrialKey(f"m{m}", step), 1) for m in (0, 2) for step in range(3)]
-        session.tell(own)
-        for _ in range(10):
-            session.tell([TrialOutcome(request.key, 1) for request in session.ask(4)])
-            if session.stopped:
-                break
-        assert session.stopped.reason == "budget"
+def test_its_abandoned_trials_do_not_hold_up_the_end():
+    session = Session(make_spec(3, 40, trials=12))
+    session.ask(9)
+    session.stop_model("m1", "gone")
+    own = [TrialOutcome(TrialKey(f"m{m}", step), 1) for m in (0, 2) for step in range(3)]
+    session.tell(own)
+    for _ in range(10):
+        session.tell([TrialOutcome(request.key, 1) for request in session.ask(4)])
+        if session.stopped:
+            break
+    assert session.stopped.reason == "budget"
 
 
 class TestHostile:

@@ -162,24 +162,25 @@ def assert_finite(session):
         assert all(math.isfinite(value) for value in values if isinstance(value, float)), line
 
 
-class TestNoSpreadAtAll:
-    """Every answer of a model is the same: the estimated standard deviation of its trials is 0."""
+# Every answer of a model is the same: the estimated standard deviation of its trials is 0.
 
-    @pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
-    @pytest.mark.parametrize(("answers", "verdicts"), [((0, 0), []), ((1, 1), []), ((1, 0), ["better"])])
-    def test_only_different_models_get_a_winner_under_any_rule(self, rule, answers, verdicts):
-        session = Session(make_spec(2, 30, rule=rule, max_passes=3))
-        drive(session, lambda request: answers[int(request.key.model[1:])])
-        assert session.stopped.reason == ("resolved" if verdicts else "max_passes")
-        assert [call[1] for call in calls(session)] == verdicts
-        assert_finite(session)
 
-    @pytest.mark.parametrize(("value", "verdict"), [(0.0, "better"), (1.0, "open")])
-    def test_a_number_at_the_end_of_the_scale(self, value, verdict):
-        spec = make_spec(2, 30, goal="threshold", value=value, max_passes=3)
-        session = drive(Session(spec), lambda request: 1)
-        assert {pair.verdict for pair in session.results().pairs} == {verdict}
-        assert_finite(session)
+@pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
+@pytest.mark.parametrize(("answers", "verdicts"), [((0, 0), []), ((1, 1), []), ((1, 0), ["better"])])
+def test_only_different_models_get_a_winner_under_any_rule(rule, answers, verdicts):
+    session = Session(make_spec(2, 30, rule=rule, max_passes=3))
+    drive(session, lambda request: answers[int(request.key.model[1:])])
+    assert session.stopped.reason == ("resolved" if verdicts else "max_passes")
+    assert [call[1] for call in calls(session)] == verdicts
+    assert_finite(session)
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(0.0, "better"), (1.0, "open")])
+def test_a_number_at_the_end_of_the_scale(value, verdict):
+    spec = make_spec(2, 30, goal="threshold", value=value, max_passes=3)
+    session = drive(Session(spec), lambda request: 1)
+    assert {pair.verdict for pair in session.results().pairs} == {verdict}
+    assert_finite(session)
 
 
 def test_a_reference_with_a_million_trials_of_one_question():
@@ -220,33 +221,33 @@ def line_of(session, model):
     return {line.model: line for line in session.results().models}[model]
 
 
-class TestDecisions:
-    @settings(max_examples=15)
-    @given(
-        chances=st.tuples(*[st.one_of(st.none(), st.floats(0.0, 1.0)) for _ in range(3)]),
-        trials=st.integers(1, 50),
-        policy=st.sampled_from(["round-robin", "uniform"]),
-        rule=st.sampled_from(["anytime", "zscore"]),
-    )
-    def test_a_prior_enters_none(self, chances, trials, policy, rule):
-        spec = make_spec(3, 30, max_passes=3, policy=policy, rule=rule)
-        answer = coin([0.9, 0.6, 0.2])
-        without = drive(Session(spec), answer)
-        with_prior = replace(spec, prior=prior(*chances, trials=trials, transfer=True))
-        session = drive(Session(with_prior), answer)
-        assert session.decisions == without.decisions
-        assert session.states.issued == without.states.issued
+@settings(max_examples=15)
+@given(
+    chances=st.tuples(*[st.one_of(st.none(), st.floats(0.0, 1.0)) for _ in range(3)]),
+    trials=st.integers(1, 50),
+    policy=st.sampled_from(["round-robin", "uniform"]),
+    rule=st.sampled_from(["anytime", "zscore"]),
+)
+def test_a_prior_enters_none(chances, trials, policy, rule):
+    spec = make_spec(3, 30, max_passes=3, policy=policy, rule=rule)
+    answer = coin([0.9, 0.6, 0.2])
+    without = drive(Session(spec), answer)
+    with_prior = replace(spec, prior=prior(*chances, trials=trials, transfer=True))
+    session = drive(Session(with_prior), answer)
+    assert session.decisions == without.decisions
+    assert session.states.issued == without.states.issued
 
-    def test_nor_any_figure_but_bayes_and_the_early_ranking(self):
-        spec = make_spec(2, 30, max_passes=2)
-        without = drive(Session(spec), coin([0.6, 0.5])).results()
-        session = drive(Session(replace(spec, prior=prior(0.9, 0.1, transfer=True))), coin([0.6, 0.5]))
-        found = session.results()
-        assert found.pairs == without.pairs
-        for line, other in zip(found.models, without.models, strict=True):
-            assert line.mu != other.mu
-            plain = replace(line, mu=other.mu, sigma=other.sigma)
-            assert replace(plain, transfer_mu=None, transfer_sigma=None, early_rank=None) == other
+
+def test_nor_any_figure_but_bayes_and_the_early_ranking():
+    spec = make_spec(2, 30, max_passes=2)
+    without = drive(Session(spec), coin([0.6, 0.5])).results()
+    session = drive(Session(replace(spec, prior=prior(0.9, 0.1, transfer=True))), coin([0.6, 0.5]))
+    found = session.results()
+    assert found.pairs == without.pairs
+    for line, other in zip(found.models, without.models, strict=True):
+        assert line.mu != other.mu
+        plain = replace(line, mu=other.mu, sigma=other.sigma)
+        assert replace(plain, transfer_mu=None, transfer_sigma=None, early_rank=None) == other
 
 
 class TestBayes:
@@ -288,6 +289,8 @@ class TestEarlyRanking:
         session = Session(replace(make_spec(3, 30), prior=prior(0.1, 0.9, 0.5, transfer=True, trials=20)))
         lines = session.results().models
         assert [line.early_rank for line in lines] == [3, 1, 2]
+        without = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
+        assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in without} == {(None,) * 3}
         assert lines[1].transfer_mu == pytest.approx(
             session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20, abs=1e-4
         )
@@ -314,9 +317,3 @@ class TestEarlyRanking:
             sigmas.append(line_of(session, "m0").transfer_sigma)
         assert sigmas[1] == pytest.approx(sigmas[0], rel=0.05)
         assert sigmas[2] == pytest.approx(4 * sigmas[1])
-
-    def test_there_is_none_unless_asked_for(self):
-        lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
-        assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in lines} == {
-            (None, None, None)
-        }

@@ -50,35 +50,36 @@ class TestGoals:
         assert session.states.issued == [100, 100, 100, 100]
 
 
-class TestRules:
-    def test_exact_needs_more_trials_than_anytime(self):
-        exact = {call[0]: call[2] for call in calls(run(rule="exact", equivalence=None))}
-        anytime = {call[0]: call[2] for call in calls(run(equivalence=None))}
-        assert len(exact) >= 5
-        assert all(exact[pair] > anytime[pair] for pair in exact)
+def test_exact_needs_more_trials_than_anytime():
+    exact = {call[0]: call[2] for call in calls(run(rule="exact", equivalence=None))}
+    anytime = {call[0]: call[2] for call in calls(run(equivalence=None))}
+    assert len(exact) >= 5
+    assert all(exact[pair] > anytime[pair] for pair in exact)
 
-    def test_zscore_calls_at_complete_passes_and_warns(self):
-        session = run(rule="zscore", equivalence=None)
-        assert calls(session)
-        assert all(call[2] % 30 in (0, 1) for call in calls(session))
-        assert "meant for one look" in session.results().warnings[0]
 
-    def test_a_population_of_questions_takes_more_trials_and_clusters_of_them_more_still(self):
-        """Questions of a cluster are answered alike: the six of them tell as much as one."""
+def test_zscore_calls_at_complete_passes_and_warns():
+    session = run(rule="zscore", equivalence=None)
+    assert calls(session)
+    assert all(call[2] % 30 in (0, 1) for call in calls(session))
+    assert "meant for one look" in session.results().warnings[0]
 
-        def answer(request):
-            return coin([0.8, 0.55])(
-                replace(request, key=TrialKey(request.key.model, int(request.question[1:]) // 6))
-            )
 
-        clusters, steps = tuple(f"g{number // 6}" for number in range(600)), []
-        for parts in ({}, {"target": "population"}, {"target": "population", "clusters": clusters}):
-            named, spec = parts.pop("clusters", None), make_spec(2, 600, max_passes=2, **parts)
-            spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=named),))
-            ((_, verdict, step, _),) = calls(drive(Session(spec), answer, slots=6))
-            assert verdict == "better"
-            steps.append(step)
-        assert steps[0] <= steps[1] < steps[2]
+def test_a_population_of_questions_takes_more_trials_and_clusters_of_them_more_still():
+    """Questions of a cluster are answered alike: the six of them tell as much as one."""
+
+    def answer(request):
+        return coin([0.8, 0.55])(
+            replace(request, key=TrialKey(request.key.model, int(request.question[1:]) // 6))
+        )
+
+    clusters, steps = tuple(f"g{number // 6}" for number in range(600)), []
+    for parts in ({}, {"target": "population"}, {"target": "population", "clusters": clusters}):
+        named, spec = parts.pop("clusters", None), make_spec(2, 600, max_passes=2, **parts)
+        spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=named),))
+        ((_, verdict, step, _),) = calls(drive(Session(spec), answer, slots=6))
+        assert verdict == "better"
+        steps.append(step)
+    assert steps[0] <= steps[1] < steps[2]
 
 
 class TestPolicies:

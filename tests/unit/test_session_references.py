@@ -34,23 +34,23 @@ def against(spec, **chances):
     return replace(spec, references=references)
 
 
-class TestAsking:
-    @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
-    def test_every_policy_leaves_references_alone(self, policy):
-        spec = against(make_spec(2, 30, max_passes=4, policy=policy), good=0.95, bad=0.05)
-        session = drive(Session(spec), coin([0.5, 0.5]))
-        assert session.stopped.reason == "max_passes"
-        assert {call[0] for call in calls(session)} >= {("m0", "good"), ("m1", "bad")}
+@pytest.mark.parametrize("policy", ["round-robin", "uniform"])
+def test_every_policy_leaves_references_alone(policy):
+    spec = against(make_spec(2, 30, max_passes=4, policy=policy), good=0.95, bad=0.05)
+    session = drive(Session(spec), coin([0.5, 0.5]))
+    assert session.stopped.reason == "max_passes"
+    assert {call[0] for call in calls(session)} >= {("m0", "good"), ("m1", "bad")}
 
-    def test_rounds_are_laid_out_for_the_models_that_are_asked(self):
-        plain = make_spec(2, 30, max_passes=4, rounds="rounds")
-        answer = coin([0.5, 0.5], spread=0.3)
-        alone = drive(Session(plain), answer)
-        beside = drive(Session(against(plain, old=0.5)), answer)
-        steps = range(4 * 30)
-        assert [beside.board.run_sequence.at(step, 1) for step in steps] == [
-            alone.board.run_sequence.at(step, 1) for step in steps
-        ]
+
+def test_rounds_are_laid_out_for_the_models_that_are_asked():
+    plain = make_spec(2, 30, max_passes=4, rounds="rounds")
+    answer = coin([0.5, 0.5], spread=0.3)
+    alone = drive(Session(plain), answer)
+    beside = drive(Session(against(plain, old=0.5)), answer)
+    steps = range(4 * 30)
+    assert [beside.board.run_sequence.at(step, 1) for step in steps] == [
+        alone.board.run_sequence.at(step, 1) for step in steps
+    ]
 
 
 class TestBoard:
@@ -146,79 +146,84 @@ class TestBoard:
         )
 
 
-class TestGoals:
-    def test_a_reference_can_be_the_baseline(self):
-        spec = against(make_spec(2, 60, goal="baseline", model="old"), old=0.5, other=0.9)
-        session = drive(Session(spec), coin([0.95, 0.05]))
-        found = {(call[0], call[1]) for call in calls(session)}
-        assert found == {(("old", "m0"), "worse"), (("old", "m1"), "better")}
-        assert session.stopped.reason == "resolved"
-
-    def test_goals_about_single_models_leave_references_out(self):
-        spec = against(make_spec(2, 60, goal="threshold", value=0.5), old=0.5)
-        session = drive(Session(spec), coin([0.95, 0.05]))
-        assert [pair.first for pair in session.results().pairs] == ["m0", "m1"]
+def test_a_reference_can_be_the_baseline():
+    spec = against(make_spec(2, 60, goal="baseline", model="old"), old=0.5, other=0.9)
+    session = drive(Session(spec), coin([0.95, 0.05]))
+    found = {(call[0], call[1]) for call in calls(session)}
+    assert found == {(("old", "m0"), "worse"), (("old", "m1"), "better")}
+    assert session.stopped.reason == "resolved"
 
 
-class TestDecisions:
-    def test_pairs_of_models_are_decided_as_without_references(self):
-        plain = make_spec(3, 40, family="pair", equivalence=0.2)
-        answer = coin([0.9, 0.5, 0.45], spread=0.1)
-        alone = drive(Session(plain), answer)
-        beside = drive(Session(against(plain, old=0.7)), answer)
-        assert [call for call in calls(beside) if "old" not in call[0]] == calls(alone)
+def test_goals_about_single_models_leave_references_out():
+    spec = against(make_spec(2, 60, goal="threshold", value=0.5), old=0.5)
+    session = drive(Session(spec), coin([0.95, 0.05]))
+    assert [pair.first for pair in session.results().pairs] == ["m0", "m1"]
 
-    def test_several_tasks_are_combined(self):
-        spec = make_spec(2, 40)
-        spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", tuple(f"q{n}" for n in range(25)))))
-        session = drive(Session(against(spec, old=0.5)), coin([0.95, 0.05]))
-        found = {(call[0], call[1]) for call in calls(session)}
-        assert {(("m0", "old"), "better"), (("m1", "old"), "worse")} <= found
 
-    @pytest.mark.parametrize(("questions", "trials"), [(30, 1), (100, 1), (30, 20)])
-    def test_a_reference_too_noisy_for_any_verdict_ends_the_run(self, questions, trials):
-        spec = make_spec(1, questions, equivalence=0.02)
-        reference = ReferenceSpec("old", {"t": table(0.5, questions, trials, seed=3)})
-        session = Session(replace(spec, references=(reference,)))
-        drive(session, coin([0.5], spread=0.2), most=5_000)
-        assert session.stopped is not None
-        assert session.stopped.reason == "partial"
-        assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
-        assert "old are too noisy" in describe(session.stopped)
+def test_pairs_of_models_are_decided_as_without_references():
+    plain = make_spec(3, 40, family="pair", equivalence=0.2)
+    answer = coin([0.9, 0.5, 0.45], spread=0.1)
+    alone = drive(Session(plain), answer)
+    beside = drive(Session(against(plain, old=0.7)), answer)
+    assert [call for call in calls(beside) if "old" not in call[0]] == calls(alone)
 
-    @pytest.mark.parametrize(
-        ("trials", "mean", "reason", "most"),
-        [(1, 0.6, "partial", 100), (4, 0.6, "partial", 500), (2, 0.7, "max_passes", 1200)],
-    )
-    def test_on_two_tasks_it_ends_after_two_passes_and_only_where_nothing_can_be_decided(
-        self, trials, mean, reason, most
-    ):
-        right = np.random.default_rng(trials).binomial(trials, 0.5, (2, 20))
-        spec = make_spec(1, 20, equivalence=0.1, max_passes=30)
-        tables = zip("tu", np.stack([trials - right, right], axis=2), strict=True)
-        reference = ReferenceSpec("old", dict(tables))
-        tasks = (spec.tasks[0], replace(spec.tasks[0], name="u"))
-        session = drive(Session(replace(spec, tasks=tasks, references=(reference,))), coin([mean]), slots=4)
-        assert session.stopped.reason == reason
-        assert 2 * 40 <= session.budget.completed <= most
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("in_flight", [1, 2])
-    def test_a_simulation_ends_there_as_well(self, in_flight):
-        reference = ReferenceSpec("old", {"t": table(0.5, 40, 1, seed=3)})
-        spec = replace(make_spec(1, 40, equivalence=0.02, max_passes=40), references=(reference,))
-        result = simulate(spec, GivenChances([[0.5] * 40]), 5, 1, in_flight)
-        assert result.reasons == {"partial": 5}
+@pytest.mark.parametrize(
+    ("trials", "mean", "reason", "most"),
+    [(1, 0.6, "partial", 100), (4, 0.6, "partial", 500), (2, 0.7, "max_passes", 1200)],
+)
+def test_on_two_tasks_it_ends_after_two_passes_and_only_where_nothing_can_be_decided(
+    trials, mean, reason, most
+):
+    right = np.random.default_rng(trials).binomial(trials, 0.5, (2, 20))
+    spec = make_spec(1, 20, equivalence=0.1, max_passes=30)
+    tables = zip("tu", np.stack([trials - right, right], axis=2), strict=True)
+    reference = ReferenceSpec("old", dict(tables))
+    tasks = (spec.tasks[0], replace(spec.tasks[0], name="u"))
+    session = drive(Session(replace(spec, tasks=tasks, references=(reference,))), coin([mean]), slots=4)
+    assert session.stopped.reason == reason
+    assert 2 * 40 <= session.budget.completed <= most
 
-    def test_a_reference_with_noise_does_not_end_a_run_that_can_still_decide(self):
-        for seed in range(10):
-            reference = ReferenceSpec("old", {"t": table(0.5, 60, 1, seed=seed)})
-            session = Session(replace(make_spec(1, 60), references=(reference,)))
-            assert drive(session, coin([0.95], seed=seed)).stopped.reason == "resolved"
 
-    def test_a_reference_that_always_gave_the_same_answer_divides_by_no_zero(self):
-        with np.errstate(all="raise", under="ignore"):
-            same = drive(Session(against(make_spec(1, 200, equivalence=0.05), old=1.0)), coin([1.0]))
-            other = drive(Session(against(make_spec(1, 200), old=0.0)), coin([1.0]))
-        assert calls(same)[0][1] == "tie"
-        assert calls(other)[0][1] == "better"
+def test_several_tasks_are_combined():
+    spec = make_spec(2, 40)
+    spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", tuple(f"q{n}" for n in range(25)))))
+    session = drive(Session(against(spec, old=0.5)), coin([0.95, 0.05]))
+    found = {(call[0], call[1]) for call in calls(session)}
+    assert {(("m0", "old"), "better"), (("m1", "old"), "worse")} <= found
+
+
+@pytest.mark.parametrize(("questions", "trials"), [(30, 1), (100, 1), (30, 20)])
+def test_a_reference_too_noisy_for_any_verdict_ends_the_run(questions, trials):
+    spec = make_spec(1, questions, equivalence=0.02)
+    reference = ReferenceSpec("old", {"t": table(0.5, questions, trials, seed=3)})
+    session = Session(replace(spec, references=(reference,)))
+    drive(session, coin([0.5], spread=0.2), most=5_000)
+    assert session.stopped is not None
+    assert session.stopped.reason == "partial"
+    assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
+    assert "old are too noisy" in describe(session.stopped)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_flight", [1, 2])
+def test_a_simulation_ends_there_as_well(in_flight):
+    reference = ReferenceSpec("old", {"t": table(0.5, 40, 1, seed=3)})
+    spec = replace(make_spec(1, 40, equivalence=0.02, max_passes=40), references=(reference,))
+    result = simulate(spec, GivenChances([[0.5] * 40]), 5, 1, in_flight)
+    assert result.reasons == {"partial": 5}
+
+
+def test_a_reference_with_noise_does_not_end_a_run_that_can_still_decide():
+    for seed in range(10):
+        reference = ReferenceSpec("old", {"t": table(0.5, 60, 1, seed=seed)})
+        session = Session(replace(make_spec(1, 60), references=(reference,)))
+        assert drive(session, coin([0.95], seed=seed)).stopped.reason == "resolved"
+
+
+def test_a_reference_that_always_gave_the_same_answer_divides_by_no_zero():
+    with np.errstate(all="raise", under="ignore"):
+        same = drive(Session(against(make_spec(1, 200, equivalence=0.05), old=1.0)), coin([1.0]))
+        other = drive(Session(against(make_spec(1, 200), old=0.0)), coin([1.0]))
+    assert calls(same)[0][1] == "tie"
+    assert calls(other)[0][1] == "better"

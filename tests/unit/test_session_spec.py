@@ -6,14 +6,7 @@ import pytest
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import (
-    BudgetSpec,
-    GoalSpec,
-    ModelSpec,
-    Price,
-    StoppingSpec,
-    TaskSpec,
-)
+from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, StoppingSpec, TaskSpec
 from adaptive_eval.views.verdicts import repeat_notices
 
 TASK = TaskSpec("t", tuple(f"q{n}" for n in range(30)))

@@ -215,22 +215,22 @@ def verdicts(session, kind):
     return {pair.verdict for pair in session.results().pairs if pair.kind == kind}
 
 
-class TestAll:
-    def test_goes_on_until_every_part_is_reached(self):
-        session = run("all", RANKING, NARROW)
-        assert session.stopped.reason == "resolved"
-        assert "open" not in verdicts(session, "pair")
-        assert verdicts(session, "width") == {"tie"}
-        assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.results().models)
-        longest = max(alone(RANKING).budget.completed, alone(NARROW).budget.completed)
-        assert session.budget.completed >= longest
+def test_goes_on_until_every_part_is_reached():
+    session = run("all", RANKING, NARROW)
+    assert session.stopped.reason == "resolved"
+    assert "open" not in verdicts(session, "pair")
+    assert verdicts(session, "width") == {"tie"}
+    assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.results().models)
+    longest = max(alone(RANKING).budget.completed, alone(NARROW).budget.completed)
+    assert session.budget.completed >= longest
 
-    def test_a_part_that_cannot_be_reached_any_more_makes_it_partial(self):
-        session = Session(composed("all", RANKING, WIDE))
-        session.stop_model("m3", "gone")
-        drive(session, coin(MEANS), slots=4)
-        assert session.stopped.reason == "partial"
-        assert session.stopped.evidence["silent"] == ["m3"]
+
+def test_a_part_that_cannot_be_reached_any_more_makes_it_partial():
+    session = Session(composed("all", RANKING, WIDE))
+    session.stop_model("m3", "gone")
+    drive(session, coin(MEANS), slots=4)
+    assert session.stopped.reason == "partial"
+    assert session.stopped.evidence["silent"] == ["m3"]
 
 
 def test_parts_in_any_order_decide_the_same():
@@ -250,15 +250,15 @@ def test_parts_in_any_order_decide_the_same():
     assert high == pytest.approx(np.minimum(middle + radius, 1.0))
 
 
-class TestErrorControl:
-    @pytest.mark.parametrize(
-        ("goals", "hypotheses"), [((RANKING, ABOVE, NARROW), 6 + 4), ((BEST, ABOVE, BELOW), 6 + 4 + 4)]
-    )
-    def test_what_can_get_a_winner_is_one_family(self, goals, hypotheses):
-        session = Session(composed("all", *goals))
-        assert session.comparison.fold.threshold == pytest.approx(log(hypotheses / 0.05))
+@pytest.mark.parametrize(
+    ("goals", "hypotheses"), [((RANKING, ABOVE, NARROW), 6 + 4), ((BEST, ABOVE, BELOW), 6 + 4 + 4)]
+)
+def test_what_can_get_a_winner_is_one_family(goals, hypotheses):
+    session = Session(composed("all", *goals))
+    assert session.comparison.fold.threshold == pytest.approx(log(hypotheses / 0.05))
 
-    def test_what_is_measured_is_no_tie_of_the_family(self):
-        fold = run("all", RANKING, WIDE, ties="family").comparison.fold
-        tied = np.count_nonzero((fold.verdict == TIE)[:6])
-        assert fold.tie_threshold == pytest.approx(log((6 - tied) / 0.05))
+
+def test_what_is_measured_is_no_tie_of_the_family():
+    fold = run("all", RANKING, WIDE, ties="family").comparison.fold
+    tied = np.count_nonzero((fold.verdict == TIE)[:6])
+    assert fold.tie_threshold == pytest.approx(log((6 - tied) / 0.05))

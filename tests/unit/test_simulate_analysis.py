@@ -147,55 +147,59 @@ def test_equal_models_are_not_told_apart_by_wrong_answers_that_are_absent():
     assert pair.difference == pytest.approx(shown[pair.first] - shown[pair.second])
 
 
-class TestOneTrialAQuestion:
-    """The usual public form of results: nothing is repeated, and all of it is read."""
+# The usual public form of results: nothing is repeated, and all of it is read.
 
-    @pytest.fixture
-    def table(self, tmp_path):
-        outcomes = recorded_coins((0.3, 0.5, 0.55, 0.8), questions=400, trials=1, seed=2)
-        path = tmp_path / "once.npz"
-        np.savez(path, R=outcomes.categories, models=outcomes.models)
-        return path
 
-    def test_is_read_to_the_end_and_decides_what_an_import_decides(self, table, tmp_path):
-        analysed = analysis_of(table)
-        run = CliRunner().invoke(cli, ["analyze", str(table), "--write", str(tmp_path / "run"), "--json"])
-        assert run.exit_code == 0, run.output
-        results = RunReader(tmp_path / "run").latest_snapshot().results
-        decided = [pair["verdict"] for pair in results["pairs"]]
-        ordered = analysed["in_one_order"]
-        assert ordered["winners"] == sum(verdict in ("better", "worse") for verdict in decided) == 5
-        assert results["trials"] == 1600
+@pytest.fixture
+def table(tmp_path):
+    outcomes = recorded_coins((0.3, 0.5, 0.55, 0.8), questions=400, trials=1, seed=2)
+    path = tmp_path / "once.npz"
+    np.savez(path, R=outcomes.categories, models=outcomes.models)
+    return path
 
-    def test_where_n_was_fixed_the_verdict_is_that_of_one_look(self, table):
-        analysed = analysis_of(table, "--fixed")
-        pairs, outcomes = analysed["fixed"], np.load(table)["R"][:, :, 0]
-        assert (analysed["verdict"], analysis_of(table)["verdict"]) == ("fixed", "anytime")
-        names = np.load(table)["models"].tolist()
-        for pair in pairs:
-            one, other = (outcomes[names.index(pair[name])] for name in ("first", "second"))
-            for_one, for_other = int((one > other).sum()), int((other > one).sum())
-            test = scipy.stats.binomtest(for_one, for_one + for_other)
-            assert pair["p_value"] == pytest.approx(test.pvalue)
-            assert pair["difference"] == pytest.approx(one.mean() - other.mean())
-        ordered = sorted(pair["p_value"] for pair in pairs)
-        shown = [p <= 0.05 / (6 - rank) for rank, p in enumerate(ordered)]
-        holm = shown.index(False) if False in shown else 6
-        assert sum(pair["winner"] is not None for pair in pairs) == holm >= 5
 
-    def test_nothing_is_saved_where_nothing_was_decided(self, tmp_path):
-        path = tmp_path / "equal.npz"
-        np.savez(path, R=recorded_coins((0.5, 0.5), questions=200, trials=1, seed=3).categories)
-        analysed = analysis_of(path)
-        assert analysed["in_one_order"]["undecided"] == 1
-        assert (analysed["in_one_order"]["trials"], analysed["shuffled"]["saved"]) == (400, 0.0)
+def test_is_read_to_the_end_and_decides_what_an_import_decides(table, tmp_path):
+    analysed = analysis_of(table)
+    run = CliRunner().invoke(cli, ["analyze", str(table), "--write", str(tmp_path / "run"), "--json"])
+    assert run.exit_code == 0, run.output
+    results = RunReader(tmp_path / "run").latest_snapshot().results
+    decided = [pair["verdict"] for pair in results["pairs"]]
+    ordered = analysed["in_one_order"]
+    assert ordered["winners"] == sum(verdict in ("better", "worse") for verdict in decided) == 5
+    assert results["trials"] == 1600
 
-    def test_one_model_is_scored_and_compared_with_nobody(self, tmp_path):
-        path = tmp_path / "one.npz"
-        np.savez(path, R=recorded_coins((0.5,), questions=50, trials=1, seed=3).categories)
-        analysed = analysis_of(path)
-        assert analysed["in_one_order"]["winners"] == 0
-        assert analysed["models"][0]["trials"] == 50
+
+def test_where_n_was_fixed_the_verdict_is_that_of_one_look(table):
+    analysed = analysis_of(table, "--fixed")
+    pairs, outcomes = analysed["fixed"], np.load(table)["R"][:, :, 0]
+    assert (analysed["verdict"], analysis_of(table)["verdict"]) == ("fixed", "anytime")
+    names = np.load(table)["models"].tolist()
+    for pair in pairs:
+        one, other = (outcomes[names.index(pair[name])] for name in ("first", "second"))
+        for_one, for_other = int((one > other).sum()), int((other > one).sum())
+        test = scipy.stats.binomtest(for_one, for_one + for_other)
+        assert pair["p_value"] == pytest.approx(test.pvalue)
+        assert pair["difference"] == pytest.approx(one.mean() - other.mean())
+    ordered = sorted(pair["p_value"] for pair in pairs)
+    shown = [p <= 0.05 / (6 - rank) for rank, p in enumerate(ordered)]
+    holm = shown.index(False) if False in shown else 6
+    assert sum(pair["winner"] is not None for pair in pairs) == holm >= 5
+
+
+def test_nothing_is_saved_where_nothing_was_decided(tmp_path):
+    path = tmp_path / "equal.npz"
+    np.savez(path, R=recorded_coins((0.5, 0.5), questions=200, trials=1, seed=3).categories)
+    analysed = analysis_of(path)
+    assert analysed["in_one_order"]["undecided"] == 1
+    assert (analysed["in_one_order"]["trials"], analysed["shuffled"]["saved"]) == (400, 0.0)
+
+
+def test_one_model_is_scored_and_compared_with_nobody(tmp_path):
+    path = tmp_path / "one.npz"
+    np.savez(path, R=recorded_coins((0.5,), questions=50, trials=1, seed=3).categories)
+    analysed = analysis_of(path)
+    assert analysed["in_one_order"]["winners"] == 0
+    assert analysed["models"][0]["trials"] == 50
 
 
 class TestWhatIsNoEvidence:

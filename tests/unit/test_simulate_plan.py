@@ -12,13 +12,7 @@ from simulation_scripts import bounded_spec, recorded_coins
 from test_simulate_runs import make_result
 
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, StoppingSpec
-from adaptive_eval.simulate import (
-    BiasedCoins,
-    GivenChances,
-    RecordedOutcomes,
-    plan_forecast,
-    simulate,
-)
+from adaptive_eval.simulate import BiasedCoins, GivenChances, RecordedOutcomes, plan_forecast, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers
 from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.plan_forecast import Pace, Workload, cost_of, cut_at, plan, steps_within
@@ -36,42 +30,44 @@ def cost_up_to(trials, cost, step, parallel):
     return total
 
 
-class TestLimits:
-    @given(trials=TRIALS, cost=COSTS, parallel=st.booleans())
-    def test_cost_is_that_of_every_step(self, trials, cost, parallel):
-        expected = [cost_up_to(row, cost, 50, parallel) for row in trials]
-        assert cost_of(np.array(trials), cost, parallel=parallel) == pytest.approx(expected)
+@given(trials=TRIALS, cost=COSTS, parallel=st.booleans())
+def test_cost_is_that_of_every_step(trials, cost, parallel):
+    expected = [cost_up_to(row, cost, 50, parallel) for row in trials]
+    assert cost_of(np.array(trials), cost, parallel=parallel) == pytest.approx(expected)
 
-    @given(trials=TRIALS, cost=COSTS, parallel=st.booleans(), share=st.floats(0.0, 1.5))
-    def test_steps_within_a_limit_cost_no_more_and_one_more_would(self, trials, cost, parallel, share):
-        limit = share * max(cost_of(np.array(trials), cost, parallel=parallel).max(), 0.01)
-        steps = steps_within(np.array(trials), cost, limit, parallel=parallel)
-        for row, step in zip(trials, steps, strict=True):
-            if np.isinf(step):
-                assert cost_up_to(row, cost, 50, parallel) <= limit * (1 + 1e-9)
-            else:
-                whole = int(np.floor(step + 1e-9))
-                assert cost_up_to(row, cost, whole, parallel) <= limit * (1 + 1e-9)
-                assert cost_up_to(row, cost, whole + 1, parallel) >= limit * (1 - 1e-9)
 
-    def test_a_cut_run_loses_the_verdicts_that_fell_later(self):
-        result = make_result([[1, 2], [1, 2]], gap=[0.1, 0.0])
-        late = cut_at(result, np.array([29.5, np.inf]))
-        assert late.verdict.tolist() == [[0, 0], [1, 2]]
-        assert late.decided_at.tolist() == [[-1, -1], [30, 30]]
-        assert late.trials.tolist() == [[29, 29], [40, 40]]
-        assert late.reason == ("budget", "resolved")
-        assert cut_at(result, np.array([30.0, 30.0])).verdict.tolist() == [[1, 2], [1, 2]]
+@given(trials=TRIALS, cost=COSTS, parallel=st.booleans(), share=st.floats(0.0, 1.5))
+def test_steps_within_a_limit_cost_no_more_and_one_more_would(trials, cost, parallel, share):
+    limit = share * max(cost_of(np.array(trials), cost, parallel=parallel).max(), 0.01)
+    steps = steps_within(np.array(trials), cost, limit, parallel=parallel)
+    for row, step in zip(trials, steps, strict=True):
+        if np.isinf(step):
+            assert cost_up_to(row, cost, 50, parallel) <= limit * (1 + 1e-9)
+        else:
+            whole = int(np.floor(step + 1e-9))
+            assert cost_up_to(row, cost, whole, parallel) <= limit * (1 + 1e-9)
+            assert cost_up_to(row, cost, whole + 1, parallel) >= limit * (1 - 1e-9)
 
-    def test_a_cut_run_is_the_run_under_that_budget(self):
-        """Cutting at a trial budget leaves the verdicts of a session that had the budget."""
-        coins = BiasedCoins((0.8, 0.55, 0.3))
-        whole = simulate(bounded_spec(), coins, 6, 2, in_flight=1, workers=1)
-        budget = int(0.6 * whole.total.min())
-        limited = simulate(bounded_spec(trials=budget), coins, 6, 2, in_flight=1, workers=1)
-        cut = cut_at(whole, steps_within(whole.trials, [1.0] * 3, budget))
-        assert np.array_equal(cut.verdict, limited.verdict)
-        assert np.all(np.abs(cut.total - limited.total) < 3)
+
+def test_a_cut_run_loses_the_verdicts_that_fell_later():
+    result = make_result([[1, 2], [1, 2]], gap=[0.1, 0.0])
+    late = cut_at(result, np.array([29.5, np.inf]))
+    assert late.verdict.tolist() == [[0, 0], [1, 2]]
+    assert late.decided_at.tolist() == [[-1, -1], [30, 30]]
+    assert late.trials.tolist() == [[29, 29], [40, 40]]
+    assert late.reason == ("budget", "resolved")
+    assert cut_at(result, np.array([30.0, 30.0])).verdict.tolist() == [[1, 2], [1, 2]]
+
+
+def test_a_cut_run_is_the_run_under_that_budget():
+    """Cutting at a trial budget leaves the verdicts of a session that had the budget."""
+    coins = BiasedCoins((0.8, 0.55, 0.3))
+    whole = simulate(bounded_spec(), coins, 6, 2, in_flight=1, workers=1)
+    budget = int(0.6 * whole.total.min())
+    limited = simulate(bounded_spec(trials=budget), coins, 6, 2, in_flight=1, workers=1)
+    cut = cut_at(whole, steps_within(whole.trials, [1.0] * 3, budget))
+    assert np.array_equal(cut.verdict, limited.verdict)
+    assert np.all(np.abs(cut.total - limited.total) < 3)
 
 
 class TestAssumptions:

@@ -32,32 +32,21 @@ from scorio.sequential.trial_sequence import RunSequence
 COINS = BiasedCoins((0.85, 0.55, 0.3))
 
 
-def same(a, b):
-    return np.array_equal(a.verdict, b.verdict) and np.array_equal(a.trials, b.trials)
+def test_uniform_total_is_what_the_uniform_policy_takes():
+    adaptive = simulate(bounded_spec(), COINS, 6, seed=3, in_flight=1, workers=1)
+    uniform = simulate(bounded_spec(policy="uniform"), COINS, 6, seed=3, in_flight=1, workers=1)
+    assert np.array_equal(adaptive.verdict, uniform.verdict)
+    assert np.array_equal(adaptive.uniform_total, uniform.total)
+    assert np.all(adaptive.total <= uniform.total)
 
 
-def test_replicates_do_not_depend_on_the_number_of_processes():
-    one = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=1)
-    two = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=2)
-    assert same(one, two)
-    assert np.array_equal(one.score, two.score)
-
-
-class TestWhatIsSpent:
-    def test_uniform_total_is_what_the_uniform_policy_takes(self):
-        adaptive = simulate(bounded_spec(), COINS, 6, seed=3, in_flight=1, workers=1)
-        uniform = simulate(bounded_spec(policy="uniform"), COINS, 6, seed=3, in_flight=1, workers=1)
-        assert np.array_equal(adaptive.verdict, uniform.verdict)
-        assert np.array_equal(adaptive.uniform_total, uniform.total)
-        assert np.all(adaptive.total <= uniform.total)
-
-    def test_concurrency_costs_trials_and_saves_time(self):
-        latency = Latency(1.0, 0.3)
-        slow = simulate(bounded_spec(), COINS, 4, 3, 2, latency, workers=1)
-        fast = simulate(bounded_spec(), COINS, 4, 3, 60, latency, workers=1)
-        assert np.array_equal(slow.verdict, fast.verdict)
-        assert np.all(fast.time < slow.time / 4)
-        assert np.all(fast.total >= slow.total)
+def test_concurrency_costs_trials_and_saves_time():
+    latency = Latency(1.0, 0.3)
+    slow = simulate(bounded_spec(), COINS, 4, 3, 2, latency, workers=1)
+    fast = simulate(bounded_spec(), COINS, 4, 3, 60, latency, workers=1)
+    assert np.array_equal(slow.verdict, fast.verdict)
+    assert np.all(fast.time < slow.time / 4)
+    assert np.all(fast.total >= slow.total)
 
 
 def test_a_finished_model_is_compared_and_asked_nothing():
@@ -142,31 +131,32 @@ def begin(answers, spec, seed=SEED):
     return answers.begin(spec, run_sequence, again(seed)), run_sequence
 
 
-class TestCoins:
-    def test_answers_have_the_stated_means(self):
-        spec = make_spec(3, 50)
-        stream, _ = begin(BiasedCoins((0.1, 0.5, 0.95)), spec)
-        outcomes = stream.take(np.arange(3), 0, 50 * 400)
-        # The mean over complete passes varies by trials alone: at most √(0.25/20000) = 0.0035.
-        assert outcomes.mean(axis=1) == pytest.approx([0.1, 0.5, 0.95], abs=5 * 0.0035)
+def test_answers_have_the_stated_means():
+    spec = make_spec(3, 50)
+    stream, _ = begin(BiasedCoins((0.1, 0.5, 0.95)), spec)
+    outcomes = stream.take(np.arange(3), 0, 50 * 400)
+    # The mean over complete passes varies by trials alone: at most √(0.25/20000) = 0.0035.
+    assert outcomes.mean(axis=1) == pytest.approx([0.1, 0.5, 0.95], abs=5 * 0.0035)
 
-    def test_a_right_answer_is_the_best_category_of_the_rubric_wherever_it_stands(self):
-        spec = make_spec(2, 20, weights=(0.5, 2.0, -1.0))
-        stream, _ = begin(BiasedCoins((1.0, 0.0)), spec)
-        outcomes = stream.take(np.arange(2), 0, 60)
-        assert set(outcomes[0].tolist()) == {1}
-        assert set(outcomes[1].tolist()) == {2}
 
-    def test_pieces_and_other_models_change_no_answer(self):
-        spec = make_spec(3, 30)
-        whole, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
-        pieces, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
-        expected = whole.take(np.arange(3), 0, 100)
-        first = pieces.take(np.array([1]), 0, 40)
-        others = pieces.take(np.array([2, 0]), 0, 100)
-        second = pieces.take(np.array([1]), 40, 100)
-        assert np.array_equal(np.concatenate([first, second], axis=1)[0], expected[1])
-        assert np.array_equal(others, expected[[2, 0]])
+def test_a_right_answer_is_the_best_category_of_the_rubric_wherever_it_stands():
+    spec = make_spec(2, 20, weights=(0.5, 2.0, -1.0))
+    stream, _ = begin(BiasedCoins((1.0, 0.0)), spec)
+    outcomes = stream.take(np.arange(2), 0, 60)
+    assert set(outcomes[0].tolist()) == {1}
+    assert set(outcomes[1].tolist()) == {2}
+
+
+def test_pieces_and_other_models_change_no_answer():
+    spec = make_spec(3, 30)
+    whole, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
+    pieces, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
+    expected = whole.take(np.arange(3), 0, 100)
+    first = pieces.take(np.array([1]), 0, 40)
+    others = pieces.take(np.array([2, 0]), 0, 100)
+    second = pieces.take(np.array([1]), 40, 100)
+    assert np.array_equal(np.concatenate([first, second], axis=1)[0], expected[1])
+    assert np.array_equal(others, expected[[2, 0]])
 
 
 def test_every_category_comes_up_as_often_as_it_should():
@@ -179,53 +169,54 @@ def test_every_category_comes_up_as_often_as_it_should():
     assert GivenChances(chances).truth(spec) == pytest.approx([0.5 + 1.2])
 
 
-class TestRecordedAnswers:
-    def test_replays_every_trial_once_and_then_runs_out(self):
-        recorded = recorded_coins((0.3, 0.6), questions=7, trials=5)
-        spec = make_spec(2, 7)
-        stream, run_sequence = begin(RecordedAnswers(recorded), spec)
-        assert stream.limit.tolist() == [35, 35]
-        outcomes, ((questions,), _) = (
-            stream.take(np.arange(2), 0, 35),
-            asked(run_sequence, np.array([0]), 0, 35),
-        )
-        for model in range(2):
-            for question in range(7):
-                replayed = sorted(outcomes[model, questions == question].tolist())
-                assert replayed == sorted(recorded.categories[model, question].tolist())
+def test_replays_every_trial_once_and_then_runs_out():
+    recorded = recorded_coins((0.3, 0.6), questions=7, trials=5)
+    spec = make_spec(2, 7)
+    stream, run_sequence = begin(RecordedAnswers(recorded), spec)
+    assert stream.limit.tolist() == [35, 35]
+    outcomes, ((questions,), _) = (
+        stream.take(np.arange(2), 0, 35),
+        asked(run_sequence, np.array([0]), 0, 35),
+    )
+    for model in range(2):
+        for question in range(7):
+            replayed = sorted(outcomes[model, questions == question].tolist())
+            assert replayed == sorted(recorded.categories[model, question].tolist())
 
-    def test_a_models_walk_ends_where_a_question_has_no_trial_left(self):
-        categories = np.ones((2, 3, 4), dtype=np.int16)
-        categories[1, 2, 2:] = -1
-        recorded = RecordedOutcomes(("m0", "m1"), tuple(("t", f"q{i}") for i in range(3)), categories)
-        stream, run_sequence = begin(RecordedAnswers(recorded), make_spec(2, 3))
-        (questions,), (repeats,) = asked(run_sequence, np.array([0]), 0, 12)
-        end = int(np.flatnonzero((questions == 2) & (repeats == 2))[0])
-        assert stream.limit.tolist() == [12, end]
 
-    def test_shuffles_within_cells_and_keeps_missing_trials_last(self):
-        recorded = recorded_coins((0.5,), questions=30, trials=8, shortest=3)
-        spec = make_spec(1, 30)
-        orders = set()
-        for child in SEED.spawn(5):
-            stream, _ = begin(RecordedAnswers(recorded), spec, child)
-            walked = int(stream.limit[0])
-            orders.add(tuple(stream.take(np.array([0]), 0, min(walked, 60))[0].tolist()))
-        assert len(orders) == 5
+def test_a_models_walk_ends_where_a_question_has_no_trial_left():
+    categories = np.ones((2, 3, 4), dtype=np.int16)
+    categories[1, 2, 2:] = -1
+    recorded = RecordedOutcomes(("m0", "m1"), tuple(("t", f"q{i}") for i in range(3)), categories)
+    stream, run_sequence = begin(RecordedAnswers(recorded), make_spec(2, 3))
+    (questions,), (repeats,) = asked(run_sequence, np.array([0]), 0, 12)
+    end = int(np.flatnonzero((questions == 2) & (repeats == 2))[0])
+    assert stream.limit.tolist() == [12, end]
 
-    def test_unshuffled_replays_in_the_recorded_order(self):
-        recorded = recorded_coins((0.5,), questions=6, trials=4)
-        stream, run_sequence = begin(RecordedAnswers(recorded, shuffled=False), make_spec(1, 6))
-        (questions,), (repeats,) = asked(run_sequence, np.array([0]), 0, 24)
-        assert np.array_equal(
-            stream.take(np.array([0]), 0, 24)[0], recorded.categories[0, questions, repeats]
-        )
 
-    def test_truth_is_the_mean_over_questions_of_all_their_trials(self):
-        categories = np.array([[[1, 1, 0, 0], [1, -1, -1, -1]]])
-        recorded = RecordedOutcomes(("m0",), (("t", "q0"), ("t", "q1")), categories)
-        assert RecordedAnswers(recorded).truth(make_spec(1, 2)) == pytest.approx([0.75])
-        assert recorded.scores() == pytest.approx(np.array([[0.5, 1.0]]))
+def test_shuffles_within_cells_and_keeps_missing_trials_last():
+    recorded = recorded_coins((0.5,), questions=30, trials=8, shortest=3)
+    spec = make_spec(1, 30)
+    orders = set()
+    for child in SEED.spawn(5):
+        stream, _ = begin(RecordedAnswers(recorded), spec, child)
+        walked = int(stream.limit[0])
+        orders.add(tuple(stream.take(np.array([0]), 0, min(walked, 60))[0].tolist()))
+    assert len(orders) == 5
+
+
+def test_unshuffled_replays_in_the_recorded_order():
+    recorded = recorded_coins((0.5,), questions=6, trials=4)
+    stream, run_sequence = begin(RecordedAnswers(recorded, shuffled=False), make_spec(1, 6))
+    (questions,), (repeats,) = asked(run_sequence, np.array([0]), 0, 24)
+    assert np.array_equal(stream.take(np.array([0]), 0, 24)[0], recorded.categories[0, questions, repeats])
+
+
+def test_truth_is_the_mean_over_questions_of_all_their_trials():
+    categories = np.array([[[1, 1, 0, 0], [1, -1, -1, -1]]])
+    recorded = RecordedOutcomes(("m0",), (("t", "q0"), ("t", "q1")), categories)
+    assert RecordedAnswers(recorded).truth(make_spec(1, 2)) == pytest.approx([0.75])
+    assert recorded.scores() == pytest.approx(np.array([[0.5, 1.0]]))
 
 
 # What counts as wrong, and how rates, costs and tables are made of verdicts.
@@ -254,59 +245,60 @@ def make_result(verdict, gap, **parts):
     return SimulationResult(**values)
 
 
-class TestErrors:
-    def test_a_winner_against_the_truth_is_wrong(self):
-        result = make_result([[1, -1, 1, -1]], gap=[0.1, 0.1, -0.1, -0.1])
-        assert result.wrong.tolist() == [[False, True, True, False]]
-
-    def test_a_tie_is_wrong_from_the_margin_on(self):
-        result = make_result([[2, 2, 2, 0]], gap=[0.05, 0.049, -0.3, 0.3], margin=0.05)
-        assert result.wrong_tie.tolist() == [[True, False, True, False]]
-        assert result.wrong_ties == Rate(2, 3)
-
-    def test_family_wise_counts_runs(self):
-        result = make_result([[1, 1, 0], [-1, 1, 0], [-1, -1, 0]], gap=[0.0, 0.1, 0.1])
-        assert result.family_wise == Rate(3, 3)
-        assert result.wrong_calls == Rate(4, 9)
+def test_a_winner_against_the_truth_is_wrong():
+    result = make_result([[1, -1, 1, -1]], gap=[0.1, 0.1, -0.1, -0.1])
+    assert result.wrong.tolist() == [[False, True, True, False]]
 
 
-class TestRate:
-    def test_interval_covers_the_share_and_needs_no_events(self):
-        assert Rate(0, 60).interval() == pytest.approx((0.0, 0.0596), abs=1e-4)
-        low, high = Rate(5, 50).interval()
-        assert low < 0.1 < high
-        assert Rate(0, 0).interval() == (0.0, 1.0)
-        assert np.isnan(Rate(0, 0).share)
-
-    def test_interval_covers_at_least_as_often_as_it_says(self):
-        from scipy.stats import binom
-
-        for p in (0.01, 0.05, 0.3):
-            covered = 0.0
-            for count in range(101):
-                low, high = Rate(count, 100).interval(0.9)
-                covered += binom.pmf(count, 100, p) * (low <= p <= high)
-            assert covered >= 0.9
+def test_a_tie_is_wrong_from_the_margin_on():
+    result = make_result([[2, 2, 2, 0]], gap=[0.05, 0.049, -0.3, 0.3], margin=0.05)
+    assert result.wrong_tie.tolist() == [[True, False, True, False]]
+    assert result.wrong_ties == Rate(2, 3)
 
 
-class TestTrialsAndTables:
-    def test_uniform_walks_everyone_to_the_stop(self):
-        result = make_result([[1], [0]], gap=[0.1], steps=np.array([40, 7]))
-        assert result.uniform_total.tolist() == [80, 14]
-        in_flight = make_result([[1]], gap=[0.1], one_by_one=False)
-        with pytest.raises(ValueError, match="must be simulated by itself"):
-            _ = in_flight.uniform_total
+def test_family_wise_counts_runs():
+    result = make_result([[1, 1, 0], [-1, 1, 0], [-1, -1, 0]], gap=[0.0, 0.1, 0.1])
+    assert result.family_wise == Rate(3, 3)
+    assert result.wrong_calls == Rate(4, 9)
 
-    def test_tables_are_plain_columns_of_equal_length(self):
-        result = make_result([[1, 2], [0, 1]], gap=[0.1, 0.0], margin=0.05)
-        for table, rows in (("replicates", 2), ("pairs", 2), ("models", 2)):
-            columns = result.to_columns(table)
-            assert {len(column) for column in columns.values()} == {rows}
-            assert all(type(value) in (int, float, str) for column in columns.values() for value in column)
-            assert result.to_rows(table)[0] == {name: column[0] for name, column in columns.items()}
-        assert result.to_columns("replicates")["wrong_winners"] == [0, 1]
-        assert result.to_columns("pairs")["tie"] == [0.0, 0.5]
-        assert result.reasons == {"resolved": 2}
+
+def test_interval_covers_the_share_and_needs_no_events():
+    assert Rate(0, 60).interval() == pytest.approx((0.0, 0.0596), abs=1e-4)
+    low, high = Rate(5, 50).interval()
+    assert low < 0.1 < high
+    assert Rate(0, 0).interval() == (0.0, 1.0)
+    assert np.isnan(Rate(0, 0).share)
+
+
+def test_interval_covers_at_least_as_often_as_it_says():
+    from scipy.stats import binom
+
+    for p in (0.01, 0.05, 0.3):
+        covered = 0.0
+        for count in range(101):
+            low, high = Rate(count, 100).interval(0.9)
+            covered += binom.pmf(count, 100, p) * (low <= p <= high)
+        assert covered >= 0.9
+
+
+def test_uniform_walks_everyone_to_the_stop():
+    result = make_result([[1], [0]], gap=[0.1], steps=np.array([40, 7]))
+    assert result.uniform_total.tolist() == [80, 14]
+    in_flight = make_result([[1]], gap=[0.1], one_by_one=False)
+    with pytest.raises(ValueError, match="must be simulated by itself"):
+        _ = in_flight.uniform_total
+
+
+def test_tables_are_plain_columns_of_equal_length():
+    result = make_result([[1, 2], [0, 1]], gap=[0.1, 0.0], margin=0.05)
+    for table, rows in (("replicates", 2), ("pairs", 2), ("models", 2)):
+        columns = result.to_columns(table)
+        assert {len(column) for column in columns.values()} == {rows}
+        assert all(type(value) in (int, float, str) for column in columns.values() for value in column)
+        assert result.to_rows(table)[0] == {name: column[0] for name, column in columns.items()}
+    assert result.to_columns("replicates")["wrong_winners"] == [0, 1]
+    assert result.to_columns("pairs")["tie"] == [0.0, 0.5]
+    assert result.reasons == {"resolved": 2}
 
 
 # Recorded outcomes from files: every format, and one clear message for what is none.
@@ -321,31 +313,30 @@ def jsonl(path, rows):
     return write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-class TestFormats:
-    def test_csv_with_tasks_trial_numbers_and_words(self, tmp_path):
-        text = "model,task,question,trial,correct\na,t,q,5,true\na,t,q,2,False\na,s,q,0,1\n"
-        recorded = read_recorded([write(tmp_path / "x.csv", text)])
-        assert recorded.questions == (("t", "q"), ("s", "q"))
-        assert recorded.categories.tolist() == [[[0, 1], [1, -1]]]
-
-    def test_npz_moves_missing_trials_to_the_end(self, tmp_path):
-        outcomes = np.array([[[-1, 1, 0]], [[1, -1, -1]]], dtype=np.int8)
-        np.savez(tmp_path / "x.npz", R=outcomes, models=["a", "b"], questions=["q"])
-        recorded = read_recorded([tmp_path / "x.npz"])
-        assert recorded.categories.tolist() == [[[1, 0, -1]], [[1, -1, -1]]]
-        assert recorded.models == ("a", "b")
+def test_csv_with_tasks_trial_numbers_and_words(tmp_path):
+    text = "model,task,question,trial,correct\na,t,q,5,true\na,t,q,2,False\na,s,q,0,1\n"
+    recorded = read_recorded([write(tmp_path / "x.csv", text)])
+    assert recorded.questions == (("t", "q"), ("s", "q"))
+    assert recorded.categories.tolist() == [[[0, 1], [1, -1]]]
 
 
-class TestRefusalsOfFiles:
-    def test_what_is_wrong_with_many_rows_alike_is_said_once(self, tmp_path):
-        alike = [{"model": "a", "question": "q", "category": "x"}] * 30
-        apart = [{"model": "a", "question": "q", "category": f"x{number}"} for number in range(30)]
-        path = jsonl(tmp_path / "x.jsonl", [*alike, {"model": "a", "category": 1}, *apart])
-        with pytest.raises(UsageError) as caught:
-            read_recorded([path])
-        _, first, second, *others, last = str(caught.value).split("\n")
-        assert first.startswith("  line 1: category: 'x' is not a category")
-        assert first.endswith("; and 29 more like it")
-        assert second.startswith("  line 31: there is no question")
-        assert "more" not in second
-        assert (len(others), "… and 22 more" in last) == (8, True)
+def test_npz_moves_missing_trials_to_the_end(tmp_path):
+    outcomes = np.array([[[-1, 1, 0]], [[1, -1, -1]]], dtype=np.int8)
+    np.savez(tmp_path / "x.npz", R=outcomes, models=["a", "b"], questions=["q"])
+    recorded = read_recorded([tmp_path / "x.npz"])
+    assert recorded.categories.tolist() == [[[1, 0, -1]], [[1, -1, -1]]]
+    assert recorded.models == ("a", "b")
+
+
+def test_what_is_wrong_with_many_rows_alike_is_said_once(tmp_path):
+    alike = [{"model": "a", "question": "q", "category": "x"}] * 30
+    apart = [{"model": "a", "question": "q", "category": f"x{number}"} for number in range(30)]
+    path = jsonl(tmp_path / "x.jsonl", [*alike, {"model": "a", "category": 1}, *apart])
+    with pytest.raises(UsageError) as caught:
+        read_recorded([path])
+    _, first, second, *others, last = str(caught.value).split("\n")
+    assert first.startswith("  line 1: category: 'x' is not a category")
+    assert first.endswith("; and 29 more like it")
+    assert second.startswith("  line 31: there is no question")
+    assert "more" not in second
+    assert (len(others), "… and 22 more" in last) == (8, True)

@@ -99,20 +99,12 @@ def test_usd_without_a_price_is_refused():
 
 def test_of_two_models_the_cheaper_one_is_asked_more():
     # By 1/√cost one trial of five is of a model that costs 16 times as much (false alarm 6e-5).
-    draws, second = 4000, 0
+    draws, second, needed = 4000, 0, np.ones(2, dtype=bool)
+    both = {"issued": [100, 100], "window": [1, 1], "active": needed, "askable": needed, "most": [np.inf] * 2}
+    both |= {"first": np.array([0]), "second": np.array([1]), "cost": lambda: [1.0, 16.0]}
+    both["scores"] = lambda: (np.array([0.5, 0.5]), np.array([0.01, 0.01]))
     for number in range(draws):
-        view = AllocationView(
-            issued=[100, 100],
-            window=[1, 1],
-            active=np.ones(2, dtype=bool),
-            askable=np.ones(2, dtype=bool),
-            first=np.array([0]),
-            second=np.array([1]),
-            scores=lambda: (np.array([0.5, 0.5]), np.array([0.01, 0.01])),
-            most=[np.inf, np.inf],
-            cost=lambda: [1.0, 16.0],
-            seed=(1, number),
-        )
+        view = AllocationView(**both, seed=(1, number))
         second += next(TopTwo().choose(view, {0: 1, 1: 1}))
     assert second / draws == pytest.approx(0.2, abs=4 * 0.4 / np.sqrt(draws))
 

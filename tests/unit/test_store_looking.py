@@ -1,10 +1,10 @@
 """Run files as they are read: stored bodies, tallies, moments."""
 
+import itertools
 import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -207,18 +207,10 @@ def test_the_report_is_the_same_however_far_the_tallies_reach(tmp_path, options,
 
 def counted_by_hand(reader: RunReader, model: str, trials: int) -> dict[str, tuple[int, int]]:
     """Return trials and right answers by question, of the walk up to the trial that the score ends with."""
-    categories = {one.request.key.index: one for one in reader.trials(model=model)}
+    by_step = {one.request.key.index: one for one in reader.trials(model=model)}
+    walk = itertools.takewhile(lambda found: found, (by_step.get(step) for step in itertools.count()))
     counts: dict[str, tuple[int, int]] = {}
-    scored = 0
-    for step in range(len(categories)):
-        if step not in categories:
-            break
-        found = categories[step]
-        if found.score is None:
-            continue
-        scored += 1
-        if scored > trials:
-            break
+    for found in itertools.islice((one for one in walk if one.score is not None), trials):
         n, right = counts.get(found.request.question, (0, 0))
         counts[found.request.question] = n + 1, right + found.score.category
     return counts
@@ -263,5 +255,5 @@ def kept_after(total: int, keep: int = KEEP_ALL) -> list[int]:
 
 def test_history_grows_with_the_logarithm():
     sizes = [len(kept_after(total)) for total in (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)]
-    assert all(newer - older <= KEEP_ALL // 2 + 1 for older, newer in pairwise(sizes))
+    assert all(newer - older <= KEEP_ALL // 2 + 1 for older, newer in itertools.pairwise(sizes))
     assert sizes[-1] < 700

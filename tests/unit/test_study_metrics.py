@@ -19,20 +19,19 @@ def over_all_subsets(metric: Metric, right: int, n: int) -> Fraction:
 
 def score_of_subset(metric: Metric, hits: int) -> Fraction:
     k = metric.k
-    if metric.name == "pass_at_k":
-        return Fraction(hits >= 1)
-    if metric.name == "pass_hat_k":
-        return Fraction(hits == k)
-    if metric.name == "maj_at_k":
-        return Fraction(2 * hits > k)
-    if metric.name == "g_pass_at_k_tau":
-        return Fraction(hits >= 1 and hits >= Fraction(repr(metric.tau)) * k)
     if metric.name == "mg_pass_at_k":
         # 2/k times the number of thresholds i/k above one half that the subset reaches (paper, Eq. 24).
         return Fraction(2, k) * sum(hits >= i for i in range(-(-k // 2) + 1, k + 1))
-    assert metric.name == "threshold_spectrum_at_k"
-    assert metric.weights is not None
-    return sum((Fraction(repr(w)) for r, w in enumerate(metric.weights, 1) if hits >= r), Fraction(0))
+    if metric.name == "threshold_spectrum_at_k":
+        assert metric.weights is not None
+        return sum((Fraction(repr(w)) for r, w in enumerate(metric.weights, 1) if hits >= r), Fraction(0))
+    reached = {
+        "pass_at_k": hits >= 1,
+        "pass_hat_k": hits == k,
+        "maj_at_k": 2 * hits > k,
+        "g_pass_at_k_tau": hits >= 1 and hits >= Fraction(repr(metric.tau)) * k,
+    }
+    return Fraction(reached[metric.name])
 
 
 SUBSET_METRICS = [

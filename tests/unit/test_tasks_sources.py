@@ -24,11 +24,15 @@ ROWS = [
 ]
 
 
+def written(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
-    return path
+    return written(tmp_path / "rows.jsonl", *ROWS)
 
 
 def parquet(path, rows):
@@ -100,10 +104,8 @@ def test_a_broken_parquet_file_is_named(tmp_path, content):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_hugging_face_folder_by_split(tmp_path):
     pytest.importorskip("datasets")
-    folder = tmp_path / "mathset"
-    folder.mkdir()
-    (folder / "train.jsonl").write_text(json.dumps(ROWS[0]), encoding="utf-8")
-    (folder / "test.jsonl").write_text("\n".join(map(json.dumps, ROWS[1:])), encoding="utf-8")
+    written(tmp_path / "mathset" / "train.jsonl", ROWS[0])
+    written(tmp_path / "mathset" / "test.jsonl", *ROWS[1:])
     assert ids(load_task("t", "hf:./mathset", base=tmp_path)) == ["b", "c"]
     assert ids(load_task("t", "hf:./mathset", base=tmp_path, split="train")) == ["a"]
     with pytest.raises(DatasetError, match=r"hf:\./mathset \(split 'dev'\): cannot be loaded"):
@@ -149,9 +151,8 @@ def test_a_conversation_is_asked_as_given(tmp_path):
         {"role": "assistant", "content": "Hello"},
         {"role": "user", "content": "2 + 2?"},
     ]
-    path = tmp_path / "talks.jsonl"
-    path.write_text(json.dumps({"id": "a", "talk": talk, "target": "4"}), encoding="utf-8")
-    task = load_task("t", path, fields={"messages": "talk"})
+    row = {"id": "a", "talk": talk, "target": "4"}
+    task = load_task("t", written(tmp_path / "talks.jsonl", row), fields={"messages": "talk"})
     assert task.render(task.questions[0]) == tuple(Message(one["role"], one["content"]) for one in talk)
 
 
@@ -171,9 +172,7 @@ def test_options_are_shuffled_by_seed_and_the_target_moves_with_them():
 
 def test_a_task_shows_each_trial_its_own_order(tmp_path):
     row = {"id": "q", "input": "Grass?", "options": COLOURS, "target": "green"}
-    path = tmp_path / "colours.jsonl"
-    path.write_text(json.dumps(row), encoding="utf-8")
-    fields = {"choices": "options"}
+    path, fields = written(tmp_path / "colours.jsonl", row), {"choices": "options"}
     task = load_task("t", path, prompt="{input}\n{choices}", fields=fields, shuffle_options=True)
     first, second = (task.asked(task.questions[0], seed) for seed in (1, 2))
     assert task.render(first) != task.render(second)
@@ -214,9 +213,7 @@ def test_a_module_that_the_process_has_is_its_own_afterwards(tmp_path, monkeypat
 def test_a_configs_relative_folder_is_that_of_its_reading(tmp_path, monkeypatch):
     """A process may change its folder before it builds, to one with another file of the name."""
     for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        row = json.dumps({"input": folder, "target": "1"})
-        (tmp_path / folder / "rows.jsonl").write_text(row, encoding="utf-8")
+        written(tmp_path / folder / "rows.jsonl", {"input": folder, "target": "1"})
     monkeypatch.chdir(tmp_path / "one")
     config = config_from_data(plain(task={"dataset": "rows.jsonl"}), ".")
     monkeypatch.chdir(tmp_path / "two")

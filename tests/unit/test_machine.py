@@ -1,6 +1,8 @@
-"""What a run takes on its disk is forecast, and looked for before it begins."""
+"""What a run needs of its machine: room on its disk, open files, and processes that see what it sees."""
 
 import json
+import os
+import resource
 import shutil
 import sys
 from collections import namedtuple
@@ -8,16 +10,22 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from config_texts import plain
 from run_examples import make_run
 
 from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.model_clients import concurrency_within, most_connections, shortage
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.executors.processes import process_pool
 from adaptive_eval.run import disk
 from adaptive_eval.run.disk import forecast, room_warning
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import stored_bytes, trial_bytes
+
+# What a run takes on its disk is forecast, and looked for before it begins.
+
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -25,19 +33,10 @@ Usage = namedtuple("Usage", "total used free")
 def config(folder: Path, **sections):
     questions = folder / "questions.jsonl"
     questions.write_text("\n".join(json.dumps({"id": n, "input": "?", "target": "1"}) for n in range(30)))
-    names = sections.pop("names", ("oak", "elm"))
-    models = [
-        {
-            "name": name,
-            "endpoints": ["http://127.0.0.1:9/v1"],
-            "sampling": {"max_tokens": tokens},
-            "price": {"input": 1, "output": 2},
-        }
-        for name, tokens in zip(names, (1000, 3000), strict=False)
-    ]
-    task = {"name": "sums", "dataset": str(questions), "scorer": "exact"}
-    stopping = {"max_passes": 200_000}
-    return {"name": "x", "models": models, "tasks": [task], "stopping": stopping, **sections}
+    data = plain("oak", "elm", task={"dataset": str(questions)}, stopping={"max_passes": 200_000}, **sections)
+    for model, tokens in zip(data["models"], (1000, 3000), strict=True):
+        model |= {"sampling": {"max_tokens": tokens}, "price": {"input": 1, "output": 2}}
+    return data
 
 
 @pytest.fixture
@@ -130,3 +129,50 @@ def test_resume_looks_too(unfinished, free, built, monkeypatch):
     done = CliRunner().invoke(cli, ["run", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)
     assert CliRunner().invoke(cli, ["run", str(unfinished), "--no-disk-check"]).exception is None
+
+
+# The limit on open files: raised as far as it goes, and shared by the models where it is too low.
+
+
+@pytest.fixture
+def limit():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda soft: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.fixture
+def pooled(tmp_path):
+    (tmp_path / "d.jsonl").write_text('{"input": "1", "target": "2"}\n')
+    models = [
+        {"name": name, "endpoints": ["http://127.0.0.1:9/v1"], "concurrency": concurrency}
+        for name, concurrency in (("oak", 1500), ("elm", 500), ("ash", "auto"))
+    ]
+    return config_from_data(plain(models=models, task={"dataset": str(tmp_path / "d.jsonl")}))
+
+
+def test_the_soft_limit_is_raised(limit):
+    limit(128)
+    assert most_connections() > 128
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 128
+
+
+def test_a_limit_that_cannot_be_raised_is_shared_and_said(pooled):
+    assert concurrency_within(pooled, 192) == {"oak": 144, "elm": 48}
+    assert "192 requests be in flight, not the 2,000 " in (shortage(pooled, 192) or "")
+    assert concurrency_within(pooled, 2000) == {"oak": 1500, "elm": 500}
+    assert shortage(pooled, 2000) is None
+
+
+# Processes of this machine: they see what their caller sees.
+
+
+def test_a_later_pool_has_the_environment_and_the_folder_of_its_time(tmp_path, monkeypatch):
+    """As functions of one's own need that score stored answers: one server forks for the whole session."""
+    with process_pool(1) as pool:
+        pool.submit(os.getpid).result()
+    monkeypatch.setenv("SET_LATER", "yes")
+    monkeypatch.chdir(tmp_path)
+    with process_pool(1) as pool:
+        assert pool.submit(os.getenv, "SET_LATER").result() == "yes"
+        assert pool.submit(os.getcwd).result() == str(tmp_path)
