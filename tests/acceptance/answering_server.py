@@ -3,12 +3,13 @@
 import json
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from command_line import Finished, in_process, write_config
 from json_server import Replies, serving
 
 Answer = Callable[[str, str, int], dict[str, Any]]
@@ -89,6 +90,30 @@ def two_models(folder: Path, url: str, questions: int = 20, **more: Any) -> dict
     ]
     task = {"name": "numbers", "dataset": "numbers.jsonl", "prompt": "{input}", "scorer": "numeric"}
     return {"name": "two", "seed": 1, "models": models, "tasks": [task], "budget": {"trials": 400}, **more}
+
+
+def run_two(
+    folder: Path,
+    answer: Answer = lambda *_: {},
+    asked: list[Any] | None = None,
+    *,
+    task: Mapping[str, Any] | None = None,
+    model: Mapping[str, Any] | None = None,
+    code: int | None = 3,
+    **config: Any,
+) -> Finished:
+    """Run two models that answer as `answer` writes, into the folder ``run``; it has to end with `code`.
+
+    `task` and `model` are settings of their task and of both; requests are added to `asked`.
+    """
+    with answering(answer, asked) as url:
+        data = two_models(folder, url, **config)
+        data["tasks"][0] |= task or {}
+        data["models"] = [{**one, **(model or {})} for one in data["models"]]
+        path = write_config(folder, data)
+        done = in_process("run", path, "--out", "run", "--display", "none", cwd=folder)
+    assert code in (None, done.code), done.said
+    return done
 
 
 def said(content: str | None) -> dict[str, Any]:

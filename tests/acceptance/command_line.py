@@ -47,6 +47,9 @@ ARITHMETIC_TASK: dict[str, Any] = {
 """The task of most configs here."""
 
 
+Code = int | tuple[int, ...] | None
+
+
 @dataclass(frozen=True)
 class Finished:
     """A command that has ended: exit code, standard output, standard error. None shows a traceback."""
@@ -63,6 +66,12 @@ class Finished:
         """Everything it wrote."""
         return self.out + self.err
 
+    def ending_with(self, code: Code) -> Finished:
+        """Check the exit code, where one is given."""
+        codes = (code,) if isinstance(code, int) else code
+        assert codes is None or self.code in codes, self
+        return self
+
 
 def environment(**variables: str) -> dict[str, str]:
     """Return the environment of a command: ours, with `variables`, not a terminal's and without keys."""
@@ -70,37 +79,37 @@ def environment(**variables: str) -> dict[str, str]:
     return {**inherited, **variables}
 
 
-def in_process(*arguments: object, cwd: Path) -> Finished:
+def in_process(*arguments: object, cwd: Path, code: Code = None) -> Finished:
     """Call the function that the command calls, where the promise is not about the process.
 
-    It takes a third of the time: a process of its own first has to import everything.
+    It takes a third of the time: a process of its own first has to import everything. With `code` it has to
+    end with that exit code, or with one of them.
     """
     out, err = StringIO(), StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     assert isinstance(end.value.code, int)
-    return Finished(end.value.code, out.getvalue(), err.getvalue())
+    return Finished(end.value.code, out.getvalue(), err.getvalue()).ending_with(code)
 
 
 def ran(config: Path, *options: object, code: int = 0) -> Finished:
     """Run a config into the folder ``run`` next to it; it has to end with this code."""
-    done = in_process("run", config, "--out", "run", "--display", "none", *options, cwd=config.parent)
-    assert done.code == code, done.said
-    return done
+    line = ("run", config, "--out", "run", "--display", "none", *options)
+    return in_process(*line, cwd=config.parent, code=code)
 
 
-def adaptive_eval(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> Finished:
+def adaptive_eval(*arguments: object, **options: Any) -> Finished:
     """Run the command to its end."""
-    return ended(COMMAND, *arguments, cwd=cwd, env=env)
+    return ended(COMMAND, *arguments, **options)
 
 
-def python(*arguments: object, cwd: Path = ROOT) -> Finished:
+def python(*arguments: object, cwd: Path = ROOT, **options: Any) -> Finished:
     """Run this Python to its end."""
-    return ended(sys.executable, *arguments, cwd=cwd)
+    return ended(sys.executable, *arguments, cwd=cwd, **options)
 
 
-def ended(*command: object, cwd: Path, env: dict[str, str] | None = None) -> Finished:
-    """Run any command to its end."""
+def ended(*command: object, cwd: Path, env: dict[str, str] | None = None, code: Code = None) -> Finished:
+    """Run any command to its end, which has to be with this exit code, or one of them."""
     done = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
@@ -110,7 +119,7 @@ def ended(*command: object, cwd: Path, env: dict[str, str] | None = None) -> Fin
         text=True,
         timeout=PATIENCE,
     )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    return Finished(done.returncode, done.stdout, done.stderr).ending_with(code)
 
 
 def needs_sandbox() -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from answering_server import answering, number_in, said, two_models
+from answering_server import number_in, run_two, said
 from command_line import in_process, ran, report, trials, write_config
 
 from adaptive_eval.scoring.scorer import asked_times
@@ -35,12 +35,8 @@ def counted(texts: list[str], target: str, by: str) -> bool:
 @pytest.mark.parametrize("by", ["all", "any", "majority"])
 def test_a_trial_is_right_as_its_answers_are_together(tmp_path, by):
     asked: list[Any] = []
-    with answering(answer, asked) as url:
-        data = two_models(
-            tmp_path, url, goal="budget", budget={"trials": 24, "completion_tokens": 24 * K * 64}
-        )
-        data["tasks"][0]["answers"] = {"k": K, "by": by}
-        ran(write_config(tmp_path, data), code=3)
+    budget = {"trials": 24, "completion_tokens": 24 * K * 64}
+    run_two(tmp_path, answer, asked, task={"answers": {"k": K, "by": by}}, goal="budget", budget=budget)
     records = trials(tmp_path / "run")
     assert len(records) == 24
     assert len(asked) == 24 * K == len({body["seed"] for body in asked})
@@ -59,8 +55,7 @@ def test_a_trial_is_right_as_its_answers_are_together(tmp_path, by):
     assert sum(model["trials"] for model in found["models"]) == 24
     text = (tmp_path / "run" / "report.md").read_text("utf-8").replace("\\@", "@")
     assert f"({NAMES[by]}{K})" in text
-    again = in_process("rescore", "run", "--scorer", "contains", cwd=tmp_path)
-    assert again.code == 0, again.said
+    in_process("rescore", "run", "--scorer", "contains", cwd=tmp_path, code=0)
 
 
 def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path):
@@ -68,12 +63,8 @@ def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path):
         silent = model == "bad" and int(number_in(prompt)) % 2
         return {"message": said("" if silent else f"It is {number_in(prompt)}")}
 
-    with answering(mute) as url:
-        data = two_models(tmp_path, url, goal="budget", budget={"trials": 24}, on={"empty": "missing"})
-        data["tasks"][0]["answers"] = {"k": 2}
-        done = in_process(
-            "run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path
-        )
+    more = {"goal": "budget", "budget": {"trials": 24}, "on": {"empty": "missing"}}
+    done = run_two(tmp_path, mute, task={"answers": {"k": 2}}, code=None, **more)
     assert done.code in (3, 4, 6), done.said
     for record in trials(tmp_path / "run"):
         silent = record.request.key.model == "bad" and int(record.request.question) % 2

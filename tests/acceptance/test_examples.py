@@ -43,8 +43,7 @@ LABELS = {"own_scorer": ("large (70B)", "small (8B)"), "agent": ("large", "small
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LABELS)
 def test_an_example_ranks_its_models(name, clone):
-    done = in_process("run", f"docs/examples/{name}.yaml", "--out", "run", *QUICK, cwd=clone)
-    assert done.code == 0, done.said
+    done = in_process("run", f"docs/examples/{name}.yaml", "--out", "run", *QUICK, cwd=clone, code=0)
     large, small = LABELS[name]
     assert f"{large} is ahead of {small}" in done.said
     records = trials(clone / "run")
@@ -69,8 +68,7 @@ def test_a_label_of_several_words_works_in_every_command(clone):
     (clone / "one.csv").write_text("question,correct\n" + "".join(f"q{n},1\n" for n in range(60)), "utf-8")
     said = []
     for command in commands:
-        done = in_process(*command, cwd=clone)
-        assert done.code == 0, done.said
+        done = in_process(*command, cwd=clone, code=0)
         said.append(done.said)
     assert "top (1)" in said[4]
     assert "only (1)" in said[5]
@@ -83,8 +81,7 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
     (block,) = (one.text for one in blocks("sh") if one.page.name == "checkpoints.md")
     *runs, show = map(shlex.split, block.splitlines())
     for _, *command in runs:
-        done = in_process(*command, *QUICK, cwd=here)
-        assert done.code == 0, done.said
+        in_process(*command, *QUICK, cwd=here, code=0)
     names = ("step-1000", "step-2000", "step-3000")
     asked = [{record.request.key.model for record in trials(here / "runs" / name)} for name in names]
     assert asked == [{name} for name in names]
@@ -107,8 +104,7 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
 @pytest.mark.slow
 def test_the_tests_of_the_example_pass(tmp_path):
     shutil.copy(EXAMPLES / "test_candidate.py", tmp_path)
-    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py", cwd=tmp_path)
-    assert done.code == 0, done.said
+    python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_candidate.py", cwd=tmp_path, code=0)
 
 
 @pytest.mark.slow
@@ -121,8 +117,9 @@ def test_two_prompts_are_compared_in_five_commands(clone):
     assert len(lines) == 5
     for line in lines[3:]:
         _, *command = shlex.split(line)
-        done = in_process(*command, *(("--display", "none") if command[0] == "run" else ()), cwd=clone)
-        assert done.code == 0, done.said
+        done = in_process(
+            *command, *(("--display", "none") if command[0] == "run" else ()), cwd=clone, code=0
+        )
     heads = re.findall(r"^brief · arithmetic/(\S+) ·", done.out, re.MULTILINE)
     assert len(heads) == 10
 

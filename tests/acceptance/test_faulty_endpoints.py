@@ -55,8 +55,7 @@ def test_a_run_through_every_kind_of_failure_reaches_the_same_end(tmp_path, mimi
         {"kind": "malformed", "probability": 0.06},
         {"kind": "cut_off", "probability": 0.06},
     )
-    done = in_process("run", config, "--out", rough, "--display", "none", cwd=tmp_path)
-    assert done.code == 0, done
+    in_process("run", config, "--out", rough, "--display", "none", cwd=tmp_path, code=0)
     assert Reached.by(rough) == undisturbed
 
     stored = trials(rough)
@@ -99,13 +98,11 @@ def test_one_model_refused_from_the_start(tmp_path, mimic):
     """It lists its models, and then refuses: nothing more is spent unless it may be missing."""
     set_faults(mimic, {"kind": "status", "status": 404}, model="novice")
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
-    done = in_process("run", config, "--out", "run", cwd=tmp_path)
-    assert done.code == 4
+    done = in_process("run", config, "--out", "run", cwd=tmp_path, code=4)
     assert "404" in done.out
     assert done.out.splitlines()[-1].endswith("run run -o 'models[novice].endpoints=[URL]'")
     assert all(model["requests"] <= 8 for model in served(mimic)["models"].values())
-    done = in_process("run", "run", "--allow-missing", cwd=tmp_path)
-    assert done.code == 3
+    done = in_process("run", "run", "--allow-missing", cwd=tmp_path, code=3)
     check_without_novice(tmp_path / "run", 404)
     assert "404" in done.out
     assert served(mimic)["models"]["novice"]["requests"] <= 2 * 8
@@ -136,8 +133,7 @@ def check_without_novice(run: Path, status: int) -> None:
 def test_all_models_refused(tmp_path, mimic):
     set_faults(mimic, {"kind": "status", "status": 401})
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
-    done = in_process("run", config, "--out", "run", cwd=tmp_path)
-    assert done.code == 4
+    in_process("run", config, "--out", "run", cwd=tmp_path, code=4)
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "endpoints"
     assert trials(tmp_path / "run") == []
     set_faults(mimic)

@@ -137,8 +137,7 @@ def test_arrays_and_raw_answers_of_the_paper(tmp_path):
     assert found == {(task, model) for task in arrays for model in "ab"}
     kept = outcomes(tmp_path)
     assert (kept["a", "q1", 0], kept["b", "q2", 1], kept["b", "q1", 0]) == (1, 1, 3)
-    seen = in_process("analyze", "tasks.npz", "--json", cwd=tmp_path)
-    assert seen.code == 0, seen.said
+    in_process("analyze", "tasks.npz", "--json", cwd=tmp_path, code=0)
 
     rows = [
         {"model": "m", "data_id": n, "seed": seed, "output": {"text": "4", "num_completion_tokens": 40},
@@ -146,8 +145,7 @@ def test_arrays_and_raw_answers_of_the_paper(tmp_path):
         for n in (6, 7) for k, seed in enumerate((1261, 1262))
     ]  # fmt: skip
     (tmp_path / "raw.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    done = in_process("analyze", "raw.jsonl", "--write", "raw", cwd=tmp_path)
-    assert done.code == 0, done.said
+    done = in_process("analyze", "raw.jsonl", "--write", "raw", cwd=tmp_path, code=0)
     raw = trials(tmp_path / "raw")
     assert {(r.request.question, r.score and r.score.category) for r in raw} == {
         ("6", 0), ("7", 0), ("6", 1), ("7", 1),
@@ -165,8 +163,7 @@ def test_any_table_by_a_map(tmp_path):
         writer.writeheader()
         writer.writerows(rows)
     columns = ("--map", "question=task_id,model=agent,score=is_resolved,repeat=trial")
-    seen = in_process("analyze", "board.csv", "--preview", *columns, cwd=tmp_path)
-    assert seen.code == 0, seen.said
+    seen = in_process("analyze", "board.csv", "--preview", *columns, cwd=tmp_path, code=0)
     assert "2 models, 2 questions, 8 trials" in seen.out
     assert not (tmp_path / "run").exists()
     done = bring(tmp_path, "board.csv", *columns)

@@ -93,8 +93,7 @@ def test_jobs_come_and_go_and_the_run_goes_on(tmp_path, undisturbed):
 @pytest.mark.slow
 def test_a_run_without_servers_ends_with_one_error_and_is_resumed(tmp_path, undisturbed):
     config = config_of(tmp_path, patience=5)
-    done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 4, done
+    done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path, code=4)
     assert "wait for a server, 5 s at most: servers/*.txt names none" in done.err
     assert done.err.count("wait for a server") == 1
     assert "there was no server for 5 s: servers/*.txt names none" in done.said
@@ -109,8 +108,7 @@ def test_a_run_without_servers_ends_with_one_error_and_is_resumed(tmp_path, undi
 
 def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path):
     config = config_of(tmp_path)
-    empty = in_process("validate", config, cwd=tmp_path)
-    assert empty.code == 0, empty
+    empty = in_process("validate", config, cwd=tmp_path, code=0)
     assert "servers/*.txt names nothing now; a run waits 120 s for a server" in empty.out
     with (
         MimicProcess(mimic_spec()) as all_of_them,
@@ -202,8 +200,7 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path, undistur
             running.until_stored(run, 100)
             running.process.kill()
         kill(two)
-        done = in_process("run", "run", "--display", "none", cwd=tmp_path)
-        assert done.code == 0, done
+        done = in_process("run", "run", "--display", "none", cwd=tmp_path, code=0)
         assert f"{two.base_url}: connection refused" in done.err
         assert "the run begins without it" in done.err
         assert Reached.by(run) == undisturbed

@@ -47,8 +47,7 @@ def config(folder: Path, *names: str, **more: Any) -> Path:
 @pytest.mark.slow
 def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
     path = config(tmp_path, "good", "bad", budget={"trials": 10})
-    checked = in_process("validate", path, cwd=tmp_path)
-    assert checked.code == 0, checked.said
+    checked = in_process("validate", path, cwd=tmp_path, code=0)
     assert "python:models/mine.py:good is there; it was not called" in checked.out
 
     ran(path, code=3)
@@ -139,6 +138,5 @@ def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(tmp_pa
 
 def test_without_litellm_its_endpoint_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "litellm", None)
-    done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path)
-    assert done.code == 2, done.said
+    done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path, code=2)
     assert "pip install litellm" in done.err

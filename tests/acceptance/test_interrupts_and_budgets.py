@@ -92,8 +92,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(tmp_path, mimic, command,
     check_interrupted(run, mimic)
     if number is signal.SIGINT:
         before = trials(run)
-        done = in_process("run", "run", cwd=tmp_path)
-        assert done.code == 0
+        done = in_process("run", "run", cwd=tmp_path, code=0)
         assert trials(run)[: len(before)] == before
         assert max(answered_seeds(mimic).values()) == 1
         assert Reached.by(run) == undisturbed
@@ -205,8 +204,7 @@ def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path):
 def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path, mimic, command):
     run = tmp_path / "run"
     for limit, line in ((61, command), (130, ("run", "run"))):
-        done = in_process(*line, "-o", f"budget.trials={limit}", cwd=tmp_path)
-        assert done.code == 3
+        done = in_process(*line, "-o", f"budget.trials={limit}", cwd=tmp_path, code=3)
         assert len(trials(run)) == limit
         assert served(mimic)["requests"] == limit
         assert report(run)["run"]["stop"]["reason"] == "budget"
@@ -223,8 +221,7 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path, mimic):
     data = quickstart(base_url=mimic.base_url)
     data["retry"] = {"attempts": 1, "requeue": 1}
     data["budget"] = {"trials": 10, "tokens": "1M", "usage_on_failure": "none"}
-    done = in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path)
-    assert done.code == 3, done
+    in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path, code=3)
     (tokens,) = (line for line in report(tmp_path / "run")["budgets"] if line["name"] == "tokens")
     assert tokens["presumed"] == 0
     assert tokens["spent"] == sum(record.usage.total_tokens for record in trials(tmp_path / "run")) > 0
@@ -237,16 +234,14 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path, mimic):
 def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path, mimic):
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url, equivalence=0.01))
     run = tmp_path / "run"
-    done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path)
-    assert done.code == 3
+    done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path, code=3)
     assert "budget.wall_clock=" in done.out.splitlines()[-1]
     elapsed, count = report(run)["run"]["elapsed_seconds"], len(trials(run))
     assert elapsed >= 1.0
     assert in_process("run", "run", cwd=tmp_path).code == 3
     assert len(trials(run)) == count, "its time is used up, and another sitting gives it none"
     limit = report(run)["run"]["elapsed_seconds"] + 2.0
-    further = in_process("run", "run", "-o", f"budget.wall_clock={limit:.1f}s", cwd=tmp_path)
-    assert further.code == 3
+    in_process("run", "run", "-o", f"budget.wall_clock={limit:.1f}s", cwd=tmp_path, code=3)
     assert len(trials(run)) > count
     assert report(run)["run"]["elapsed_seconds"] >= limit - 0.1
 
@@ -260,8 +255,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
     guesser = next(model for model in data["models"] if model["name"] == "guesser")
     guesser["budget"] = {"usd": 0.01}
     config, run = write_config(tmp_path, data), tmp_path / "run"
-    done = in_process("run", config, "--out", "run", cwd=tmp_path)
-    assert done.code == 3, done
+    done = in_process("run", config, "--out", "run", cwd=tmp_path, code=3)
     stop = report(run)["run"]["stop"]
     assert stop["reason"] == "partial"
     assert stop["evidence"] == {"open": 4, "silent": [], "spent": ["guesser"]}
@@ -276,8 +270,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
     assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
     assert "USD of guesser" in (run / "report.md").read_text("utf-8")
     assert suggested(done.out, "models[guesser].budget.usd") > 0.01
-    more = in_process("run", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
-    assert more.code == 0, more
+    in_process("run", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path, code=0)
     assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]
 
 
@@ -285,6 +278,5 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
 def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path, mimic, command):
     set_faults(mimic, {"kind": "hang", "probability": 0.05})
     limits = ("-o", "budget.wall_clock=2s", "-o", "budget.at_deadline=cancel")
-    done = adaptive_eval(*command, *limits, cwd=tmp_path)  # not for ever, as they hang
-    assert done.code == 3, done
+    adaptive_eval(*command, *limits, cwd=tmp_path, code=3)  # not for ever, as they hang
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "budget"

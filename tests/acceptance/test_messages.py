@@ -7,33 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import answering, two_models
-from command_line import Finished, in_process, trials, write_config
+from answering_server import Answer, run_two
+from command_line import in_process, trials
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 WAV = b"RIFF\0\0\0\0WAVE" + bytes(2000)
 TOOLS = [{"name": "weather", "description": "Of a city.", "parameters": {"type": "object"}}]
 
 
-AWAY = "http://127.0.0.1:1/v1"
-
-
 def run(
-    folder: Path,
-    url: str,
-    rows: list[dict[str, Any]],
-    model: dict[str, Any],
-    command: str = "run",
-    **task: Any,
-) -> Finished:
-    """Ask two models a few trials of a task with these rows, or call another command on the config."""
-    data = two_models(folder, url, goal="budget", budget={"trials": 2 * len(rows)})
+    folder: Path, rows: list[dict[str, Any]], asked: list[Any], answer: Answer = lambda *_: {}, **task: Any
+) -> None:
+    """Ask two models a few trials of a task with these rows."""
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    data["tasks"] = [{"name": "t", "dataset": "rows.jsonl", "scorer": "exact", **task}]
-    for one in data["models"]:
-        one.update(model)
-    more = ("--out", "run", "--display", "none") if command == "run" else ()
-    return in_process(command, write_config(folder, data), *more, cwd=folder)
+    tasks, budget = (
+        [{"name": "t", "dataset": "rows.jsonl", "scorer": "exact", **task}],
+        {"trials": 2 * len(rows)},
+    )
+    run_two(folder, answer, asked, tasks=tasks, goal="budget", budget=budget)
 
 
 def test_images_and_sounds_reach_the_server_and_are_stored_by_their_digest(tmp_path):
@@ -46,10 +37,7 @@ def test_images_and_sounds_reach_the_server_and_are_stored_by_their_digest(tmp_p
         {"id": "2", "input": "Who?", "target": "x", "picture": ["https://example.org/b.png", "a.png"]},
     ]
     asked: list[Any] = []
-    with answering(lambda *_: {}, asked) as url:
-        more = {"prompt": "Look: {picture}\n{input}", "images": "picture", "audio": "voice"}
-        done = run(tmp_path, url, rows, {}, **more)
-    assert done.code == 3, done.said
+    run(tmp_path, rows, asked, prompt="Look: {picture}\n{input}", images="picture", audio="voice")
     uri = f"data:image/png;base64,{b64encode(PNG).decode()}"
     image = {"type": "image_url", "image_url": {"url": uri}}
     sound = {"type": "input_audio", "input_audio": {"data": b64encode(WAV).decode(), "format": "wav"}}
@@ -90,9 +78,7 @@ def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         return {"message": message, "finish_reason": "tool_calls"}
 
-    with answering(answer, asked) as url:
-        done = run(tmp_path, url, rows, {}, tools=TOOLS, scorer="tool_calls")
-    assert done.code == 3, done.said
+    run(tmp_path, rows, asked, answer, tools=TOOLS, scorer="tool_calls")
     assert all(body["tools"] == [{"type": "function", "function": TOOLS[0]}] for body in asked)
     records = trials(tmp_path / "run")
     assert {(record.request.key.model, record.score.category) for record in records if record.score} == {
@@ -123,17 +109,10 @@ def test_conversations_with_calls_and_parts_are_asked_as_written(tmp_path, where
     ]
     rows = [{"input": "Why?", "target": "x", "brief": "brief", "talk": talk}]
     asked: list[Any] = []
-    with answering(lambda *_: {}, asked) as url:
-        task = {"prompt": talk} if where == "config" else {"fields": {"messages": "talk"}}
-        done = run(tmp_path, url, rows, {}, tools=[], **task)
-    assert done.code == 3, done.said
+    task = {"prompt": talk} if where == "config" else {"fields": {"messages": "talk"}}
+    run(tmp_path, rows, asked, tools=[], **task)
     uri = f"data:image/png;base64,{b64encode(PNG).decode()}"
     expected = json.loads(json.dumps(talk).replace("a.png", uri))
     if where == "config":
         expected[0]["content"] = "Be brief."
     assert asked[0]["messages"] == expected
-    if where == "dataset":
-        talk[3].pop("tool_call_id")
-        done = run(tmp_path, AWAY, rows, {}, fields={"messages": "talk"})
-        assert done.code == 2
-        assert "line 1: the field 'talk' has a message of a tool without tool_call_id" in done.err

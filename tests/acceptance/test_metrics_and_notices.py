@@ -59,8 +59,7 @@ def test_a_webhook_that_is_gone_is_said_and_fails_nothing(tmp_path, monkeypatch)
     data = quickstart() | {"notify": {"webhook_env": "HOOK", "on": ["stopped"]}}
     config = write_config(tmp_path, data)
     monkeypatch.setenv("HOOK", url)
-    done = in_process("run", config, "-o", "budget.trials=20", "--display", "none", cwd=tmp_path)
-    assert done.code == 3
+    done = in_process("run", config, "-o", "budget.trials=20", "--display", "none", cwd=tmp_path, code=3)
     assert "warning: 1 of 1 notice not delivered: the webhook could not be reached" in done.err
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"s3cr3t" not in stored + done.said.encode()

@@ -4,17 +4,15 @@ import json
 from io import BytesIO
 
 import pytest
-from answering_server import answering, hub, reply, two_models
-from command_line import in_process, write_config
+from answering_server import hub, run_two
+from command_line import in_process
 from ruamel.yaml import YAML
 
 
 def test_trials_report_and_card_are_pushed(tmp_path, monkeypatch):
     pytest.importorskip("huggingface_hub")
     parquet = pytest.importorskip("pyarrow.parquet")
-    with answering(lambda _, prompt, number: {"message": reply(prompt, number)}) as url:
-        config = write_config(tmp_path, two_models(tmp_path, url, goal="budget", budget={"trials": 6}))
-        assert in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path).code == 3
+    run_two(tmp_path, goal="budget", budget={"trials": 6})
     monkeypatch.setenv("HF_TOKEN", "hf_of_this_test")
     with hub() as (address, created, files):
         monkeypatch.setenv("HF_ENDPOINT", address)

@@ -99,8 +99,7 @@ def test_the_report_agrees_with_the_run_file(run):
 
 def test_a_finished_run_is_not_run_again(home, run):
     before = trials(run)
-    again = in_process("run", QUICKSTART, *HURRIED, cwd=home)
-    assert again.code == 0
+    again = in_process("run", QUICKSTART, *HURRIED, cwd=home, code=0)
     assert "complete already" in again.out
     assert "Report  runs/quickstart/report.html" in again.out
     assert trials(run) == before
@@ -135,8 +134,7 @@ def test_new_starts_over_and_keeps_the_earlier_run(home, tmp_path):
     brief = ("-o", "budget.trials=20", "--display", "none")
     assert in_process("run", config, *brief, cwd=tmp_path).code == 3
     kept = trials(tmp_path / "runs" / "quickstart")
-    over = in_process("run", config, "--new", *brief, cwd=tmp_path)
-    assert over.code == 3
+    over = in_process("run", config, "--new", *brief, cwd=tmp_path, code=3)
     assert "kept as runs/quickstart-1" in over.out
     assert trials(tmp_path / "runs" / "quickstart-1") == kept
     assert len(trials(tmp_path / "runs" / "quickstart")) == 20
@@ -150,20 +148,17 @@ def test_new_does_not_rename_the_directory_one_is_in(tmp_path):
     assert in_process("run", config, "--out", "run", *brief, cwd=tmp_path).code == 3
     inside.mkdir()
     for place, out in ((tmp_path / "run", "."), (inside, "..")):
-        done = in_process("run", config, "--out", out, "--new", *brief, cwd=place)
-        assert done.code == 2
+        done = in_process("run", config, "--out", out, "--new", *brief, cwd=place, code=2)
         assert done.err.startswith(
             f"error: --new renames the directory of the previous run, {tmp_path / 'run'}, "
         )
-    done = in_process("run", config, "--out", "run/inside/..", "--new", *brief, cwd=tmp_path)
-    assert done.code == 3
+    done = in_process("run", config, "--out", "run/inside/..", "--new", *brief, cwd=tmp_path, code=3)
     assert len(trials(tmp_path / "run-1")) == len(trials(tmp_path / "run")) == 5
 
 
 @pytest.mark.slow
 def test_the_commands_that_the_quickstart_prints_next_work(tmp_path):
-    done = adaptive_eval("quickstart", "--display", "none", *HURRIED, cwd=tmp_path)
-    assert done.code == 0, done
+    done = adaptive_eval("quickstart", "--display", "none", *HURRIED, cwd=tmp_path, code=0)
     offered = [line.split("  ")[1].split() for line in done.out.partition("\nNext\n")[2].splitlines()]
     assert [one[1] for one in offered] == ["monitor", "samples", "init"]
     program, *samples = offered[1]

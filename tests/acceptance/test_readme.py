@@ -91,8 +91,7 @@ def test_a_whole_config_is_valid(written):
 
 @pytest.mark.parametrize("written", blocks("python"), ids=str)
 def test_a_block_of_python_runs(written, tmp_path):
-    done = python("-W", "error", "-c", written.text, cwd=tmp_path)
-    assert done.code == 0, done.err
+    python("-W", "error", "-c", written.text, cwd=tmp_path, code=0)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -128,8 +127,7 @@ def test_the_scripts_that_the_readme_names_are_there(name):
 def test_the_readme_shows_what_the_quickstart_really_prints(tmp_path):
     """But for what depends on the clock: how many answers were under way when a verdict fell."""
     (shown,) = (block.text for block in blocks("text") if "Report  runs/quickstart/" in block.text)
-    done = adaptive_eval("quickstart", "-o", "mimic.latency.median=0.01", cwd=tmp_path)
-    assert done.code == 0
+    done = adaptive_eval("quickstart", "-o", "mimic.latency.median=0.01", cwd=tmp_path, code=0)
     assert timeless(shown) == timeless(done.out[done.out.rindex("sage is ahead of all others;", 0, -500) :])
 
 

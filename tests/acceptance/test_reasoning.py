@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import answering, number_in, said, two_models
-from command_line import ROOT, Finished, in_process, ran, trials, write_config
+from answering_server import answering, number_in, run_two, said
+from command_line import ROOT, in_process, ran, trials, write_config
 from ruamel.yaml import YAML
 
 FUNCTION = """
@@ -26,19 +26,14 @@ def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, scorer: Any = "numeric") -> Finished:
+def run(folder: Path, scorer: Any = "numeric") -> None:
     """Run both models on eight trials each."""
     (folder / "own.py").write_text(FUNCTION, "utf-8")
-    with answering(answer) as url:
-        config = two_models(folder, url, goal="budget", budget={"trials": 16})
-        config["tasks"][0]["scorer"] = scorer
-        path = write_config(folder, config)
-        return in_process("run", path, "--out", "run", "--display", "none", cwd=folder)
+    run_two(folder, answer, task={"scorer": scorer}, goal="budget", budget={"trials": 16})
 
 
 def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path):
-    done = run(tmp_path)
-    assert done.code == 3, done.said
+    run(tmp_path)
     records = trials(tmp_path / "run")
     assert {record.completion.reasoning_tokens for record in records if record.completion} == {30}
     assert {(record.request.key.model, record.score.category) for record in records if record.score} == {
@@ -66,8 +61,7 @@ def test_a_function_gets_it_on_request_only(tmp_path):
     for asked, right in ((True, {1}), (False, {0})):
         folder = tmp_path / str(asked)
         folder.mkdir()
-        done = run(folder, {**own, "with_reasoning": True} if asked else own)
-        assert done.code == 3, done.said
+        run(folder, {**own, "with_reasoning": True} if asked else own)
         assert {record.score.category for record in trials(folder / "run") if record.score} == right
 
 

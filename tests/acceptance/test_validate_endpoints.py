@@ -54,8 +54,7 @@ def test_what_is_found_is_json_with_codes_on_request(config):
 
 
 def test_what_servers_offer_is_said_and_costs_nothing(config, mimic):
-    done = in_process("validate", config, cwd=config.parent)
-    assert done.code == 0, done
+    done = in_process("validate", config, cwd=config.parent, code=0)
     url = mimic.base_url
     assert f"good: {url} answers; context 131,072 tokens; 2 models" in done.out
     assert f"deaf: {url} answers; context 4,096 tokens; 2 models" in done.out
@@ -65,8 +64,7 @@ def test_what_servers_offer_is_said_and_costs_nothing(config, mimic):
 
 
 def test_what_servers_ignore_is_said_on_request_with_its_cost(config):
-    done = in_process("validate", config, "--probe", cwd=config.parent)
-    assert done.code == 0, done
+    done = in_process("validate", config, "--probe", cwd=config.parent, code=0)
     lines = [line for line in done.out.splitlines() if line.startswith("probe")]
     assert lines[0].startswith("probe      good: 7 requests took ")
     assert lines[0].endswith("tokens; honoured: max_tokens, stop, logprobs, seed, n")
@@ -104,11 +102,9 @@ def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(
 def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(config, mimic):
     config.write_text(config.read_text().replace("/v1", "/v2"))
     before = served(mimic)["models"]
-    done = in_process("validate", config, cwd=config.parent)
-    assert done.code == 4, done
+    done = in_process("validate", config, cwd=config.parent, code=4)
     assert f"{mimic.base_url} serves 'good': is that the address?" in done.said
-    done = in_process("run", config, cwd=config.parent)
-    assert done.code == 4
+    done = in_process("run", config, cwd=config.parent, code=4)
     assert "is that the address?" in done.said
     assert served(mimic)["models"] == before
 
@@ -118,8 +114,7 @@ def test_every_key_that_is_missing_is_named_with_its_models(config, monkeypatch)
         monkeypatch.delenv(name, raising=False)
     text = config.read_text()
     config.write_text(text.replace("sampling", "api_key_env: KEY_ONE, sampling"))
-    done = in_process("validate", config, cwd=config.parent)
-    assert done.code == 2
+    done = in_process("validate", config, cwd=config.parent, code=2)
     assert done.err == (
         "error: good and deaf: api_key_env: the environment variable KEY_ONE is not set; export it first "
         "[endpoint/setup]\n"
@@ -146,8 +141,7 @@ def test_a_refused_key_is_asked_about(config, monkeypatch):
     with WholeMimic(spec) as locked:
         text = CONFIG.format(url=locked.base_url).replace("sampling", "api_key_env: KEY_ONE, sampling", 1)
         config.write_text(text.replace("api: completions", "headers: {X-Team: a}", 1))
-        done = in_process("validate", config, cwd=config.parent)
-        assert done.code == 4
+        done = in_process("validate", config, cwd=config.parent, code=4)
         said = f"{locked.base_url}: HTTP 401 Unauthorized: Incorrect API key provided"
         assert f"  good: {said}; is the key in KEY_ONE the right one?\n" in done.err
         assert f"  deaf: {said}; are the headers right?\n" in done.err

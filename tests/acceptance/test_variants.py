@@ -71,6 +71,5 @@ def test_a_grid_has_every_combination():
 
 def test_a_prompt_names_fields_of_the_task(tmp_path):
     path = write_config(tmp_path, config(prompt="{input} {hint}"))
-    done = in_process("validate", path, "--offline", cwd=tmp_path)
-    assert done.code == 2
+    done = in_process("validate", path, "--offline", cwd=tmp_path, code=2)
     assert "hint" in done.err

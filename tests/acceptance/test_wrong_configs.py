@@ -152,7 +152,6 @@ def test_a_config_that_would_change_what_is_stored(tmp_path):
         assert len(done.err.splitlines()) == 1 + len(CHANGES) + 2
         assert served(server)["requests"] == asked
         assert trials(run) == before
-        done = in_process("run", run, *further, "-o", "stopping.confidence=0.9", cwd=tmp_path)
-        assert done.code == 3
+        done = in_process("run", run, *further, "-o", "stopping.confidence=0.9", cwd=tmp_path, code=3)
         assert trials(run)[:20] == before
         assert len(trials(run)) == 40

@@ -131,16 +131,21 @@ def undisturbed_run(tmp_path_factory: pytest.TempPathFactory) -> Reached:
 @pytest.fixture
 def stopped_run(tmp_path: Path) -> Path:
     """A run that a budget has ended."""
-    done = adaptive_eval(
-        "run", write_config(tmp_path, quickstart()), "--out", "run", "-o", "budget.trials=40", cwd=tmp_path
+    adaptive_eval(
+        "run",
+        write_config(tmp_path, quickstart()),
+        "--out",
+        "run",
+        "-o",
+        "budget.trials=40",
+        cwd=tmp_path,
+        code=3,
     )
-    assert done.code == 3, done
     return tmp_path / "run"
 
 
 def refused(folder: Path, *command: object, words: tuple[str, ...]) -> None:
-    done = adaptive_eval(*command, cwd=folder)
-    assert done.code == 2, done
+    done = adaptive_eval(*command, cwd=folder, code=2)
     assert all(word in done.err for word in words), done.err
 
 

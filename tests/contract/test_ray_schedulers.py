@@ -53,16 +53,14 @@ def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
     with MimicProcess(mimic_spec()) as mimic:
         config = write_config(folder, quickstart(base_url=mimic.base_url))
         config.rename(folder / "spread.yaml")
-        done = adaptive_eval("run", "spread.yaml", "--out", "alone", "--display", "none", cwd=folder)
-        assert done.code == 0, done
+        adaptive_eval("run", "spread.yaml", "--out", "alone", "--display", "none", cwd=folder, code=0)
         yield folder, Reached.by(folder / "alone")
 
 
 def run_as_written(words: list[str], cwd: Path, commands: Path, **variables: str) -> None:
     """Run a command line of ours, with `commands` first in the path."""
     path = f"{commands}:{COMMAND.parent}:{os.environ['PATH']}"
-    done = ended(*words, cwd=cwd, env=environment(PATH=path, **variables))
-    assert done.code == 0, done
+    ended(*words, cwd=cwd, env=environment(PATH=path, **variables), code=0)
 
 
 @pytest.fixture
@@ -112,15 +110,13 @@ def test_a_job_of_ray(tmp_path, job_server):
             assert not reader.unanswered()
         set_faults(mimic)
         ray_job(*words[2:], cwd=folder)
-        alone = adaptive_eval("run", "spread.yaml", "--out", "alone", "--display", "none", cwd=folder)
-        assert alone.code == 0, alone
+        adaptive_eval("run", "spread.yaml", "--out", "alone", "--display", "none", cwd=folder, code=0)
     assert Reached.by(run) == Reached.by(folder / "alone")
 
 
 def ray_job(*words: str, cwd: Path) -> str:
     """Run ``ray job`` with `words`, and return what it printed."""
-    done = ended(COMMAND.with_name("ray"), "job", *words, cwd=cwd)
-    assert done.code == 0, done
+    done = ended(COMMAND.with_name("ray"), "job", *words, cwd=cwd, code=0)
     return done.out
 
 

@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from command_line import ARITHMETIC_TASK, Finished, in_process, write_config
+from command_line import ARITHMETIC_TASK, Code, Finished, in_process, write_config
 
 _CONFIG: dict[str, Any] = {
     "name": "mimicked",
@@ -33,9 +33,9 @@ def mimic_config(task: dict[str, Any] | None = None, **sections: Any) -> dict[st
     return config
 
 
-def command(*arguments: object) -> Finished:
-    """Run ``adaptive-eval`` with these arguments where this process is."""
-    return in_process(*arguments, cwd=Path.cwd())
+def command(*arguments: object, code: Code = None) -> Finished:
+    """Run ``adaptive-eval`` with these arguments where this process is; it has to end with this code."""
+    return in_process(*arguments, cwd=Path.cwd(), code=code)
 
 
 def run_config(folder: Path, config: dict[str, Any], *options: object) -> tuple[Path, Finished]:
@@ -43,3 +43,10 @@ def run_config(folder: Path, config: dict[str, Any], *options: object) -> tuple[
     out = folder / "run"
     path = write_config(folder, config)
     return out, command("run", path, "--out", out, "--display", "none", *options)
+
+
+def finished(folder: Path, config: dict[str, Any], *options: object, code: int | None = None) -> Path:
+    """Run a config to its goal, to the end of its budget, or to the exit code; return the run's directory."""
+    out, done = run_config(folder, config, *options)
+    done.ending_with((0, 3) if code is None else code)
+    return out

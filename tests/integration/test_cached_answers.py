@@ -22,8 +22,7 @@ def test_copies_are_told_in_every_view_of_the_cached_model_alone_and_counted_on_
     assert "answers to a question asked again are copies" in line
     for name in ("report.md", "report.html"):
         assert "asked again are copies" in (run / name).read_text()
-    again = command("run", run, "--display", "none", "-o", "budget.trials=163")
-    assert again.code == 3, again
+    command("run", run, "--display", "none", "-o", "budget.trials=163", code=3)
     warnings = json.loads((run / "report.json").read_text())["warnings"]
     (after,) = (text for text in warnings if "asked again" in text)
     pairs = [int(text.split(" of ")[1].split(" ")[0].replace(",", "")) for text in (before, after)]

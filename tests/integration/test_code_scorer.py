@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import trials
-from mimic_runs import command, mimic_config, run_config
+from mimic_runs import command, finished, mimic_config, run_config
 from programs import programs
 
 from adaptive_eval.errors import UsageError
@@ -412,8 +412,7 @@ def test_a_run_is_scored_by_its_programs(tmp_path):
         "limit": 10,
     }
     mimic = {**mimic_config()["mimic"], "answer": "So:\n```python\n{answer}\n```"}
-    out, result = run_config(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}))
-    assert result.code == 3, result
+    out = finished(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}), code=3)
     records = trials(out)
     assert {record.score.category for record in records} == {0, 1}
     reasons = {record.score.category: record.score.reason for record in records}

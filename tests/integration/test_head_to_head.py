@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from command_line import ARITHMETIC, trials
-from mimic_runs import command, mimic_config, run_config, write_config
+from mimic_runs import command, finished, mimic_config, write_config
 from scripted_chat import scripted_chat
 
 from adaptive_eval.store.reader import RunReader
@@ -40,9 +40,7 @@ def judge():
 def old(tmp_path_factory):
     """Return a run with two answers or more of each model to every question."""
     folder = tmp_path_factory.mktemp("old")
-    out, result = run_config(folder, mimic_config(goal="budget", budget={"trials": 200}))
-    assert result.code in (0, 3), result
-    return out
+    return finished(folder, mimic_config(goal="budget", budget={"trials": 200}))
 
 
 def head_to_head(judge, old, model="novice", **sections):
@@ -56,8 +54,7 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
     with RunReader(old) as reader:
         texts = {record.completion.text for record in reader.trials(model="novice")}
     config = head_to_head(judge, old, seed=4)
-    out, result = run_config(tmp_path, config)
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, config)
     met, scores = {}, set()
     records = trials(out)
     for record in records:
@@ -86,8 +83,7 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
 
 def test_stored_answers_are_rescored_against_others(judge, old):
     scorer = head_to_head(judge, old)["tasks"][0]["scorer"]
-    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", "--json")
-    assert found.code == 0, found
+    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", "--json", code=0)
     sage, novice = json.loads(found.out)[1]["models"]
     assert (sage["model"], novice["score"]) == ("sage", pytest.approx(0.5, abs=0.1))  # against itself
 
@@ -99,25 +95,20 @@ def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     config["tasks"][0]["dataset"] = "named.jsonl"
     config["tasks"][0]["fields"]["body"] = "body"
     config["tasks"][0]["prompt"] = config["tasks"][0]["prompt"].replace("{input}", "{body}")
-    found = command("validate", write_config(tmp_path, config), "--offline")
-    assert found.code == 0, found.err
+    command("validate", write_config(tmp_path, config), "--offline", code=0)
 
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, old):
     moved = tmp_path / "previous"
     shutil.copytree(old, moved)
-    out, result = run_config(tmp_path, head_to_head(judge, moved, budget={"trials": 80}))
-    assert result.code in (0, 3), result
-    more = command("run", moved, "-o", "budget.trials=400", "--display", "none")  # more answers of each
-    assert more.code in (0, 3), more.err
+    out = finished(tmp_path, head_to_head(judge, moved, budget={"trials": 80}))
+    command("run", moved, "-o", "budget.trials=400", "--display", "none", code=(0, 3))  # more answers of each
     with RunReader(old) as reader:
         texts = {record.completion.text for record in reader.trials(model="novice")}
-    grown = command("run", out, "-o", "budget.trials=200", "--display", "none")
-    assert grown.code in (0, 3), grown.err
+    command("run", out, "-o", "budget.trials=200", "--display", "none", code=(0, 3))
     shutil.rmtree(moved)
-    gone = command("run", out, "-o", "budget.trials=320", "--display", "none")
-    assert gone.code in (0, 3), gone.err
+    command("run", out, "-o", "budget.trials=320", "--display", "none", code=(0, 3))
     records = trials(out)
     assert len(records) == 320
     assert {record.score.signals["against"] for record in records} <= texts
@@ -126,16 +117,14 @@ def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, ol
         ("rescore", out, "--scorer", "numeric", "--dry-run"),
         ("plan", tmp_path / "config.yaml", "-o", "goal=ranking", *assumed),
     ):
-        found = command(*arguments)
-        assert found.code == 0, found.err
+        command(*arguments, code=0)
 
 
 def test_a_run_named_on_the_command_line_is_found_in_the_current_folder(tmp_path, judge, old, monkeypatch):
     shutil.copytree(old, tmp_path / "here")
     monkeypatch.chdir(tmp_path)
     scorer = {**head_to_head(judge, old)["tasks"][0]["scorer"], "against": "here # novice"}
-    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run")
-    assert found.code == 0, found.err
+    command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", code=0)
 
 
 def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
@@ -153,8 +142,8 @@ def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):
 
 @pytest.mark.slow
 def test_a_run_whose_stored_answers_have_changed_is_not_continued(tmp_path, judge, old):
-    out, result = run_config(tmp_path, head_to_head(judge, old))
-    assert result.code in (0, 3), result
-    more = command("run", out, "-o", f"tasks[arithmetic].scorer.against={old}#sage", "--display", "none")
-    assert more.code == 2
+    out = finished(tmp_path, head_to_head(judge, old))
+    more = command(
+        "run", out, "-o", f"tasks[arithmetic].scorer.against={old}#sage", "--display", "none", code=2
+    )
     assert "against" in more.err

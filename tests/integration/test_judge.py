@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from command_line import trials
-from mimic_runs import command, mimic_config, run_config
+from mimic_runs import command, finished, mimic_config, run_config
 from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import (
@@ -422,14 +422,12 @@ def referee(judge):
 
 @pytest.mark.slow
 def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
-    out, result = run_config(tmp_path, mimic_config({"scorer": referee}, budget={"trials": 80}))
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, mimic_config({"scorer": referee}, budget={"trials": 80}))
     assert {record.score.category for record in trials(out)} == {0, 1}
     again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json")
     as_run, numeric = json.loads(again.out)
     assert as_run["models"] == numeric["models"]
-    by_judge = command("rescore", out, "--scorer", json.dumps(referee), "--dry-run", "--json")
-    assert by_judge.code == 0, by_judge
+    by_judge = command("rescore", out, "--scorer", json.dumps(referee), "--dry-run", "--json", code=0)
     assert json.loads(by_judge.out)[1]["models"] == numeric["models"]
 
 
@@ -438,8 +436,7 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     money = {"price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
     scorer = {**referee, **money, "second_votes": 0}
     config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 150})
-    out, result = run_config(tmp_path, config)
-    assert result.code == 3, result
+    out = finished(tmp_path, config, code=3)
     stop = json.loads((out / "report.json").read_text())["run"]["stop"]
     assert stop["reason"] == "budget"
     assert (stop["evidence"]["scope"], stop["evidence"]["owner"]) == ("scorer", "judge of arithmetic")
@@ -461,8 +458,7 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     assert not any(record.missing for record in trials(out))
     with RunWriter.open(out) as writer:  # as a process that was killed while this answer was judged
         writer.launch([trials(out)[0].request], 1.0)
-    again = command("run", out, "-o", "tasks[arithmetic].scorer.budget.tokens=2M", "--display", "none")
-    assert again.code in (0, 3), again
+    command("run", out, "-o", "tasks[arithmetic].scorer.budget.tokens=2M", "--display", "none", code=(0, 3))
     lines = budgets(out)
     spent = [record.score.signals for record in trials(out)]
     assert len(spent) == 150
@@ -480,8 +476,7 @@ def test_answers_of_a_judge_that_talks_nonsense_are_kept_and_scored_by_another_s
 
     server = judge(say)
     scorer = {"kind": "judge", "endpoint": server.url, "model": "wise"}
-    out, result = run_config(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))
     records = trials(out)
     unscored = [record for record in records if record.missing]
     assert unscored
@@ -493,8 +488,7 @@ def test_answers_of_a_judge_that_talks_nonsense_are_kept_and_scored_by_another_s
     assert "the judge wise gave no usable judgement" in shown.out
     report = json.loads((out / "report.json").read_text())
     assert sum(model["missing"] for model in report["models"]) == len(unscored)
-    again = command("rescore", out, "--scorer", "numeric")
-    assert again.code == 0, again
+    command("rescore", out, "--scorer", "numeric", code=0)
     with RunReader(out) as reader:
         assert {row.category for row in reader.rescored(0)} == {0, 1}
         assert len(list(reader.rescored(0))) == len(records)
@@ -515,8 +509,7 @@ def test_a_judge_that_goes_down_loses_no_answer_and_makes_none_wrong(tmp_path, j
     scorer = {"kind": "judge", "endpoint": server.url, "model": "wise"}
     retry = {"attempts": 2, "max_seconds": 0.5, "requeue": 0}
     config = mimic_config({"scorer": scorer}, retry=retry, goal=goal, budget={"trials": 80})
-    out, result = run_config(tmp_path, config)
-    assert result.code == 4, result
+    out = finished(tmp_path, config, code=4)
     records = trials(out)
     unscored = [record for record in records if record.missing]
     assert unscored

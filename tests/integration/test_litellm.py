@@ -95,8 +95,7 @@ def test_a_run_through_the_library(tmp_path, arguments):
 def test_a_model_without_a_provider_is_named(tmp_path):
     pytest.importorskip("litellm", reason="litellm is not installed")
     config = config_of(tmp_path, [{"name": "m", "model": "no-such-model", "endpoints": ["litellm"]}])
-    done = command("validate", write_config(tmp_path, config))
-    assert done.code == 2, done.err
+    done = command("validate", write_config(tmp_path, config), code=2)
     assert "LiteLLM does not know the provider of 'no-such-model'" in done.err
 
 

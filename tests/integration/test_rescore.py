@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mimic_runs import command, mimic_config, run_config, write_config
+from mimic_runs import command, finished, mimic_config, write_config
 
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
@@ -18,9 +18,7 @@ BINS = {"low": "below", "high": "at_least"}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    out, result = run_config(tmp_path_factory.mktemp("rescore"), mimic_config(budget={"trials": 300}))
-    assert result.code in (0, 3), result
-    return out
+    return finished(tmp_path_factory.mktemp("rescore"), mimic_config(budget={"trials": 300}))
 
 
 def stored(run):
@@ -29,8 +27,7 @@ def stored(run):
 
 
 def rankings(*arguments):
-    result = command("rescore", *arguments, "--json")
-    assert result.code == 0, result
+    result = command("rescore", *arguments, "--json", code=0)
     return {entry["name"]: entry for entry in json.loads(result.out)}
 
 
@@ -56,8 +53,7 @@ def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
     config = mimic_config(mimic={"seed": 7, "models": mimics}, budget={"trials": 300})
     config["models"][1]["name"] = "echo"
     config["models"].append({"name": "moody", "endpoints": ["python:moody.py:ask"]})
-    out, result = run_config(tmp_path, {**config, "retry": {"attempts": 1, "requeue": 0}})
-    assert result.code == 3, result
+    out = finished(tmp_path, {**config, "retry": {"attempts": 1, "requeue": 0}}, code=3)
     with RunReader(out) as reader:
         built = build(config_of_run(reader))
         before = stored_scoring(built, reader).results
@@ -113,11 +109,9 @@ def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
     schema = {"name": "bins", "categories": bins, "weights": [0, 1]}
     config = mimic_config(budget={"trials": 20})
     config["tasks"][0] |= {"scorer": "f1", "rubric": {"schema": schema}}
-    out, result = run_config(tmp_path, config)
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, config)
     assert rankings(out, "--scorer", "f1", "--dry-run")["f1"]["kendall_tau_b"] == 1
-    result = command("rescore", out, "--scorer", "exact", "--dry-run")
-    assert result.code == 2
+    result = command("rescore", out, "--scorer", "exact", "--dry-run", code=2)
     assert "has what the rubric needs: no answer has the signal 'score'" in result.err
 
 
@@ -134,15 +128,13 @@ def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
 def test_a_scorer_that_reads_nothing_or_fails_is_told(run, scorer, words):
     code = "def judge(answer, question):\n    raise KeyError('x')\n"
     (run.parent / "broken_scorer.py").write_text(code, encoding="utf-8")
-    result = command("rescore", run, "--scorer", scorer, "--dry-run")
-    assert result.code == 0, result
+    result = command("rescore", run, "--scorer", scorer, "--dry-run", code=0)
     assert "Warning: " in result.err
     assert words in result.err
 
 
 def test_samples_filter_and_show_why(run):
-    result = command("samples", run, "--model", "novice", "--category", 0, "--limit", 2)
-    assert result.code == 0, result
+    result = command("samples", run, "--model", "novice", "--category", 0, "--limit", 2, code=0)
     assert result.out.count("novice · arithmetic/") == 2
     assert "sage" not in result.out
     assert "category 0 (wrong)" in result.out
@@ -157,8 +149,7 @@ def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):
     nasty = "\x1b[2J\u202egnp\x00 \ud800 \r\nsage · forged"
     with RunWriter.create(out, meta=built.meta()) as writer:
         writer.outcome(TrialRecord(request, 1.0, Completion(nasty, "stop"), Score(0, nasty, {}, nasty)))
-    shown = command("samples", out)
-    assert shown.code == 0, shown
+    shown = command("samples", out, code=0)
     assert not {"\x1b", "\u202e", "\x00", "\r"} & set(shown.out)
     assert not any(line.startswith("sage · forged") for line in shown.out.splitlines())
     line = json.loads(command("samples", out, "--json").out)
@@ -168,8 +159,7 @@ def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):
 def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
     points = {"schema": "binary", "weights": [0, 100]}
     config = mimic_config({"rubric": points}, budget={"trials": 300}, stopping={"equivalence": 8})
-    out, result = run_config(tmp_path, config)
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, config)
     found = rankings(out, "--rubric", "binary", "--dry-run")
     assert [100 * score for score in scores(found["binary"]).values()] == pytest.approx(
         list(scores(found["as run"]).values())
@@ -179,8 +169,7 @@ def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
 def test_a_reference_is_left_out_by_name(tmp_path, run):
     config = mimic_config(budget={"trials": 60}, references=[{"run": str(run), "models": ["novice"]}])
     config["models"] = config["models"][:1]
-    out, done = run_config(tmp_path, config)
-    assert done.code in (0, 3), done
+    out = finished(tmp_path, config)
     result = command("rescore", out, "--scorer", "numeric", "--json")
     assert set(scores({entry["name"]: entry for entry in json.loads(result.out)}["numeric"])) == {"sage"}
     assert "'novice'" in result.err
@@ -197,8 +186,7 @@ def test_answers_of_rounds_stay_with_the_questions_that_were_asked(tmp_path):
     config = mimic_config(
         {"dataset": str(data)}, budget={"trials": 400}, goal="budget", allocation={"questions": "rounds"}
     )
-    out, result = run_config(tmp_path, config)
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, config)
     even = sum(line["answer"] % 2 == 0 for line in sums) / len(sums)
     found = rankings(out, "--scorer", "{kind: python, function: even_target:judge}", "--name", "even")
     # each question has one score, however often it was asked

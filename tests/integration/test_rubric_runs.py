@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mimic_runs import command, mimic_config, run_config
+from mimic_runs import command, finished, mimic_config, run_config
 
 from adaptive_eval.store.reader import RunReader
 from scorio.categorical import Signals, get_schema
@@ -32,9 +32,7 @@ def check_categories(run):
 @pytest.fixture(scope="module")
 def piloted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("piloted")
-    out, result = run_config(folder, mimic_config({"rubric": CONCISE}))
-    assert result.code == 0, result
-    return out
+    return finished(folder, mimic_config({"rubric": CONCISE}), code=0)
 
 
 @pytest.mark.slow
@@ -71,8 +69,7 @@ def test_what_the_pilot_was_answered_is_not_asked_again(piloted):
 @pytest.mark.slow
 def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
     config = mimic_config({"rubric": CONCISE}, goal="budget", budget={"trials": 200})
-    out, result = run_config(tmp_path, config)
-    assert result.code == 3, result
+    out = finished(tmp_path, config, code=3)
     with RunReader(out) as reader, RunReader(out / "pilot") as pilot:
         assert (reader.count(), pilot.count()) == (200, 160)
         answers = {record.completion.response_id for record in [*reader.trials(), *pilot.trials()]}
@@ -84,8 +81,7 @@ def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
     with RunReader(out) as reader:
         tokens = sum(record.completion.usage.total_tokens for record in reader.trials())
     assert spent["tokens"] == tokens
-    again = command("run", out, "-o", "budget.trials=240", "--display", "none")
-    assert again.code == 3, again
+    command("run", out, "-o", "budget.trials=240", "--display", "none", code=3)
     with RunReader(out) as reader:
         assert reader.count() == 240
         for model in ("sage", "novice"):  # none left out, none asked twice
@@ -95,16 +91,14 @@ def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
 
 def test_a_resumed_run_keeps_its_thresholds(piloted):
     before = frozen(piloted)
-    result = command("run", piloted, "-o", "stopping.confidence=0.99", "--display", "none")
-    assert result.code == 0, result
+    command("run", piloted, "-o", "stopping.confidence=0.99", "--display", "none", code=0)
     assert frozen(piloted) == before
     check_categories(piloted)
 
 
 def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):
     rubric = {"schema": "concision-high-conf", "thresholds_from": str(piloted)}
-    out, result = run_config(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 40}))
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 40}))
     assert frozen(out) == frozen(piloted)
     assert not (out / "pilot").exists()
 
@@ -112,8 +106,7 @@ def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):
 @pytest.mark.slow
 def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_path):
     run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))
-    out, result = run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 170}))
-    assert result.code in (0, 3), result
+    out = finished(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 170}))
     with RunReader(out / "pilot") as reader:
         assert (reader.count(), len(list(reader.attempts()))) == (160, 160)
     assert len(frozen(out)["arithmetic"]) == 3

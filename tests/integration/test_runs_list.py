@@ -32,6 +32,5 @@ def test_runs_are_listed_with_state_and_trials(tmp_path):
     ],
 )
 def test_an_unknown_command_suggests_the_nearest(written, meant):
-    done = command(written)
-    assert done.code == 2
+    done = command(written, code=2)
     assert f"did you mean {meant}" in done.err

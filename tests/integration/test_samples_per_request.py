@@ -74,8 +74,7 @@ def counted(process: WholeMimic, before: dict[str, Any], field: str) -> int:
 def run(mimic: WholeMimic, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     folder = tmp_path_factory.mktemp("several")
     before = served(mimic)
-    done = in_process("run", write_config(folder, mimic.base_url), "--out", folder / "run", cwd=folder)
-    assert done.code == 3, done
+    in_process("run", write_config(folder, mimic.base_url), "--out", folder / "run", cwd=folder, code=3)
     return folder / "run", counted(mimic, before, "requests")
 
 
@@ -110,8 +109,7 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(run, mim
     folder = tmp_path / "singly"
     folder.mkdir()
     config = write_config(folder, mimic.base_url, samples=1)
-    done = in_process("run", config, "--out", folder / "run", cwd=folder)
-    assert done.code == 3, done
+    in_process("run", config, "--out", folder / "run", cwd=folder, code=3)
     singly = stored(folder / "run")
     assert len(singly) == len(asked)
     for key, record in singly.items():
@@ -127,8 +125,7 @@ def test_a_pilots_answers_are_paid_once_too(mimic, tmp_path):
     text = text.replace("scorer: numeric", "scorer: numeric, rubric: {schema: concision-high-conf, pilot: 2}")
     config.write_text(text)
     before = served(mimic)
-    done = in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path)
-    assert done.code == 3, done
+    in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path, code=3)
     trials, pilot = stored(tmp_path / "run"), stored(tmp_path / "run" / "pilot")
     assert len(trials) == 2 * 12 * 9
     assert Counter(one.request.question for one in pilot.values()) == {one.id: 2 * 5 for one in QUESTIONS}
@@ -147,8 +144,7 @@ def test_a_run_over_plain_completions(mimic, tmp_path):
             "scorer: numeric", 'system: "Sums.", few_shot: {count: 1, answer: "{target}"}, scorer: numeric'
         )
     )
-    done = in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path)
-    assert done.code == 3, done
+    in_process("run", config, "--out", tmp_path / "run", cwd=tmp_path, code=3)
     trials = stored(tmp_path / "run")
     assert len(trials) == 2 * 11 * 9  # one question is the worked example
     for record in trials.values():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mimic_runs import command, mimic_config, run_config
+from mimic_runs import command, finished, mimic_config, run_config
 
 from adaptive_eval.store.reader import RunReader
 
@@ -24,9 +24,7 @@ def config_of(track=TRACKED, **task):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    out, result = run_config(tmp_path_factory.mktemp("tracked"), config_of())
-    assert result.code == 3, result
-    return out
+    return finished(tmp_path_factory.mktemp("tracked"), config_of(), code=3)
 
 
 def rankings(run):
@@ -70,8 +68,7 @@ def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new
     assert command("run", out, "--display", "none").code == 3
     with RunReader(out) as reader:
         assert len(reader.scorings()) == 1
-    again = command("run", out, "-o", "budget.trials=120", "--display", "none")
-    assert again.code == 3, again
+    command("run", out, "-o", "budget.trials=120", "--display", "none", code=3)
     assert {one["trials"] for one in rankings(out)} == {120}
     with RunReader(out) as reader:
         assert len(reader.scorings()) == 2
