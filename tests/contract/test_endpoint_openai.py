@@ -48,13 +48,14 @@ def api(request):
     return request.param
 
 
-def ask(api, handler, *, seed=7, **options):
-    """Ask a server with `handler` once; return the answer (or error) and the requests it saw."""
+def ask(api, handler, *, n=None, **options):
+    """Ask a server with `handler` once, or for `n` answers; return them (or the error) and the server."""
 
     async def main():
         async with serving(handler) as server, api.endpoint(server.url, "tiny", **options) as chat:
             try:
-                return await chat.complete(ASK, seed=seed), server
+                asked = chat.complete(ASK, seed=7) if n is None else chat.sample(ASK, seed=7, n=n)
+                return await asked, server
             except EndpointError as error:
                 return error, server
 
@@ -346,19 +347,6 @@ def test_a_cancelled_request_closes_its_connection(api):
     asyncio.run(main())
 
 
-def sample(api, handler, *, n, **options):
-    """Ask a server with `handler` for `n` answers; return them (or the error) and the requests it saw."""
-
-    async def main():
-        async with serving(handler) as server, api.endpoint(server.url, "tiny", **options) as chat:
-            try:
-                return await chat.sample(ASK, seed=7, n=n), server
-            except EndpointError as error:
-                return error, server
-
-    return asyncio.run(main())
-
-
 def choices(api, *texts):
     """Return choices with these texts, by index."""
     return [
@@ -370,7 +358,7 @@ def choices(api, *texts):
 def test_several_answers_with_one_request(api):
     usage = {"prompt_tokens": 90, "completion_tokens": 40}
     body = api.answer(choices=choices(api, "a", "bb", "ccc", "dddd")[::-1], usage=usage)
-    answers, server = sample(api, reply(200, body), n=4, sampling={"max_tokens": 10})
+    answers, server = ask(api, reply(200, body), n=4, sampling={"max_tokens": 10})
     (request,) = server.requests
     assert request.json == {"model": "tiny", **api.question, "n": 4, "seed": 7, "max_tokens": 10}
     assert [answer.text for answer in answers] == ["a", "bb", "ccc", "dddd"]
@@ -384,11 +372,5 @@ def test_several_answers_with_one_request(api):
 def test_a_server_that_reports_one_of_several_answers_is_paid_for_all(api, limit):
     both = [{**choice, "finish_reason": "length"} for choice in choices(api, "a", "b")]
     body = api.answer(choices=both, usage={"prompt_tokens": 90, "completion_tokens": 10})
-    answers, _ = sample(api, reply(200, body), n=2, sampling={limit: 10})
+    answers, _ = ask(api, reply(200, body), n=2, sampling={limit: 10})
     assert [answer.paid.completion_tokens for answer in answers] == [10, 10]
-
-
-def test_a_failed_request_for_several_answers_is_one_failure(api):
-    error, server = sample(api, reply(503, {"error": {"message": "busy"}}), n=4)
-    assert isinstance(error, TransientEndpointError)
-    assert len(server.requests) == 1

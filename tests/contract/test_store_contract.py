@@ -1,11 +1,11 @@
-"""What every implementation of the run file promises; to hold another one to it, add it here."""
+"""What the run file promises: a writer, and any number of readers."""
 
 import itertools
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,36 +27,14 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
 
 
-@dataclass(frozen=True)
-class Implementation:
-    create: Callable[..., Any]
-    open: Callable[[Path], Any]
-    read: Callable[[Path], Any]
-
-
-IMPLEMENTATIONS = {
-    "sqlite-full": Implementation(RunWriter.create, RunWriter.open, RunReader),
-    "sqlite-normal": Implementation(
-        lambda directory, meta: RunWriter.create(directory, meta=meta, durability="normal"),
-        lambda directory: RunWriter.open(directory, durability="normal"),
-        RunReader,
-    ),
-}
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
-def store(request) -> Implementation:
-    return IMPLEMENTATIONS[request.param]
-
-
 @pytest.fixture
 def run(tmp_path) -> Path:
     return tmp_path / "runs" / "first"
 
 
 @pytest.fixture
-def writer(store, run) -> Iterator[Any]:
-    with store.create(run, meta={"seed": "1234"}) as writer:
+def writer(run) -> Iterator[Any]:
+    with RunWriter.create(run, meta={"seed": "1234"}) as writer:
         yield writer
 
 
@@ -110,12 +88,12 @@ def logged(reader, **options) -> list[TrialOutcome | Missing]:
     return [outcome for batch in reader.log(**options) for outcome in batch]
 
 
-def test_the_answers_of_every_so_many_th_question(store, run, writer):
+def test_the_answers_of_every_so_many_th_question(run, writer):
     for step in range(40):
         writer.outcome(scored("ab"[step % 2], step // 2, question=f"q{step // 2 % 5}", text=f"said {step}"))
     writer.outcome(lost("a", 20))
     writer.commit()
-    with store.read(run) as reader:
+    with RunReader(run) as reader:
         whole = list(reader.answers(100))
         part = list(reader.answers(15))
         assert [(model, answer.text) for model, _, answer in whole] == [
@@ -129,9 +107,9 @@ def test_the_answers_of_every_so_many_th_question(store, run, writer):
 # The life of a run
 
 
-def test_a_new_run_holds_its_meta_and_nothing_else(store, run):
-    store.create(run, meta={"config": "é\0\ud800", "seed": "1"}).close()
-    with store.read(run) as reader:
+def test_a_new_run_holds_its_meta_and_nothing_else(run):
+    RunWriter.create(run, meta={"config": "é\0\ud800", "seed": "1"}).close()
+    with RunReader(run) as reader:
         assert reader.meta() == {"config": "é\0\ud800", "seed": "1"}
         assert reader.count() == 0
         assert logged(reader) == []
@@ -139,36 +117,36 @@ def test_a_new_run_holds_its_meta_and_nothing_else(store, run):
         assert len(reader.outcomes()) == 0
 
 
-def test_create_refuses_an_existing_run_and_leaves_it_alone(store, run):
-    with store.create(run, meta={"seed": "1"}) as writer:
+def test_create_refuses_an_existing_run_and_leaves_it_alone(run):
+    with RunWriter.create(run, meta={"seed": "1"}) as writer:
         writer.outcome(scored())
     with pytest.raises(RunExists, match="already holds a run"):
-        store.create(run, meta={"seed": "2"})
-    with store.read(run) as reader:
+        RunWriter.create(run, meta={"seed": "2"})
+    with RunReader(run) as reader:
         assert reader.meta() == {"seed": "1"}
         assert reader.count() == 1
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_directory_without_a_run_is_no_run(store, run, exists):
+def test_a_directory_without_a_run_is_no_run(run, exists):
     if exists:
         run.mkdir(parents=True)
         (run / "notes.txt").write_text("mine")
     with pytest.raises(RunNotFound, match="no run at"):
-        store.open(run)
+        RunWriter.open(run)
     with pytest.raises(RunNotFound, match="no run at"):
-        store.read(run)
+        RunReader(run)
     assert run.exists() is exists
-    store.create(run, meta={}).close()
+    RunWriter.create(run, meta={}).close()
     assert exists is (run / "notes.txt").exists()
 
 
-def test_only_one_writer_at_a_time(store, run):
-    with store.create(run, meta={}) as writer:
+def test_only_one_writer_at_a_time(run):
+    with RunWriter.create(run, meta={}) as writer:
         with pytest.raises(RunLocked, match="is being written by process"):
-            store.open(run)
+            RunWriter.open(run)
         writer.outcome(scored())
-    with store.open(run) as again, again.reader() as reader:
+    with RunWriter.open(run) as again, again.reader() as reader:
         assert reader.count() == 1
 
 
@@ -196,24 +174,24 @@ def test_nothing_counts_before_commit(writer):
         assert writer.commit() == 0
 
 
-def test_closing_commits_also_when_the_block_fails(store, run):
+def test_closing_commits_also_when_the_block_fails(run):
     def fail_half_way():
-        with store.create(run, meta={}) as writer:
+        with RunWriter.create(run, meta={}) as writer:
             writer.outcome(scored())
             raise KeyError("some mistake elsewhere")
 
     with pytest.raises(KeyError, match="some mistake elsewhere"):
         fail_half_way()
-    with store.read(run) as reader:
+    with RunReader(run) as reader:
         assert reader.count() == 1
 
 
-def test_a_continued_run_keeps_names_and_order(store, run):
+def test_a_continued_run_keeps_names_and_order(run):
     for sitting in range(3):
-        with store.open(run) if sitting else store.create(run, meta={}) as writer:
+        with RunWriter.open(run) if sitting else RunWriter.create(run, meta={}) as writer:
             for model in ("b", "a", f"new in {sitting}"):
                 writer.outcome(scored(model, sitting, question=f"q{sitting % 2}"))
-    with store.read(run) as reader:
+    with RunReader(run) as reader:
         assert [outcome.key for outcome in logged(reader)] == [
             TrialKey(model, sitting) for sitting in range(3) for model in ("b", "a", f"new in {sitting}")
         ]
@@ -340,19 +318,19 @@ def test_decisions_come_back_in_order(writer):
         assert reader.decisions() == [DecisionRecord(float(n), n, body) for n, body in enumerate(bodies)]
 
 
-def test_snapshots_keep_the_recent_ones_the_first_and_a_sparse_past(store, run):
+def test_snapshots_keep_the_recent_ones_the_first_and_a_sparse_past(run):
     health = EndpointHealth("a", "http://x/v1", 3, 8, 100, 2.5, 900.0, 0.4, None, {"timeout": 2})
 
     def snapshot(number: int) -> SnapshotRecord:
         return SnapshotRecord(1000.0 + number, float(number), number, {"trials": number}, (health,))
 
     total, group = 3000, 7
-    with store.create(run, meta={}) as writer:
+    with RunWriter.create(run, meta={}) as writer:
         for number in range(total):
             writer.snapshot(snapshot(number))
             if number % group == 0:
                 writer.commit()
-    with store.read(run) as reader:
+    with RunReader(run) as reader:
         kept = list(reader.snapshots())
         numbers = [record.trials for record in kept]
         assert reader.latest_snapshot() == kept[-1] == snapshot(total - 1)
@@ -465,15 +443,13 @@ records = st.one_of(
 @settings(deadline=None, max_examples=60)
 @given(st.lists(records, max_size=5, unique_by=lambda record: record.request.key))
 @example([scored(text="\ud83d\ude00"), scored(step=1, text="\udcff" * 700)])  # two lone surrogates, no emoji
-@pytest.mark.parametrize("name", IMPLEMENTATIONS)
-def test_what_is_accepted_is_read_back_the_same(name, records):
-    store = IMPLEMENTATIONS[name]
+def test_what_is_accepted_is_read_back_the_same(records):
     with tempfile.TemporaryDirectory(dir=MEMORY) as scratch:
-        with store.create(Path(scratch, "run"), meta={}) as writer:
+        with RunWriter.create(Path(scratch, "run"), meta={}) as writer:
             for record in records:
                 writer.launch([record.request], at=record.finished_at)
                 assert writer.outcome(record)
-        with store.read(Path(scratch, "run")) as reader:
+        with RunReader(Path(scratch, "run")) as reader:
             assert list(reader.trials()) == [replace(record, charged=record.usage) for record in records]
             assert list(map(repr, logged(reader))) == [repr(record.outcome) for record in records]
             assert reader.launched() == []

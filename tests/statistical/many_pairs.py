@@ -1,6 +1,6 @@
 """Many independent pairs of models on one board: with the family ``pair`` they do not touch each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,10 @@ WEIGHTS = {"binary": (0.0, 1.0), "graded": (1.0, -1.0, 0.0), "skewed": (0.0, 20.
 
 @dataclass(frozen=True)
 class PairSetting:
-    """Pairs whose first model is better by `gap`; `shape` is the concentration of question chances."""
+    """Pairs whose first model is better by `gap`; `shape` is the concentration of question chances.
+
+    Questions are repeated `samples_per_prompt` times in a row after the first pass.
+    """
 
     questions: int
     passes: int
@@ -30,6 +33,7 @@ class PairSetting:
     outcome: str = "binary"
     pairs: int = 400
     greedy: bool = False
+    samples_per_prompt: int = 1
 
     def chances(self, seed: int) -> NDArray[np.float64]:
         """Return the chances of models 2r and 2r + 1 of each pair r."""
@@ -62,7 +66,8 @@ class PairSetting:
         pairs = tuple((f"m{number}", f"m{number + 1}") for number in range(0, 2 * self.pairs, 2))
         model = {"weights": WEIGHTS[self.outcome], "greedy": self.greedy}
         parts = {"family": "pair", "max_passes": self.passes, "seed": 0, **model, **stopping}
-        return make_spec(2 * self.pairs, self.questions, goal="pairs", pairs=pairs, **parts)
+        spec = make_spec(2 * self.pairs, self.questions, goal="pairs", pairs=pairs, **parts)
+        return replace(spec, samples_per_prompt=self.samples_per_prompt)
 
 
 def most(trials: int, rate: float) -> int:

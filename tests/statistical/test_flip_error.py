@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from many_pairs import PairSetting, most
 from numpy.typing import NDArray
-from session_scripts import make_spec
+from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.trial import ScoreRange, TrialOutcome, TrialRequest
+from adaptive_eval.trial import ScoreRange, TrialRequest
 
 
 class Flipping(PairSetting):
@@ -41,8 +41,7 @@ def test_equal_models_whose_answers_flip_are_not_called_different(margin):
     def answer(request: TrialRequest) -> int:
         return int(rng.random() < chances[request.key.model][int(request.question[1:])])
 
-    while session.stopped is None:
-        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(64)])
+    drive(session, answer, slots=1)
     verdicts = [pair.verdict for pair in session.results().pairs]
     assert verdicts.count("better") + verdicts.count("worse") <= most(60, 0.05)
 
@@ -70,8 +69,7 @@ def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(ga
         shifted = odds[model, int(request.question[1:])] + shift[model] * rng.standard_normal()
         return unit.category(float(1.0 / (1.0 + np.exp(-shifted)))) or 0
 
-    while session.stopped is None:
-        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(240)])
+    drive(session, answer, slots=2)
     verdicts = [pair.verdict for pair in session.results().pairs]
     assert verdicts.count("worse") + (not gap) * verdicts.count("better") <= most(pairs, 0.05)
     assert not gap or verdicts.count("better") > pairs / 2
@@ -89,8 +87,6 @@ def test_steady_models_are_decided_soon(questions, gap, passes, alike):
     def answer(request: TrialRequest) -> int:
         return int(right[request.key.model][int(request.question[1:])])
 
-    session = Session(make_spec("ab", questions, max_passes=3, greedy=True, seed=1))
-    while session.stopped is None:
-        session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(16)])
+    session = drive(Session(make_spec("ab", questions, max_passes=3, greedy=True, seed=1)), answer)
     assert session.results().pairs[0].verdict == "better"
     assert max(session.states.issued) <= passes * questions

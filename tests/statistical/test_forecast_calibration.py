@@ -81,17 +81,10 @@ def _step(session: Session, chances: np.ndarray, rng: np.random.Generator) -> No
     )
 
 
-@pytest.mark.parametrize(("look", "passes"), [(100, 60), (240, 60)])
-def test_intervals_of_trials_cover_about_as_often_as_they_say(look, passes):
-    found = forecasted(150, 2, look, passes)
-    covered = int(((found.low <= found.more) & (found.more <= found.high)).sum())
-    runs = found.more.size
-    assert least(runs, 0.8 - TOLERANCE) <= covered <= most(runs, 0.8 + TOLERANCE)
-
-
-def test_intervals_cover_near_the_ends_of_the_scale_too():
-    """Where few answers differ, V holds more for safety than for noise, which leaves it later."""
-    found = forecasted(100, 2, 120, 100, 0.95, 0.08)
+@pytest.mark.parametrize("moment", [(150, 2, 100, 60), (150, 2, 240, 60), (100, 2, 120, 100, 0.95, 0.08)])
+def test_intervals_of_trials_cover_about_as_often_as_they_say(moment):
+    """Near the ends of the scale few answers differ: V holds more for safety than for noise."""
+    found = forecasted(*moment)
     runs, covered = found.more.size, int(((found.low <= found.more) & (found.more <= found.high)).sum())
     assert least(runs, 0.8 - TOLERANCE) <= covered <= most(runs, 0.8 + TOLERANCE)
     assert int((found.more < found.low).sum()) <= most(runs, 0.1 + TOLERANCE)
