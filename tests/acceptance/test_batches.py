@@ -211,6 +211,7 @@ class Noting(BatchInterface):
     def __init__(self) -> None:
         self.options = BatchOptions("run", gather=0.0, poll=0.0)
         self.sent: list[dict[str, Any]] = []
+        self.earlier: list[dict[str, Any]] = []  # batches of an earlier session
 
     def line(self, name: str, path: str, body: Any) -> Any:
         return body
@@ -220,7 +221,7 @@ class Noting(BatchInterface):
         return Batch(str(len(self.sent) - 1), "ended", False)
 
     async def own(self) -> list[Batch]:
-        return []
+        return [Batch(str(number), "of before", False) for number in range(len(self.earlier))]
 
     async def look(self, batch: Batch) -> Batch:
         return batch
@@ -229,7 +230,7 @@ class Noting(BatchInterface):
         return []
 
     async def answers(self, batch: Batch) -> dict[str, Any]:
-        return self.sent[int(batch.name)]
+        return (self.earlier if batch.status == "of before" else self.sent)[int(batch.name)]
 
 
 @pytest.mark.parametrize(
@@ -250,3 +251,23 @@ def test_a_batch_has_no_more_requests_or_bytes_than_the_provider_takes(lengths, 
     noting = Noting()
     assert asyncio.run(ask()) == [*range(len(lengths))]
     assert [len(lines) for lines in noting.sent] == sizes
+
+
+def test_what_was_in_a_batch_is_not_sent_again_and_what_nobody_waits_for_not_at_all():
+    async def main() -> None:
+        first, later = Noting(), Noting()
+        batches = Batches(first)
+        kept = asyncio.create_task(batches.post("/chat", {"n": 1}, 7))
+        gone = asyncio.create_task(batches.post("/chat", {"n": 2}, 8))
+        await asyncio.sleep(0)
+        gone.cancel()
+        assert await kept == ({"n": 1}, {})
+        assert [len(lines) for lines in first.sent] == [1]
+        later.earlier = first.sent
+        batches = Batches(later)
+        assert await batches.post("/chat", {"n": 1}, 7) == ({"n": 1}, {})
+        assert later.sent == []
+        await asyncio.gather(*(batches.post("/chat", {"n": 3}, None) for _ in range(2)))
+        assert [len(lines) for lines in later.sent] == [2]  # without a seed equal requests are two
+
+    asyncio.run(main())

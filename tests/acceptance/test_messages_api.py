@@ -34,7 +34,13 @@ def test_a_conversation_goes_out_in_blocks():
 
 @pytest.mark.parametrize(
     ("reason", "finish"),
-    [("tool_use", "tool_calls"), ("max_tokens", "length"), ("refusal", "content_filter"), ("new", "new")],
+    [
+        ("tool_use", "tool_calls"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "content_filter"),
+        ("new", "new"),
+    ],
 )
 def test_an_answer_is_read_from_its_blocks(reason, finish):
     usage = {

@@ -21,7 +21,7 @@ from adaptive_eval.endpoints.parameter_probe import (
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
-from adaptive_eval.trial import Completion, Usage
+from adaptive_eval.trial import Completion, Message, Usage
 
 # What an endpoint finds out about a server before it is asked anything, over real HTTP on loopback.
 
@@ -63,6 +63,33 @@ def test_probe_says_how_long_the_context_is(card, length):
         ).context_length
         == length
     )
+
+
+def test_more_tokens_than_the_context_holds_are_not_believed():
+    async def both(request, writer):
+        said = completion("4", usage={"prompt_tokens": 600, "completion_tokens": 1})
+        listed = {"data": [{"id": "tiny", "max_model_len": 512}]}
+        await reply(200, listed if request.method == "GET" else said)(request, writer)
+
+    async def main():
+        async with serving(both) as server, OpenAIChat(server.url, "tiny") as chat:
+            await chat.probe()
+            return await chat.complete([Message("user", "?")], seed=None)
+
+    answer = asyncio.run(main())
+    assert (answer.usage, answer.impossible_usage) == (Usage(), True)
+
+
+def test_a_key_among_the_models_that_a_server_lists_is_hidden(monkeypatch):
+    monkeypatch.setenv("KEY", "sk-12345678")
+
+    async def main():
+        listed = reply(200, {"data": [{"id": "sk-12345678"}]})
+        async with serving(listed) as server, OpenAIChat(server.url, "tiny", api_key_env="KEY") as chat:
+            await chat.probe()
+
+    with pytest.raises(PermanentEndpointError, match=r"It serves: \[redacted\]"):
+        asyncio.run(main())
 
 
 def test_probe_names_the_model_that_was_meant():

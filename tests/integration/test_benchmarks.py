@@ -113,7 +113,7 @@ def test_rows_that_lack_the_pattern_or_come_twice(tmp_path):
         build(config(task))
     assert "line 2" in str(refused.value)
     assert "line 3: target_pattern finds nothing in '1'" in str(refused.value)
-    file.write_text('{"input": "a", "target": "#### 1"}\n' * 2, "utf-8")
+    file.write_text('{"input": "a", "target": "#### 7\\n#### 1"}\n' * 2, "utf-8")  # the last one counts
     (question,) = build(config({**task, "duplicates": "skip"})).tasks[0].questions
     assert question.target == "1"
 

@@ -144,6 +144,8 @@ def test_pairs_and_the_stop_are_told_in_words():
     assert bodies[-1]["verdict"] == "resolved"
     assert bodies[-1]["text"].startswith("forest: oak is ahead of all others;")
     assert bodies[-1]["text"].endswith("Stopped: goal reached: 10 pairs decided, 1 of them tied.")
+    assert told(config_of(webhook_env="HOOK", on=["stopped"]), events_of(results))[0]["event"] == "stopped"
+    assert MetricsOptions("9100").address() == ("127.0.0.1", 9100)
 
 
 def test_a_variable_that_is_not_set_is_named_before_anything_is_spent():

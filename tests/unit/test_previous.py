@@ -114,7 +114,12 @@ class TestReferences:
 
     def test_a_series_takes_what_asked_the_same_of_the_run_that_was_started_last(self, folder):
         other = {**TASK, "prompt": "{input}!"}
-        for name, model, task in (("r1", "b", TASK), ("r2", "a", TASK), ("r3", "c", other)):
+        for name, model, task in (
+            ("r0", "a", TASK),
+            ("r1", "b", TASK),
+            ("r2", "a", TASK),
+            ("r3", "c", other),
+        ):
             stored_run(folder, name, {model: 0.5}, tasks=(task,))
         found = {}
         for series, own in (("previous", "new"), ("earlier", "new"), ("previous", "a")):
