@@ -39,16 +39,21 @@ def run(tmp_path) -> Path:
     return tmp_path / "run"
 
 
+def exported(run, out, part_rows):
+    done = command("export", run, "--format", "parquet", "--out", out, "--part-rows", part_rows)
+    assert done.exit_code == 0, done.output
+    return done.output.split()
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(("part_rows", "parts"), [(1, TRIALS), (20, 4), (35, 2), (TRIALS, 1), (10**6, 1)])
 def test_the_parts_are_one_table_with_the_run_s_trials(run, tmp_path, part_rows, parts):
     pandas = pytest.importorskip("pandas")
     out = tmp_path / "trials"
-    done = command("export", run, "--format", "parquet", "--out", out, "--part-rows", part_rows)
-    assert done.exit_code == 0, done.output
+    written = exported(run, out, part_rows)
     names = [f"part-{number:05d}.parquet" for number in range(parts)]
     assert sorted(path.name for path in out.iterdir()) == names
-    assert done.output.split() == [str(out / name) for name in names]
+    assert written == [str(out / name) for name in names]
     table = pandas.read_parquet(out)
     assert list(table.columns) == list(COLUMNS)
     with RunReader(run) as reader:
@@ -60,25 +65,19 @@ def test_the_parts_are_one_table_with_the_run_s_trials(run, tmp_path, part_rows,
         assert len(pandas.read_parquet(out / name)) <= part_rows
 
 
-def test_the_parts_are_read_back_as_one_log(run, tmp_path):
+def test_the_parts_are_read_back_as_one_log_and_replaced_whole(run, tmp_path):
     out = tmp_path / "trials"
-    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
-    assert sources(out) == [out]
-    same(run, out)
-
-
-def test_an_earlier_export_is_replaced_whole(run, tmp_path):
-    out = tmp_path / "trials"
-    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
-    assert len(parts_of(out)) == 8
-    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "40").exit_code == 0
-    assert len(parts_of(out)) == 2
+    for part_rows, parts in ((9, 8), (40, 2)):
+        exported(run, out, part_rows)
+        assert sources(out) == [out]
+        assert len(parts_of(out)) == parts
+        same(run, out)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.csv", "trials"]
 
 
 def test_an_export_that_breaks_off_leaves_the_earlier_one_and_nothing_half_written(run, tmp_path):
     out = tmp_path / "trials"
-    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
+    exported(run, out, 9)
     before = [path.read_bytes() for path in parts_of(out)]
 
     def breaking():

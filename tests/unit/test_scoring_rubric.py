@@ -11,7 +11,7 @@ from adaptive_eval.scoring.match import NumericScorer
 from adaptive_eval.scoring.rubric import TOKEN_RATIO_UNIT, Rubric, TaskScoring, attempt_signals
 from adaptive_eval.trial import Completion, Question, Usage
 from scorio.categorical import TOKEN_RATIO_UNIT as PAPERS_UNIT
-from scorio.categorical import bits_per_token, get_schema, schema_names
+from scorio.categorical import Schema, bits_per_token, get_schema, schema_names
 
 QUESTION = Question("t", "q", "4")
 TEXTS = json.loads((Path(__file__).parents[1] / "data" / "read_texts.json").read_text("utf-8"))
@@ -75,34 +75,13 @@ def test_one_answer_and_many_get_the_same_categories(name):
     assert len(rubric.categories) == len(schema.categories)
 
 
-def test_truncation_is_category_0_in_an_own_schema_too():
-    schema = get_schema("exact-match").to_dict()
-    schema["categories"] = [{"name": "wrong", "when": "wrong"}, {"name": "right", "when": "otherwise"}]
-    schema["weights"] = [0, 1]
-    from scorio.categorical import Schema
-
-    own = Schema.from_dict(schema)
-    cut = {"is_correct": True, "truncated": True, "repeated_pattern": 1}
-    assert Rubric(own).category(cut) == 0
-    assert Rubric(own, truncated="judged").category(cut) == 1
-
-
-def test_judged_truncation_passes_the_papers_invalid():
+def test_truncation_is_category_0_in_an_own_schema_too_unless_it_is_judged():
+    categories = [{"name": "wrong", "when": "wrong"}, {"name": "right", "when": "otherwise"}]
+    own = Schema.from_dict({"name": "mine", "categories": categories, "weights": [0, 1]})
     cut = {"is_correct": True, "has_box": True, "truncated": True, "repeated_pattern": 1}
-    assert Rubric(get_schema("format-aware")).category(cut) == 0
-    assert Rubric(get_schema("format-aware"), truncated="judged").category(cut) == 4
-
-
-def test_an_answer_that_is_none_is_missing_for_the_named_causes_alone():
-    scoring = TaskScoring(NumericScorer(), Rubric(), missing=("content_filter",))
-    found = [scoring.score(Completion("", cause), QUESTION) for cause in ("content_filter", "length")]
-    assert [(score.category, score.reason) for score in found] == [
-        (None, "no answer: content_filter"), (0, "truncated"),
-    ]  # fmt: skip
-
-
-def test_half_of_a_right_answer_counts_as_right():
-    assert [Rubric().category({"is_correct": share}) for share in (0.49, 0.5)] == [0, 1]
+    for schema, judged in ((own, 1), (get_schema("format-aware"), 4)):
+        assert Rubric(schema).category(cut) == 0
+        assert Rubric(schema, truncated="judged").category(cut) == judged
 
 
 def test_an_answer_without_what_was_asked_for_is_not_scored():
