@@ -13,6 +13,7 @@ from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.trial import Missing, TrialOutcome
 from scorio.sequential.cells import KNOWN, MISSING, Cells
+from scorio.sequential.contrasts import joined
 from scorio.sequential.evidence import confidence_radius
 from scorio.sequential.moments import fit_prior
 from scorio.sequential.pairs import PairReader
@@ -208,7 +209,7 @@ def test_pairs_are_the_same_alone_and_together():
     together = PairReader(cells, *sides, equivalence=0.1).read(np.arange(5), steps)
     for row in range(5):
         reader = PairReader(cells, sides[0][[row]], sides[1][[row]], equivalence=0.1)
-        alone = reader.read(ONE, 70).append(reader.read(ONE, 71)).append(reader.read(ONE, steps))
+        alone = joined([reader.read(ONE, stop) for stop in (70, 71, steps)], axis=1)
         for name in ("difference", "variance", "guarded", "margin", "avg_variance", "questions", "slack"):
             assert np.array_equal(getattr(alone, name), getattr(together.take(np.array([row])), name))
 

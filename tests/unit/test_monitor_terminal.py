@@ -1,8 +1,11 @@
-"""What a terminal shows of a run: at every size, as it goes, with its forecast."""
+"""What a terminal shows of a run: at every size, as it goes, with its forecast, and without its reader."""
 
+import asyncio
 import io
 import json
+import os
 import re
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -13,11 +16,16 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
 from standings_examples import MORE, view_of
 
+from adaptive_eval.cli.run_terminal import Stream, Terminal
+from adaptive_eval.engine.events import Decided, Draining, Progress
 from adaptive_eval.views.live import LiveView, choose_display, make_console
 from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.sentences import said
 from adaptive_eval.views.summary import outlook
 from adaptive_eval.views.terminal import COMPACT_HEIGHT, render_summary, run_display
+
+# What a terminal shows of a run: at every size, as it goes, with its forecast.
+
 
 # What the terminal shows: everything that matters at every size, and nothing that acts on it.
 
@@ -318,3 +326,49 @@ def test_json_lines_carry_it_in_numbers():
     line = json.loads(JsonLines().line(view_with(MORE, before=728 - 40)))
     assert line["results"]["forecast"]["trials"] == {"low": 594, "median": 1_056, "high": 4_362}
     assert line["forecast_seconds"]["median"] == pytest.approx(264.0)
+
+
+# A run's terminal whose reader leaves.
+
+
+def test_a_reader_that_leaves_while_the_summary_is_written_is_no_error(monkeypatch):
+    reader, writer = os.pipe()
+    stopped = []
+
+    async def run() -> None:
+        with Terminal("none").stoppable(lambda: stopped.append(True)):
+            pass
+
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", Stream(stream))
+        asyncio.run(run())
+        os.close(reader)
+        print("the summary")
+        sys.stdout.flush()
+        monkeypatch.undo()
+    assert not stopped
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("interrupted", "Stopping after 2 answers in flight; Ctrl-C again cancels them.\n"),
+        ("budget", "A budget has ended; waiting for 2 answers. Ctrl-C cancels them.\n"),
+        ("resolved", ""),
+    ],
+)
+def test_a_run_says_that_it_waits_for_answers_in_flight(reason, text, capsys):
+    with Terminal("none").watch("run", None, []) as observer:
+        observer(Draining(reason, 2))
+        observer(Draining(reason, 0))
+    assert capsys.readouterr().err == text
+
+
+def test_decisions_of_earlier_sessions_keep_their_times(capsys):
+    first, *others = examples.decisions_of(examples.finished())
+    with Terminal("plain").watch("run", None, [Decided(60.0, (first,))]) as observer:
+        observer(Decided(120.0, tuple(others)))
+        observer(Progress(180.0, 20.0, examples.finished(), ()))
+    lines = capsys.readouterr().out.splitlines()
+    times = [line.split()[0] for line in lines if " decision " in line]
+    assert times == ["1970-01-01T00:01:00Z", *["1970-01-01T00:02:00Z"] * len(others)]

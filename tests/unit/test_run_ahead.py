@@ -1,4 +1,4 @@
-"""Run-ahead beyond the common prefix: as far as open pairs need, and without a part in the decisions."""
+"""When a session asks and looks: run-ahead beyond the common prefix, late answers, who is left open."""
 
 import json
 from dataclasses import replace
@@ -6,9 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import standings_examples as examples
-from session_scripts import make_spec
+from session_scripts import calls, coin, drive, make_spec
 
+from adaptive_eval.core import session as core_session
+from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.drain import Foresight
+from adaptive_eval.core.next_look import FIRST
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.simulate import BiasedCoins, simulate
@@ -16,6 +19,11 @@ from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.trial import TrialOutcome
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
+from adaptive_eval.views.sentences import describe, state_words
+from adaptive_eval.views.verdicts import left_open
+
+# Run-ahead beyond the common prefix: as far as open pairs need, and without a part in the decisions.
+
 
 SLOW = Latency(1.0, sigma=1.5, tick=0.05)
 
@@ -149,3 +157,158 @@ def test_many_slots_ask_little_of_a_pair_that_waits_for_other_calls():
     coins = BiasedCoins((0.3, 0.45, 0.5, 0.6, 0.75))
     alone, many = (simulate(spec, coins, 2, 5, slots, SLOW, workers=1) for slots in (1, 300))
     assert many.trials.sum() <= 1.27 * alone.trials.sum()
+
+
+# When a session looks, and what one slow answer delays.
+
+
+# When a session looks: seldom while all models are needed, with the decisions and trials of every look.
+
+
+def driven(monkeypatch, spec, means, seed, *, each_step=False):
+    """Return a session driven to its end, one trial of each model at a time, and at which steps it looked."""
+    at, advance = [], Comparison.advance
+    with monkeypatch.context() as patched:
+        if each_step:
+            patched.setattr(core_session, "next_look", lambda comparison: 1)
+        patched.setattr(Comparison, "advance", lambda self: (at.append(self.reached), advance(self))[1])
+        return drive(Session(spec), coin(means, seed=seed, spread=0.1), slots=1), at
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("questions", "goal", "parts", "ends", "passes", "share"),
+    [
+        (400, "ranking", {"equivalence": 0.06}, (0.4, 0.7), 1, 0.7),
+        (50, "ranking", {"equivalence": 0.06, "rounds": "rounds"}, (0.4, 0.7), 8, 0.6),
+        (50, "top-k", {"k": 2}, (0.4, 0.7), 8, 1.0),
+        (400, "top-k", {"k": 2}, (0.5, 0.6), 4, 0.5),  # long beyond the last step that needs no review
+    ],
+    ids=["schedule", "rounds", "top-k", "close"],
+)
+def test_looking_seldom_changes_no_decision_and_costs_no_trial(
+    monkeypatch, questions, goal, parts, ends, passes, share
+):
+    spec = make_spec(4, questions, goal=goal, max_passes=passes, **parts)
+    means = np.linspace(*ends, 4)
+    each, every_step = driven(monkeypatch, spec, means, 1, each_step=True)
+    now, looks = driven(monkeypatch, spec, means, 1)
+    assert calls(now) == calls(each)
+    assert now.budget.completed == each.budget.completed
+    assert len(looks) <= share * len(every_step)
+
+
+def test_a_pair_is_looked_at_step_by_step_at_first_and_when_it_may_be_called(monkeypatch):
+    spec = make_spec(2, 400, max_passes=4)
+    session, looks = driven(monkeypatch, spec, (0.5, 0.62), 1)
+    assert set(range(FIRST)) <= set(looks)
+    (call,) = (decision for decision in session.decisions if decision.kind == "pair")
+    assert call.step > 2 * FIRST
+    assert session.budget.completed == 2 * call.step
+    assert len(looks) < 0.8 * call.step
+
+
+def test_answers_that_wait_are_counted_when_somebody_asks_for_results():
+    session, answer = Session(make_spec(2, 400, max_passes=4)), coin((0.5, 0.5))
+    for step in range(1, 301):
+        session.tell([TrialOutcome(one.key, answer(one)) for one in session.ask(2)])
+        if step % 50 == 0:
+            assert [line.trials for line in session.results().models] == [step, step]
+
+
+# One answer that does not come delays its own model's contrasts, and no others.
+
+
+MEANS = np.linspace(0.2, 0.9, 8)
+
+
+def drive_without(session, withheld, slots=64, rounds=20_000):
+    """Answer everything but one trial until the session asks for nothing; return how often it was told."""
+    answer, rng, waiting = coin(MEANS), np.random.default_rng(5), []
+    for told in range(rounds):
+        waiting += session.ask(slots - len(waiting))
+        ready = [one for one in waiting if (one.key.model, one.key.index) != withheld]
+        if session.stopped is not None or not ready:
+            return told
+        one = ready[rng.integers(len(ready))]
+        waiting.remove(one)
+        session.tell([TrialOutcome(one.key, answer(one))])
+    raise AssertionError("the session goes on for ever")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", [0, 37])
+@pytest.mark.parametrize("goal", ["ranking", "top-k"])
+def test_with_one_answer_withheld_for_good_all_pairs_of_others_are_decided(index, goal):
+    session = Session(make_spec(8, 200, goal=goal, k=2, equivalence=0.1, max_passes=20))
+    told = drive_without(session, ("m3", index))
+    results = session.results()
+    others = [pair for pair in results.pairs if "m3" not in (pair.first, pair.second)]
+    if goal == "ranking":
+        assert all(pair.verdict != "open" for pair in others)
+        assert told < 6_000
+    else:
+        assert not [pair for pair in others if pair.verdict == "open" and pair.needed]
+    assert {(one.model, one.trials) for one in results.models if one.model == "m3"} == {("m3", index)}
+
+
+# A model that nobody can be compared with any more, because the others have stopped, is not resolved.
+
+
+def retired_because(session: Session) -> str:
+    return [describe(decision) for decision in session.decisions if decision.kind == "retired"][-1]
+
+
+@pytest.fixture
+def alone() -> Session:
+    """A run whose third model is left without anybody to compare it with."""
+    session = Session(make_spec(3, 40))
+    session.stop_model("m0", "gone")
+    session.stop_model("m1", "gone")
+    return session
+
+
+def test_why_it_is_asked_no_more(alone):
+    assert "its open pairs with m0 and m1 cannot be decided" in retired_because(alone)
+
+
+def test_what_was_decided_is_said_too():
+    session = Session(make_spec(3, 40))
+    session.stop_model("m1", "gone")
+    drive(session, coin([0.95, 0.5, 0.05]))
+    reasons = [describe(decision) for decision in session.decisions if decision.kind == "retired"]
+    assert not any("after 0 trials" in reason for reason in reasons)
+    assert [reason.partition(": ")[2] for reason in reasons] == [
+        "separated from m2; its open pair with m1 cannot be decided any more",
+        "separated from m0; its open pair with m1 cannot be decided any more",
+    ]
+    assert left_open(session.results()) == {"m0", "m2"}
+
+
+def test_every_view_calls_it_unresolved(alone):
+    results = alone.results()
+    view = examples.view_of(results)
+    assert left_open(results) == {"m2"}
+    lines = [line.split() for line in examples.board_lines(view, 100, 10)]
+    assert {line[1]: line[-1] for line in lines[1:]} == {"m0": "stopped", "m1": "stopped", "m2": "unresolved"}
+    assert [state_words(line, results) for line in results.models if line.model == "m2"] == ["unresolved"]
+
+
+def test_a_model_with_a_verdict_on_every_pair_is_resolved():
+    session = drive(Session(make_spec(3, 40)), coin([0.95, 0.5, 0.05]))
+    results = session.results()
+    assert session.stopped.reason == "resolved"
+    assert left_open(results) == frozenset()
+    assert {state_words(line, results) for line in results.models} == {"resolved"}
+
+
+def test_what_a_reached_goal_did_not_need_is_not_left_open():
+    """m0 beats m2, which stops while its pair with m1 is open; then m0 beats m1, and is the best."""
+    session, answer = Session(make_spec(3, 40, goal="top-k")), coin([1.0, 0.7, 0.2])
+    while session.results().pairs[1].verdict == "open":
+        drive(session, answer, slots=1, most=1)
+    session.stop_model("m2", "gone")
+    drive(session, answer)
+    assert session.stopped.reason == "resolved"
+    assert [pair.verdict for pair in session.results().pairs] == ["better", "better", "open"]
+    assert left_open(session.results()) == frozenset()
