@@ -91,7 +91,7 @@ from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import AGAINST, Question, ScoreRange
 from adaptive_eval.views.details import STARTED_AT, WORTH
-from adaptive_eval.views.verdicts import repeat_notices
+from adaptive_eval.views.sentences import repeat_notices
 
 
 @dataclass(frozen=True)

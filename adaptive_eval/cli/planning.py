@@ -28,7 +28,7 @@ from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
 from adaptive_eval.trial import estimated_tokens
-from adaptive_eval.views.verdicts import repeat_notices
+from adaptive_eval.views.sentences import repeat_notices
 
 GAPS = (1.0, 1.5, 2.0, 3.0, 5.0, 0.5, 0.0)
 """Gaps that are compared, in margins: the margin first, none last."""

@@ -160,7 +160,8 @@ def _check(
     from adaptive_eval.scoring.model_graded import ModelGradedScorer
     from adaptive_eval.scoring.registry import WRONG, check_sample
     from adaptive_eval.trial import Completion
-    from adaptive_eval.views.budgets import ceiling_words, unbounded_words
+    from adaptive_eval.views.budgets import unbounded_words
+    from adaptive_eval.views.sentences import ceiling_words
     from adaptive_eval.views.verdicts import questions_words
 
     config = load_config(config_file, overrides)
@@ -176,7 +177,7 @@ def _check(
         warnings += check_sample(built.scorers[task.name], task.questions[0])
     for words in (*built.notices, *warnings):
         say(f"notice     {words}")
-    if (ceiling := ceiling_words(built.spec)) is not None:
+    if ceiling := ceiling_words(built.spec):
         say(f"ceiling    {ceiling}")
     if (unbounded := unbounded_words(built.spec)) is not None:
         say(f"warning    {unbounded}")

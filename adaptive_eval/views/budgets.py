@@ -1,6 +1,6 @@
 """Budgets in words, the same in every view, and the settings that raise them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
@@ -10,7 +10,7 @@ from adaptive_eval.core.results import BudgetLine, Decision, Results
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import DEFAULT_PASSES
-from adaptive_eval.views.numbers import NOTHING, amount, listing, percent
+from adaptive_eval.views.numbers import NOTHING, percent
 
 _NAMES = {"wall_clock": "time", "usd": "USD"}
 
@@ -65,58 +65,6 @@ def used_words(line: BudgetLine) -> str:
 def limited_budgets(uses: Iterable[BudgetUse]) -> list[BudgetUse]:
     """Return the budgets that have a limit, the run's first, and all that judges and verifiers spend."""
     return [use for use in uses if use.line.limit is not None or use.line.scope == "scorer"]
-
-
-def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
-    """Return the billed and the presumed billed amounts in words; None where nothing is presumed.
-
-    Examples
-    --------
-    >>> line = BudgetLine("tokens", 5000.0, 0.0, 9000.0, presumed=1200.0)
-    >>> print(presumed_words([line]))
-    Billed 3,800 tokens; presumed billed 1,200 tokens: requests that failed or reported no usage and may \
-have been billed.
-    """
-    concerned = [line for line in lines if line.presumed and line.scope in ("run", "scorer")]
-    if not concerned:
-        return None
-
-    def amounts(part: Callable[[BudgetLine], float]) -> str:
-        found = []
-        for line in concerned:
-            unit = budget_name(line).removeprefix("USD").strip()
-            found.append(f"{amount(part(line), line.name)} {unit}".strip())
-        return listing(found, len(found))
-
-    return (
-        f"Billed {amounts(lambda line: line.spent - line.presumed)}; presumed billed "
-        f"{amounts(lambda line: line.presumed)}: requests that failed or reported no usage and may have been "
-        "billed."
-    )
-
-
-def ceiling_words(spec: SessionSpec) -> str | None:
-    """Return the most trials under passes and budget, in words; None where nothing bounds them.
-
-    Examples
-    --------
-    >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
-    >>> task = TaskSpec("t", tuple(f"q{i}" for i in range(60)))
-    >>> models = (ModelSpec("a"), ModelSpec("b"))
-    >>> spec = SessionSpec(models, (task,), stopping=StoppingSpec(max_passes=80))
-    >>> ceiling_words(spec)
-    'at most 9,600 trials: 80 passes × 60 questions × 2 models'
-    """
-    passes, budget = spec.stopping.max_passes, spec.budget.trials
-    whole = None if passes is None else passes * spec.questions * len(spec.models)
-    if budget is not None and (whole is None or budget < whole):
-        return f"at most {budget:,} trials: the budget"
-    if whole is None:
-        return None
-    return (
-        f"at most {whole:,} trials: {passes:,} passes × {spec.questions:,} questions × {len(spec.models):,} "
-        "models"
-    )
 
 
 def unbounded_words(spec: SessionSpec) -> Coded | None:

@@ -224,9 +224,12 @@ class Plot:
         if self.limit:
             limits = [ScorePoint(value, None, None) for value in self.limit]
             columns = {self.limit_name: limits, **columns}
-        texts = [list(map(self.shown, points)) for points in columns.values()]
-        rows = ([f"{self.steps[n]:,}", *(column[n] for column in texts)] for n in _sparse(len(self.steps)))
-        return [[self.along, *columns], *rows]
+        shown = [list(map(self.shown, points)) for points in columns.values()]
+        rows = [[self.along, *columns]]
+        for n in _sparse(len(self.steps)):
+            texts = [column[n] for column in shown]
+            rows.append([f"{self.steps[n]:,}", *texts])
+        return rows
 
     def places(self, values: Sequence[float | None]) -> list[str]:
         """Return where values are drawn."""
@@ -268,9 +271,10 @@ def _scores(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) 
     names = [line.model for line in summary.results.models if line.score is not None][:LINES]
     if not names:
         return None
-    courses = {name: [moment.models.get(name, _UNKNOWN) for moment in moments] for name in names}
+    courses: dict[str, list[ScorePoint]] = {}
     drawn: list[float | None] = []
-    for points in courses.values():
+    for name in names:
+        courses[name] = points = [moment.models.get(name, _UNKNOWN) for moment in moments]
         drawn += [*points[-1], *(point.score for point in points)]
     more = f"; the {LINES} best models" if len(summary.results.models) > LINES else ""
     return Plot("scores", "Scores", _SCORES + more, trials, courses, scale_over(drawn), _score_words)
@@ -313,7 +317,9 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
     steps = sorted({step for name in largest for step in series[name]})
     if not steps:
         return None
-    courses = {name: [series[name].get(step, _UNKNOWN) for step in steps] for name in largest}
+    courses = {}
+    for name in largest:
+        courses[name] = [series[name].get(step, _UNKNOWN) for step in steps]
     up = scale_over(value for points in courses.values() for point in points for value in point)
     words = f"{_SCORES}, over the number in the name: {', '.join(largest)}"
     return Plot(key, "Scores", words, steps, courses, up, _score_words, along="number in the name")
@@ -327,7 +333,7 @@ def _evidence(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]
         points = _until_called([_of(moment, pair) for moment in moments])
         if any(point.score is not None for point in points):
             courses[f"{pair.first} − {pair.second}"] = points
-    thresholds = [max((one.threshold for one in moment.pairs.values()), default=None) for moment in moments]
+    thresholds = [_threshold(moment) for moment in moments]
     highest = max((value for value in thresholds if value is not None), default=0.0)
     if not courses or highest <= 0:
         return None
@@ -342,6 +348,10 @@ def _evidence(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]
         limit=thresholds,
         limit_name="calls a winner",
     )
+
+
+def _threshold(moment: Moment) -> float | None:
+    return max((one.threshold for one in moment.pairs.values()), default=None)
 
 
 def _of(moment: Moment, pair: PairResult) -> PairPoint | None:
@@ -360,15 +370,16 @@ def _until_called(points: Sequence[PairPoint | None]) -> list[ScorePoint]:
 
 def _cost(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot:
     unit = "usd" if any(moment.usd is not None for moment in moments) else "tokens"
+    name, words = ("USD", "USD spent by all models") if unit == "usd" else (unit, "Tokens of all models")
     spent = [float(getattr(moment, unit) or 0.0) for moment in moments]
     limits = [one.limit for one in summary.results.budgets if (one.name, one.scope) == (unit, "run")]
     near = [limit for limit in limits if limit is not None and limit <= 2 * max(spent)]
     return Plot(
         "spent",
         "Cost",
-        "USD spent by all models" if unit == "usd" else "Tokens of all models",
+        words,
         trials,
-        {"USD" if unit == "usd" else unit: [ScorePoint(value, None, None) for value in spent]},
+        {name: [ScorePoint(value, None, None) for value in spent]},
         Scale(0.0, max(*spent, *near, 1e-9)),
         lambda point: amount(point.score, unit),
         unit,

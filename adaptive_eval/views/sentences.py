@@ -12,7 +12,9 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from adaptive_eval import __version__
+from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict
+from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views import budgets, numbers, verdicts
@@ -122,6 +124,26 @@ def describe(what: Decision | StopVerdict) -> str:
     if isinstance(what, StopVerdict):
         return what.text or say("decisions.stop", what.reason, what.evidence)
     return say("decisions.decision", what)
+
+
+def repeat_notices(spec: SessionSpec) -> list[str]:
+    """Say how models that should repeat their answers are treated, and if `spend` saves nothing."""
+    return said("spec.notices", spec, REPEATS, verdicts.gap_after_two_passes)
+
+
+def ceiling_words(spec: SessionSpec) -> str:
+    """Return the most trials under passes and budget, in words; nothing where none bounds them.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
+    >>> task = TaskSpec("t", tuple(f"q{i}" for i in range(60)))
+    >>> models = (ModelSpec("a"), ModelSpec("b"))
+    >>> spec = SessionSpec(models, (task,), stopping=StoppingSpec(max_passes=80))
+    >>> ceiling_words(spec)
+    'at most 9,600 trials: 80 passes × 60 questions × 2 models'
+    """
+    return say("spec.ceiling", spec)
 
 
 def note_words(line: ModelResult, results: Results) -> str:

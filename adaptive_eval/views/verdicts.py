@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import comb, hypot, log, sqrt
 
-from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.views.inert import cut, inert
@@ -98,31 +97,7 @@ VOUCHED = "the verdict rests on deterministic: true"
 """What every view says of a difference that is exact."""
 
 
-def repeat_notices(spec: SessionSpec) -> list[str]:
-    """Say how models that should repeat their answers are treated, and if `spend` saves nothing."""
-    notices = []
-    if spec.by_cost and not spec.tasks_in_rounds:
-        way = "allocation.questions: rounds asks expensive questions less often"
-        if not spec.rounds_suit:
-            way = "only rounds ask expensive questions less often, and they do not go with these settings"
-        notices.append(
-            f"spend: {spec.spend} saves nothing here, because all models share one order of questions; {way}"
-        )
-    if vouched := [model.name for model in spec.models if model.deterministic]:
-        notices.append(
-            f"{', '.join(vouched)}: `deterministic: true` vouches for the same answer every time. {REPEATS} "
-            "questions are asked twice; if the answers agree, every question is asked once only"
-        )
-    if spec.greedy:
-        names = ", ".join(spec.models[number].name for number in spec.greedy)
-        notices.append(
-            f"{names}: answers may flip at temperature 0 too, so questions are asked again. If none flips, a "
-            f"difference of {_gap_after_two_passes(spec):.2g} takes about 2 passes, and half of it 4"
-        )
-    return notices
-
-
-def _gap_after_two_passes(spec: SessionSpec) -> float:
+def gap_after_two_passes(spec: SessionSpec) -> float:
     """Return the difference that is called after two passes without a flip, in score units.
 
     After n passes each noise is limited to V = d/(2Mn), d = 2 ln(2/level)/(Mn), so √(2V) ∝ 1/(Mn). A winner

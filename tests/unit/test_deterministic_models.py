@@ -10,8 +10,8 @@ from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, Usage
-from adaptive_eval.views.sentences import describe, explain
-from adaptive_eval.views.verdicts import pair_order, repeat_notices
+from adaptive_eval.views.sentences import describe, explain, repeat_notices
+from adaptive_eval.views.verdicts import pair_order
 
 
 def claimed(spec, *names):

@@ -11,9 +11,9 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.budgets import ceiling_words, more_passes, raised_budgets
+from adaptive_eval.views.budgets import more_passes, raised_budgets
 from adaptive_eval.views.reading import Attachment
-from adaptive_eval.views.sentences import say
+from adaptive_eval.views.sentences import ceiling_words, say
 
 NAMES = ("oak", "qwen3-1.7b", "7")
 

@@ -7,7 +7,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, StoppingSpec, TaskSpec
-from adaptive_eval.views.verdicts import repeat_notices
+from adaptive_eval.views.sentences import repeat_notices
 
 TASK = TaskSpec("t", tuple(f"q{n}" for n in range(30)))
 SPEC = make_spec(3, 30, max_passes=3)

@@ -16,13 +16,12 @@ from standings_examples import QUICKSTART, example, view_of
 
 from adaptive_eval.core.results import BudgetLine, StopVerdict
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.budgets import presumed_words
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.sentences import promises, said
+from adaptive_eval.views.sentences import promises, said, say
 from adaptive_eval.views.summary import RunHeader, budget_use, summary_at
 from adaptive_eval.views.terminal import render_summary, run_display
 from adaptive_eval.views.verdicts import rank_column
@@ -72,7 +71,7 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
     assert "; the judge of planks 8,193 and at most 2,731 tokens, $0.0223 and at most $0.0074" in (
         console.file.getvalue()
     )
-    billed, _, at_most = presumed_words([presumed, *lost]).partition("; ")
+    billed, _, at_most = say("run.presumed", [presumed, *lost]).partition("; ")
     assert re.findall(r"[\d.,]*\d", billed) == ["1.30", "8,193", "0.0223"]
     assert re.findall(r"[\d.,]*\d", at_most) == ["0.2000", "2,731", "0.0074"]
     assert "33 answers are in no score: they wait for an earlier one of the same model." in said
