@@ -65,7 +65,8 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
     console.print(render_summary(replace(view, results=results), Path("report.html")))
     said = console.file.getvalue()
     assert "; the judge of planks 10.9k tokens, $0.0297" in said
-    assert presumed_words([presumed, replace(presumed, scope="model")]) == presumed_words([presumed])
+    of_run = say("run.presumed", [presumed])
+    assert say("run.presumed", [presumed, replace(presumed, scope="model")]) == of_run
     lost = [replace(line, presumed=line.spent / 4) for line in judge[1:]]
     console.print(render_summary(replace(view, results=replace(results, budgets=tuple(lost))), Path("r")))
     assert "; the judge of planks 8,193 and at most 2,731 tokens, $0.0223 and at most $0.0074" in (
