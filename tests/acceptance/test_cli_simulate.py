@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answering_server import two_models
 from command_line import COINS, QUICKSTART, Finished, adaptive_eval, in_process, quickstart, write_config
 
 QUICK = ("--replicates", "12", "--workers", "1")
@@ -71,23 +72,12 @@ class TestSimulate:
         assert plain["any_wrong_winner"]["count"] == 0
 
 
-def two_models(folder: Path) -> Path:
+def unknown_models(folder: Path, scorer: Any = "numeric") -> Path:
     """Write a config of two models of which nothing is known."""
-    rows = [json.dumps({"id": str(n), "question": f"{n} + {n}?", "answer": str(2 * n)}) for n in range(12)]
-    (folder / "sums.jsonl").write_text("\n".join(rows), "utf-8")
-    config = folder / "two.yaml"
-    config.write_text(
-        "name: two\n"
-        "models:\n"
-        "  - {name: a, endpoints: [http://127.0.0.1:9/v1], sampling: {max_tokens: 9}}\n"
-        "  - {name: b, endpoints: [http://127.0.0.1:9/v1], sampling: {max_tokens: 9}}\n"
-        "tasks:\n"
-        "  - {name: sums, dataset: sums.jsonl, fields: {input: question, target: answer},\n"
-        "     scorer: numeric}\n"
-        "stopping: {equivalence: 0.1, max_passes: 20}\n",
-        "utf-8",
-    )
-    return config
+    stopping = {"equivalence": 0.1, "max_passes": 20}
+    data = two_models(folder, "http://127.0.0.1:9/v1", questions=12, stopping=stopping, budget={})
+    data["tasks"][0]["scorer"] = scorer
+    return write_config(folder, data)
 
 
 class TestPlan:
@@ -103,19 +93,17 @@ class TestPlan:
         assert not (tmp_path / "runs").exists()
 
     def test_validate_says_the_ceiling_and_what_does_not_bound_the_run(self, tmp_path):
-        done = in_process("validate", two_models(tmp_path), "--offline", cwd=tmp_path)
+        done = in_process("validate", unknown_models(tmp_path), "--offline", cwd=tmp_path)
         assert "at most 480 trials: 20 passes × 12 questions × 2 models" in done.out
         assert "warning" not in done.out
         loose = in_process(
-            "validate", two_models(tmp_path), "--offline", "-o", "stopping.equivalence=null", cwd=tmp_path
+            "validate", unknown_models(tmp_path), "--offline", "-o", "stopping.equivalence=null", cwd=tmp_path
         )
         assert "warning    neither a budget nor stopping.equivalence" in loose.out
 
-    @pytest.mark.parametrize("scorer", ["{kind: f1, range: [0, 1]}", "numeric"])
+    @pytest.mark.parametrize("scorer", [{"kind": "f1", "range": [0, 1]}, "numeric"])
     def test_a_plan_says_what_it_takes_numbers_for(self, tmp_path, scorer):
-        config = two_models(tmp_path)
-        config.write_text(config.read_text("utf-8").replace("scorer: numeric", f"scorer: {scorer}"), "utf-8")
-        done = in_process("plan", config, *FEW, cwd=tmp_path, code=0)
+        done = in_process("plan", unknown_models(tmp_path, scorer), *FEW, cwd=tmp_path, code=0)
         assert ("spread of scores: unknown" in done.out) is (scorer != "numeric")
 
     @pytest.mark.slow

@@ -1,6 +1,7 @@
 """`validate` says what servers offer; with --probe, which parameters they ignore."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,28 +110,17 @@ def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(config, 
     assert served(mimic)["models"] == before
 
 
-def test_every_key_that_is_missing_is_named_with_its_models(config, monkeypatch):
+def test_every_key_that_is_missing_is_named_with_its_model(config, monkeypatch):
     for name in ("KEY_ONE", "KEY_TWO"):
         monkeypatch.delenv(name, raising=False)
-    text = config.read_text()
-    config.write_text(text.replace("sampling", "api_key_env: KEY_ONE, sampling"))
+    text = config.read_text().replace("sampling", "api_key_env: KEY_ONE, sampling", 1)
+    config.write_text(text.replace("api: c", "api_key_env: KEY_TWO, api: c"))
     done = in_process("validate", config, cwd=config.parent, code=2)
-    assert done.err == (
-        "error: good and deaf: api_key_env: the environment variable KEY_ONE is not set; export it first "
-        "[endpoint/setup]\n"
-    )
-    config.write_text(
-        text.replace("sampling", "api_key_env: KEY_ONE, sampling", 1).replace(
-            "api: c", "api_key_env: KEY_TWO, api: c"
-        )
-    )
-    done = in_process("validate", config, cwd=config.parent)
-    assert done.err == (
-        "error: 2 mistakes\n"
-        "  good: api_key_env: the environment variable KEY_ONE is not set; export it first\n"
-        "  deaf: api_key_env: the environment variable KEY_TWO is not set; export it first\n"
-        "[endpoint/setup]\n"
-    )
+    assert re.findall(r"(\w+): api_key_env: .* (KEY_\w+)", done.err) == [
+        ("good", "KEY_ONE"),
+        ("deaf", "KEY_TWO"),
+    ]
+    assert "[endpoint/setup]" in done.err
 
 
 def test_a_refused_key_is_asked_about(config, monkeypatch):

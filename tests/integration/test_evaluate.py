@@ -1,10 +1,13 @@
 """Functions of one's own as models: evaluated, asserted on, checked on the command line."""
 
 import asyncio
+import csv
 import gc
 import json
 import random
 import re
+from collections import defaultdict
+from statistics import fmean
 from unittest.mock import Mock
 
 import pytest
@@ -72,6 +75,29 @@ class TestEvaluate:
             ("analyze", found.directory, "--replicates", "2", "--workers", "1"),
         ):
             assert command(*arguments).exit_code == 0
+
+    def test_a_report_of_rounds_says_that_plain_means_differ_from_its_scores(self, tmp_path):
+        """Rounds weight the trials of a question: six passes of two close models."""
+        run, models = tmp_path / "run", {"old": coin(0.5, 1), "new": coin(0.55, 2)}
+        evaluate(models=models, out=run, seed=4, stopping={"max_passes": 6})
+        for arguments in (("report", run), ("export", run, "--out", tmp_path / "trials.csv")):
+            assert command(*arguments).exit_code == 0
+        given = defaultdict(list)
+        with (tmp_path / "trials.csv").open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                if row["category"] and not row["missing"]:
+                    given[row["model"], row["question"]].append(int(row["category"]))
+        report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+        assert report["in_rounds"] == ["task"]
+        for line in report["models"]:
+            plain = fmean(fmean(given[line["model"], row["id"]]) for row in ROWS)
+            assert 1e-4 < abs(line["score"] - plain) < 0.03
+        page = (run / "report.md").read_text(encoding="utf-8")
+        assert "the plain mean of the exported trials differs from the score" in page
+        assert "(from the third pass on, rounds weight the trials of a question)" in page
+        assert "| changes |" not in page  # an empty setting
+        assert "| thresholds |" not in page
+        assert ">stopped<" not in (run / "report.html").read_text(encoding="utf-8")  # "Stopped (…)" says it
 
     def test_a_run_goes_on_where_it_was(self, tmp_path):
         first = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 40})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_from_data
@@ -16,34 +17,8 @@ ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 MODELS = {"sage": 0.9, "novice": 0.3}
 PROMPT = "{question}\nPut the final answer within \\boxed{{}}."
 
-LM_EVAL_TASK = {
-    "task": "sums",
-    "dataset_path": "json",
-    "test_split": "test",
-    "output_type": "generate_until",
-    "doc_to_text": "{{question}}\nPut the final answer within \\boxed{}.",
-    "doc_to_target": "{{answer}}",
-    "repeats": 3,
-    # lm-eval sends the same seed with every repeat; without one the coins are tossed anew
-    "generation_kwargs": {
-        "until": ["<never>"],
-        "do_sample": True,
-        "temperature": 0.7,
-        "max_gen_toks": 400,
-        "seed": None,
-    },
-    "filter_list": [
-        {
-            "name": "boxed",
-            "filter": [
-                {"function": "regex", "regex_pattern": r"boxed\{(-?[0-9.,]+)\}", "group_select": -1},
-                {"function": "take_first"},
-            ],
-        }
-    ],
-    "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
-    "metadata": {"version": 1.0},
-}
+_FILE = Path(__file__).parents[1] / "data" / "lm_eval_task.yaml"
+LM_EVAL_TASK = YAML(typ="safe", pure=True).load(_FILE.read_text("utf-8"))
 
 INSPECT_TASK = """
 from inspect_ai import Task, task

@@ -1,5 +1,8 @@
 """Scorers on anything a model may say: always a score, bounded, storable, in linear time."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,45 +114,12 @@ def test_the_last_number_is_that_of_the_whole_text(text, padding):
 
 
 MILLION = 1_000_000
-# Each is the worst case of some pattern; anything worse than linear in it would run for hours.
+DATA = Path(__file__).parents[1] / "data" / "hostile_answers.json"
 HOSTILE = {
-    "open braces": "{" * MILLION,
-    "nested boxes": r"\boxed{" * (MILLION // 7),
-    "closed nested boxes": r"\boxed{" * (MILLION // 8) + "1" + "}" * (MILLION // 8),
-    "backslashes": "\\" * MILLION,
-    "digits": "7" * MILLION + "π",
-    "digit groups": "1" + ",111" * (MILLION // 4) + "π",
-    "short groups": "1" + ",11" * (MILLION // 3) + "π",
-    "fractions": "1/" * (MILLION // 2),
-    "latex fractions": r"\frac{1}{" * (MILLION // 9),
-    "mixed numbers": "1 1/" * (MILLION // 4),
-    "powers": "2^9" * (MILLION // 3),
-    "decimals": "1." * (MILLION // 2),
-    "spaces": "The answer is" + " " * MILLION,
-    "newlines": "answer" + "\n" * MILLION,
-    "statements": "the answer is " * (MILLION // 14),
-    "long statements": "answer to " * (MILLION // 10),
-    "headings": "#" * MILLION,
-    "stars": "*" * MILLION,
-    "brackets": "(" * MILLION,
-    "labels": "(A) or " * (MILLION // 7),
-    "hedges": "The answer is " + "A, " * (MILLION // 3),
-    "choices": "I choose A is correct " * (MILLION // 22),
-    "think": "<think>" * (MILLION // 7),
-    "wrappers": r"\text{" * (MILLION // 6),
-    "dollars": "$" * MILLION,
-    "combining marks": "a" + "\u0301" * MILLION,
-    "ligatures": "\ufdfa" * 100_000,
-    "control characters": "\x00\x1b[31m" * (MILLION // 6),
-    "lone surrogates": "\ud800" * MILLION,
-    "subscripts": "_{" * (MILLION // 2),
-    "superscripts": "²" * MILLION,
-    "carets": "^" * MILLION,
-    "signs": "-+" * (MILLION // 2),
-    "open fences": "%```json\n!" * (MILLION // 10),
-    "open lists": "[1," * (MILLION // 3),
-    "powers of powers": r"\boxed{" + "4^" * (MILLION // 2) + "4}",
+    name: "".join(piece * times for piece, times in pieces)
+    for name, pieces in json.loads(DATA.read_text("utf-8")).items()
 }
+"""Each is the worst case of some pattern; anything worse than linear in it would run for hours."""
 
 
 @pytest.mark.slow
