@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from config_texts import SECRET, WIDE, plain, with_changes
+from config_texts import SECRET, WIDE, with_changes
 from hypothesis import given
 from hypothesis import strategies as st
 from test_config_load import said
@@ -16,12 +16,6 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.options.section import check_url, parse_count, parse_seconds
 from scorio.categorical import get_schema, schema_names
-
-# What may be written in a config and beside it, and what of it a run may change.
-
-
-# What may be written in a config, and in settings given beside it.
-
 
 # The wider grammar: what may be written in each place.
 
@@ -57,29 +51,6 @@ def test_counts(text, value):
 @pytest.mark.parametrize(("text", "seconds"), TEXTS["durations"])
 def test_durations(text, seconds):
     assert parse_seconds(text) == seconds
-
-
-# Results of earlier runs in a config: which models may be named, and which not.
-
-
-REFERENCES = [{"run": "runs/previous", "models": ["old", "older"]}]
-
-
-def test_neither_references_nor_prior_change_what_a_trial_is():
-    bare = config_from_data(plain("new", "newer"))
-    for more in ({"references": REFERENCES}, {"prior": {"from": "runs/previous"}}):
-        assert config_from_data(plain("new", "newer", **more)).trial_identity() == bare.trial_identity()
-
-
-# The section ``executor``: where a cluster is, and that nothing written there is passed over.
-
-
-def test_it_is_no_part_of_what_a_trial_is():
-    """A run on a cluster goes on in one process, and the other way round."""
-    spread = config_from_data(plain(executor={"kind": "ray", "address": "auto", "actors": 16}))
-    alone = parse_config(spread.text, overrides=["executor.kind=local"])
-    assert alone.executor.kind == "local"
-    assert difference(spread.trial_identity(), alone.trial_identity()) == []
 
 
 # The rubric section: every schema can be written.

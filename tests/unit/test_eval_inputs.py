@@ -13,9 +13,6 @@ from scorio import eval as metrics
 from scorio.eval._kernels import _bank_metrics, _categories, _posteriors
 from scorio.eval._kernels._aggregate import Counted
 
-# What scorio.eval takes and refuses, and unequal trial counts.
-
-
 # What `scorio.eval` takes and refuses: signatures, forms of input, errors that name argument and value.
 
 

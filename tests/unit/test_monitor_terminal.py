@@ -24,9 +24,6 @@ from adaptive_eval.views.sentences import said
 from adaptive_eval.views.summary import outlook
 from adaptive_eval.views.terminal import COMPACT_HEIGHT, render_summary, run_display
 
-# What a terminal shows of a run: at every size, as it goes, with its forecast.
-
-
 # What the terminal shows: everything that matters at every size, and nothing that acts on it.
 
 

@@ -15,9 +15,6 @@ from scorio.rank import (
     transfer_posterior,
 )
 
-# Ranks from scores: ties, confidence, the paper's intervals, and Kendall's tau-b.
-
-
 # Tie methods, tolerance and bad input of rank_scores.
 
 

@@ -159,9 +159,6 @@ def test_many_slots_ask_little_of_a_pair_that_waits_for_other_calls():
     assert many.trials.sum() <= 1.27 * alone.trials.sum()
 
 
-# When a session looks, and what one slow answer delays.
-
-
 # When a session looks: seldom while all models are needed, with the decisions and trials of every look.
 
 

@@ -295,22 +295,3 @@ def test_names_come_with_the_outcomes():
     assert compare(frame.iloc[:2]).names == ("a", "b")
     assert board(pandas.DataFrame(R[:, :, 0])).names[0] == "model 0"
     assert str(score(R[0], name="new")).startswith("new: 0.8")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
-def test_one_outcome_that_is_told_last_changes_no_verdict_of_a_monitor(seed):
-    """The same outcomes in order, and with one told after all others: the same verdict at one trial."""
-    rng = np.random.default_rng(seed)
-    right = rng.random((2, 400)) < np.array([[0.62], [0.6 - 0.15 * (seed % 2)]])
-    found = []
-    for late in (None, 120):  # a question that is asked once
-        monitor = Monitor(["a", "b"], 500, equivalence=0.15, order=seed)
-        told = []
-        for t in range(400):
-            told += [(name, monitor.next(name), bool(right[row, t])) for row, name in enumerate("ab")]
-        if late is not None:
-            told.append(told.pop(late))
-        state = [monitor.update(*one) for one in told][-1]
-        found.append(state.verdicts)
-    assert found[0] == found[1] != {}

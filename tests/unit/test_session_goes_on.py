@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import warnings
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -113,31 +112,10 @@ def test_nothing_is_asked_of_the_others_while_it_catches_up():
     assert max(session.states.issued) <= last + 1
 
 
-@pytest.mark.slow
-def test_in_whatever_order_models_come_back_no_winner_turns():
-    """In most of these runs a model of the best three is dropped, and needed again after other calls."""
-    means, returned = [0.9, 0.8, 0.6, 0.55, 0.5], 0
-    for seed in range(4):
-        spec = make_spec(5, 20, goal="top-k", k=3, max_passes=20, seed=seed)
-        narrow = drive_in_all(Session(spec), coin(means, seed=seed), 3)
-        wide = drive(Session(spec), coin(means, seed=seed), slots=16)
-        said, other = winners(narrow), winners(wide)
-        assert said.keys() & other.keys()
-        assert all(said[pair] == other[pair] for pair in said.keys() & other.keys())
-        retired = Counter(decision.models[0] for decision in narrow.decisions if decision.kind == "retired")
-        returned += max(retired.values(), default=0) > 1
-    assert returned >= 2
-
-
 def test_without_free_slots_the_run_waits_instead_of_ending():
     session = Session(make_spec(2, 30, max_passes=60))
     assert session.ask({"m0": 0, "m1": 0}) == []
     assert session.stopped is None
-
-
-def winners(session):
-    """Return the verdicts of the pairs that have a winner."""
-    return {call[0]: call[1] for call in calls(session) if call[1] in ("better", "worse")}
 
 
 def drive_in_all(session, answer, most):

@@ -241,7 +241,7 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
     assert summary.details.questions == old.details.questions
 
 
-#
+# Which snapshots are kept.
 
 
 def kept_after(total: int, keep: int = KEEP_ALL) -> list[int]:

@@ -29,9 +29,6 @@ from adaptive_eval.store.writer import RunWriter, WriterLock, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
 
-# Run files: opened, locked, and refused where they are damaged.
-
-
 # Opening a run file: one version, its own tables only, and no query without an end.
 
 
@@ -129,7 +126,7 @@ def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
-#
+# The lock: one writer at a time, wherever it runs.
 
 
 HOLD_AND_FORK = """
@@ -200,9 +197,6 @@ def test_it_holds_within_one_process_too_and_can_be_taken_again(path):
     lock.release()
     assert path.read_text() == ""
     WriterLock.acquire(path).release()
-
-
-#
 
 
 # Damage to a run file: random bit flips are never a traceback and never unnoticed in a stored answer.

@@ -33,9 +33,6 @@ from scorio.study import (
 from scorio.study.credible import posterior
 from scorio.study.sources import Resampling
 
-# Studies: convergence, curves, sources.
-
-
 # convergence@n is what its definition says, replicate by replicate.
 
 
