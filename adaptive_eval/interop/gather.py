@@ -116,12 +116,10 @@ class Gatherer:
         self._logs += 1
         self._in_order &= log.format == RUN
         series = 0 if log.numbered else self._logs
-        for task, version in log.versions.items():
-            self._require_same(log, "version", task, version)
-        for task, weights in log.weights.items():
-            self._require_same(log, WORTH, task, weights)
-        for task, share in log.shares.items():
-            self._require_same(log, "weight in the score", task, share)
+        of_tasks = {"version": log.versions, WORTH: log.weights, "weight in the score": log.shares}
+        for kind, said in of_tasks.items():
+            for task, value in said.items():
+                self._require_same(log, kind, task, value)
         differing: list[Flaw] = []
         count, models = 0, set()
         self._db.execute("BEGIN")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +45,8 @@ class _Opened:
                 "with `inspect eval-retry`, or take the samples that are there with --incomplete"
             )
 
-    @cached_property
-    def task(self) -> str:
-        """The task as it is called here."""
-        return self._choices.task or str(self.header.eval.task).rpartition("/")[2]
-
-    @cached_property
-    def model(self) -> str:
-        """The model as it is called here."""
-        return self._choices.named(str(self.header.eval.model), self._path)
+        self.task = choices.task or str(self.header.eval.task).rpartition("/")[2]
+        self._model = choices.named(str(self.header.eval.model), path)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the trials, from the summaries of the samples."""
@@ -86,7 +78,7 @@ class _Opened:
         target = summary.target if isinstance(summary.target, str) else ", ".join(summary.target)
         prompt = _text(summary.input)
         return Found(
-            self.model,
+            self._model,
             self.task,
             question,
             place,

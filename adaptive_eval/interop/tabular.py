@@ -308,14 +308,14 @@ def _category(value: Any, key: str) -> int | None:
     """Return a category, None for a trial without an answer."""
     if isinstance(value, str) and value.strip().lower() in _WORDS:
         return _WORDS[value.strip().lower()]
-    number = _whole(value)
+    number = _number(value)
     if number == NO_TRIAL:
         return None
-    if number is None or not 0 <= number <= LARGEST_CATEGORY:
+    if number is None or not number.is_integer() or not 0 <= number <= LARGEST_CATEGORY:
         raise ValueError(
             f"{key}: {value!r} is not a category (0, 1, 2, …; -1 or empty for a trial without an answer)"
         )
-    return number
+    return int(number)
 
 
 def _counting(value: Any, column: str) -> int | None:
@@ -330,22 +330,18 @@ def _amount(value: Any, column: str) -> float | None:
     """Return a finite number from 0, None where there is none."""
     if value is None or value == "":
         return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0.0 <= number < float("inf"):
+    number = _number(value)
+    if number is None or not 0.0 <= number < float("inf"):
         raise ValueError(f"{column}: {value!r} is not a number from 0")
     return number
 
 
-def _whole(value: Any) -> int | None:
-    """Return a whole number given as a number or as text, or None."""
+def _number(value: Any) -> float | None:
+    """Return a number given as a number or as text, or None."""
     try:
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError):
         return None
-    return int(number) if number.is_integer() else None
 
 
 def _text(value: Any) -> str | None:

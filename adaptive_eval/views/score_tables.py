@@ -8,9 +8,9 @@ from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.inert import inert, md, table
 from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, rank_interval
 from adaptive_eval.views.plain_data import picked
-from adaptive_eval.views.sentences import answered_questions, level_words, score_decimals, score_name
+from adaptive_eval.views.sentences import level_words, say, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import family_words, rank_column
+from adaptive_eval.views.verdicts import rank_column
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -48,7 +48,7 @@ def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
     head, *rows = _paper_table(summary.results)
     shown = [[place, md(name), *figures] for place, name, *figures in rows]
-    return f"{table(head, shown, 'clrrrr')}\n\n{md(_caption(summary.results))}"
+    return f"{table(head, shown, 'clrrrr')}\n\n{md(say('run.caption', summary.results))}"
 
 
 def paper_latex(summary: Summary) -> str:
@@ -61,7 +61,7 @@ def paper_latex(summary: Summary) -> str:
         [
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{tex(_caption(summary.results))}}}",
+            rf"  \caption{{{tex(say('run.caption', summary.results))}}}",
             r"  \begin{tabular}{clrrrr}",
             r"    \toprule",
             lines[0],
@@ -90,23 +90,6 @@ def _paper_table(results: Results) -> list[list[str]]:
         span = NOTHING if None in (line.low, line.high) else f"[{figure(line.low)}, {figure(line.high)}]"
         rows.append([ranks.of[line.model], line.model, figure(line.score), span, bayes, f"{line.trials:,}"])
     return rows
-
-
-def _caption(results: Results) -> str:
-    prior = "uniform prior" if results.prior is None else f"prior: {results.prior}"
-    return (
-        f"{score_name(results).capitalize()} on {answered_questions(results)}, which ranks, with its "
-        f"{level_words(results)} anytime interval; Bayes@N: posterior mean ± standard deviation ({prior}), "
-        f"for reference. N: trials of the model, all questions together. {_rank_words(results)}"
-    )
-
-
-def _rank_words(results: Results) -> str:
-    by = f"rule {results.rule} ({family_words(results.family)})"
-    ranks = rank_column(results)
-    if ranks.ranked:
-        return f"Rank: interval that the verdicts of {by} leave open."
-    return f"{ranks.note} By {by}."
 
 
 def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:

@@ -3,18 +3,13 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import comb, hypot, log, sqrt
+from typing import Literal
 
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.views.inert import cut, inert
 from adaptive_eval.views.numbers import NOTHING, count, fixed, listing, rank_interval, signed, trimmed
 
-_SCORE = "The score decides: the mean of the means of questions, of several tasks their weighted mean."
-_ROUNDS = (
-    "From the third pass on, rounds weight the trials of a question, so the plain mean of the exported "
-    "trials differs from the score."
-)
-_RANKS = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
 _PAIR = {"better": "better", "worse": "worse", "tie": "tied", "open": "open"}
 _THRESHOLD = {"better": "above", "worse": "below", "tie": "tied", "open": "open"}
 _WIDTH = {"tie": "measured", "open": "open"}
@@ -22,12 +17,17 @@ _WIDTH = {"tie": "measured", "open": "open"}
 
 @dataclass(frozen=True)
 class RankColumn:
-    """The column of ranks, or of verdicts in its place."""
+    """The column of ranks, or of verdicts in its place; the macro ``run.ranks_note`` says how to read it."""
 
     head: str
-    note: str  # how to read it
     of: Mapping[str, str]  # by model
-    ranked: bool
+    kind: Literal["rank", "pair", "threshold", "width"] = "rank"
+    against: str = ""  # the baseline, the number or the width of the verdicts
+
+    @property
+    def ranked(self) -> bool:
+        """Whether it has ranks."""
+        return self.kind == "rank"
 
 
 def rank_column(results: Results) -> RankColumn:
@@ -43,34 +43,20 @@ def rank_column(results: Results) -> RankColumn:
     """
     models = [line.model for line in results.models]
     held = {(pair.kind, pair.second) for pair in results.pairs} if is_single(results) else ()
+    found = dict.fromkeys(models, NOTHING)
     if len(held) == 1:
-        words = _WIDTH if is_width(results) else _THRESHOLD
-        found = {pair.first: words[pair.verdict] for pair in results.pairs}
-        ((_, value),) = held
-        narrow = f"whether the score's interval is as narrow as {value}"
-        what = narrow if is_width(results) else f"against {value}"
-        about = f"Verdict: {what}. Models are not compared with each other and have no ranks."
-        return _verdicts(results, found, about)
+        ((kind, against),) = held
+        words = _WIDTH if kind == "width" else _THRESHOLD
+        found |= {pair.first: words[pair.verdict] for pair in results.pairs}
+        return RankColumn("verdict", found, kind, against)
     baseline = _baseline(results, models)
     if baseline is None:
-        of = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
-        return RankColumn("rank", f"{_RANKS} {_score_note(results)}", of, True)
+        ranks = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
+        return RankColumn("rank", ranks)
     seen = [flipped(pair) if pair.first == baseline else pair for pair in results.pairs]
-    found = {pair.first: _PAIR[pair.verdict] for pair in seen}
+    found |= {pair.first: _PAIR[pair.verdict] for pair in seen}
     found[baseline] = "compared" if _is_new(results, baseline) else "baseline"
-    about = f"Verdict: against {baseline}. The others are not compared with each other and have no ranks."
-    return _verdicts(results, found, about)
-
-
-def _verdicts(results: Results, found: dict[str, str], about: str) -> RankColumn:
-    margin = results.equivalence
-    tied = f" Tied: within ±{trimmed(margin)}." if margin is not None and "tied" in found.values() else ""
-    of = {line.model: found.get(line.model, NOTHING) for line in results.models}
-    return RankColumn("verdict", f"{about}{tied} {_score_note(results)}", of, False)
-
-
-def _score_note(results: Results) -> str:
-    return f"{_SCORE} {_ROUNDS}" if results.in_rounds else _SCORE
+    return RankColumn("verdict", found, "pair", baseline)
 
 
 def _baseline(results: Results, models: list[str]) -> str | None:

@@ -226,7 +226,9 @@ def test_a_goal_that_does_not_rank_shows_its_verdicts(parts, verdicts):
     found = rank_column(run)
     assert [found.of[f"m{number}"] for number in range(4)] == verdicts
     assert (found.head, found.ranked) == ("verdict", False)
-    assert str(run.pairs[0].second if parts["goal"] != "baseline" else parts["model"]) in found.note
+    assert str(run.pairs[0].second if parts["goal"] != "baseline" else parts["model"]) in say(
+        "run.ranks_note", run
+    )
     assert not any("rank intervals" in words for words in promises(run).holds)
 
 
