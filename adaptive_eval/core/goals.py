@@ -154,16 +154,9 @@ def make_goal(spec: SessionSpec) -> Goal:
     """
     contrasts = _Contrasts(spec)
     condition = contrasts.condition(spec.goal)
-    table = np.array(contrasts.rows, dtype=np.float64).reshape(-1, 4)
-    members = table[:, :2].astype(np.int64)
-    return Goal(
-        members[:, 0].copy(),
-        members[:, 1].copy(),
-        table[:, 2].copy(),
-        table[:, 3].copy(),
-        condition,
-        stops=spec.goal.kind != "budget",
-    )
+    first, second, value, width = np.array(contrasts.rows, dtype=np.float64).reshape(-1, 4).T.copy()
+    models = first.astype(np.int64), second.astype(np.int64)
+    return Goal(*models, value, width, condition, stops=spec.goal.kind != "budget")
 
 
 class _Contrasts:

@@ -14,7 +14,7 @@ import numpy as np
 from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
-from adaptive_eval.core.drain import SLOW_START, Drain, reach_of
+from adaptive_eval.core.foresight import SLOW_START, Drain, reach_of
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
@@ -109,6 +109,7 @@ class Issuer:
         self._drain = Drain(comparison)
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._slow_start = comparison.contrasts.stops and spec.spend != "time"
+        self._greedy = spec.greedy
         self._needs: Floats | None = None  # steps up to which contrasts need their models
         self._asked = np.arange(len(spec.names)) < len(spec.models)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
@@ -118,7 +119,7 @@ class Issuer:
             type(self._policy) is RoundRobin
             and not self._limited
             and not board.determinism.claimed
-            and not spec.greedy
+            and not self._greedy
         )
         self._turns: _Turns | None = None
         self._room = 0  # trials that no limit holds back, as found at a version of the comparison
@@ -184,13 +185,9 @@ class Issuer:
 
     def _found_room(self) -> int:
         """Return a number of trials that may be issued whichever models they are of."""
-        issued = self.states.issued
         if not self.board.run_sequence.endless:
             return 0
-        room = min(self._cap - max(issued), FINISHED)
-        if self._slow_start:
-            room = min(room, *map(self._start, range(len(issued))))
-        return int(room)
+        return int(min(FINISHED, *map(self._most, range(len(self.spec.models)))))
 
     def _issue_in_turn(self, turns: _Turns, trials: int) -> list[TrialRequest]:
         """Issue so many trials, each of the model that has the fewest."""
@@ -279,44 +276,41 @@ class Issuer:
         return slots if slots >= self._samples_per_prompt or not self.states.in_flight[model] else 0
 
     def _free(self, capacity: int | Mapping[int, int]) -> dict[int, int]:
-        states, complete = self.states, self.board.complete
+        states, run_sequence = self.states, self.board.run_sequence
         if isinstance(capacity, int):
             free = dict.fromkeys(range(len(states.issued)), capacity)
         else:
             free = dict(capacity)
         if min(free.values(), default=0) < 0:
             raise SessionError(f"capacity must not be negative, got {capacity!r}")
-        # Each limit is looked at model by model only if it may hold one back.
-        endless = self.board.run_sequence.endless
-        laid_out = self.board.run_sequence.laid_out
-        if max(states.issued) + max(free.values(), default=0) > self._cap or not endless:
-            # Gaps count as issued, and are filled first.
-            begun = [issued - len(gaps) for issued, gaps in zip(states.issued, states.gaps, strict=True)]
-            free = {model: int(min(slots, self._cap - begun[model])) for model, slots in free.items()}
-            if not endless and any(begun[model] + free[model] > laid_out(model) for model in free):
+        if not run_sequence.endless:
+            ends = ((model, min(self._begun(model) + slots, self._cap)) for model, slots in free.items())
+            if any(end > run_sequence.laid_out(model) for model, end in ends):
                 self.board.absorb()  # new outcomes may lay out a further round
-                free = {
-                    model: int(min(slots, laid_out(model) - begun[model])) for model, slots in free.items()
-                }
-        for model in self.spec.greedy:
-            # A question is asked again when its answer before is in: one batch agrees with itself.
-            if model in free:
-                least = complete[model] + self.spec.questions - states.issued[model]
-                free[model] = min(free[model], least)
-        for model in self.board.determinism.claimed:
+        free = {model: int(min(slots, self._most(model))) for model, slots in free.items()}
+        determinism = self.board.determinism
+        for model in determinism.claimed:
             if free.get(model) and self._next_index(model) is None:
                 free[model] = 0
-        if self._slow_start:
-            free = {model: min(slots, self._start(model)) for model, slots in free.items()}
-        determinism = self.board.determinism
         without = states.stopped.keys() | states.spent
         without |= {model for model in self._limited if self._own_budget_refuses(model)}
         without |= {model for model in determinism.claimed if determinism.done(model)}
         return {model: slots for model, slots in free.items() if model not in without} if without else free
 
-    def _start(self, model: int) -> int:
-        """Return how many trials a model may be asked at most now: in flight are few more than answered."""
-        return SLOW_START + self.states.issued[model] - 2 * self.states.in_flight[model]
+    def _begun(self, model: int) -> int:
+        """Return the trials issued of a model, without the gaps, which are filled first."""
+        return self.states.issued[model] - len(self.states.gaps[model])
+
+    def _most(self, model: int) -> float:
+        """Return how many trials a model may be asked at most now, whatever is free."""
+        issued, laid_out = self.states.issued[model], self.board.run_sequence.laid_out(model)
+        most = min(self._cap, laid_out) - self._begun(model)
+        if self._slow_start:  # in flight are few more than answered
+            most = min(most, SLOW_START + issued - 2 * self.states.in_flight[model])
+        if model in self._greedy:
+            # A question is asked again when its answer before is in: one batch agrees with itself.
+            most = min(most, self.board.complete[model] + self.spec.questions - issued)
+        return most
 
     def _own_budget_refuses(self, model: int) -> bool:
         """Return whether a model cannot afford its next trial now."""

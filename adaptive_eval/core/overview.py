@@ -99,14 +99,10 @@ def _tasks(comparison: Comparison) -> tuple[TaskResult, ...]:
     for number, (task, weight) in enumerate(zip(spec.tasks, spec.task_weights, strict=True)):
         estimate = comparison.answers.task_scores(number)
         origin, unit = min(task.weights), max(task.weights) - min(task.weights)
-        low, score, high = (origin + unit * end for end in _score_interval(comparison, estimate))
         known = estimate.questions[:, 0] > 0
-        scores = tuple(
-            TaskScore(name, float(score[row]), float(low[row]), float(high[row]))
-            if known[row]
-            else TaskScore(name, None, None, None)
-            for row, name in enumerate(spec.names)
-        )
+        ends = [_shown(known, origin + unit * end) for end in _score_interval(comparison, estimate)]
+        low, score, high = (end.tolist() for end in ends)
+        scores = tuple(map(TaskScore, spec.names, score, low, high))
         found.append(TaskResult(task.name, len(task.questions), weight, scores))
     return tuple(found)
 
@@ -150,13 +146,14 @@ def _models(
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
     ranks = _positions(np.where(known, score, -np.inf))
-    early = _early(board, estimate, known)
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
     shown = {
         name: origin + unit * of for name, of in (("score", score), ("low", low), ("high", high), ("mu", mu))
     }
     shown["sigma"] = unit * sigma
-    columns = {name: _shown(known & np.isfinite(values), values).tolist() for name, values in shown.items()}
+    columns = {name: _shown(known & np.isfinite(values), values) for name, values in shown.items()}
+    columns |= _early(board, estimate, known)
+    values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rows = []
     for model, name in enumerate(spec.names):
         line = ModelResult(
@@ -167,18 +164,17 @@ def _models(
             rank_low=intervals[model][0],
             rank_high=intervals[model][1],
             waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
-            **{name: values[model] for name, values in columns.items()},
+            **values[model],
             **_with_missing(board, model, float(score[model])),
             **_dealings(budget, states, model),
-            **early[model],
         )
         rows.append(line)
     return tuple(rows)
 
 
 def _shown(known: Bools, values: NDArray[Any]) -> NDArray[Any]:
-    """Return values as objects, None where nothing is known."""
-    return np.where(known, values, np.array(None))
+    """Return values as Python's objects, None where nothing is known."""
+    return np.where(known, values.astype(object), np.array(None))
 
 
 def _fixed_passes(comparison: Comparison) -> int | None:
@@ -208,19 +204,17 @@ def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
     return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
 
 
-def _early(board: Board, estimate: ContrastBlock, known: Bools) -> list[dict[str, Any]]:
-    """Return every model's rank in the early ranking, if one is configured."""
+def _early(board: Board, estimate: ContrastBlock, known: Bools) -> dict[str, NDArray[Any]]:
+    """Return every model's place in the early ranking by field, if one is configured."""
     origin, unit = board.spec.scale
     found = board.previous.early(estimate, known)
     if found is None:
-        return [{} for _ in known]
-    ranks = _positions(np.where(np.isnan(found[0]), -np.inf, found[0]))
-    return [
-        {}
-        if np.isnan(mu)
-        else {"transfer_mu": origin + unit * mu, "transfer_sigma": unit * sigma, "early_rank": rank}
-        for mu, sigma, rank in zip(found[0].tolist(), found[1].tolist(), ranks, strict=True)
-    ]
+        return {}
+    mu, sigma = found
+    there = ~np.isnan(mu)
+    ranks = np.array(_positions(np.where(there, mu, -np.inf)))
+    shown = {"transfer_mu": origin + unit * mu, "transfer_sigma": unit * sigma, "early_rank": ranks}
+    return {name: _shown(there, values) for name, values in shown.items()}
 
 
 def _with_missing(board: Board, model: int, score: float) -> dict[str, Any]:

@@ -42,19 +42,22 @@ def check_references(spec: SessionSpec) -> None:
             raise SessionError(f"two models are called {reference.name!r}; a reference needs a unique name")
     for reference in spec.references:
         for task in spec.tasks:
-            table = reference.counts.get(task.name)
-            expected = (len(task.questions), task.shares.shape[1])
-            found = None if table is None else table.shape
-            if table is None or found != expected:
+            table = reference.counts.get(task.name, np.zeros((0, 0)))
+            _check_counts(f"reference {reference.name!r}", task, table)
+            if not table.any():
                 raise SessionError(
-                    f"reference {reference.name!r} needs counts of shape {expected} (questions x categories) "
-                    f"for task {task.name!r}, got {'none' if found is None else found}"
+                    f"the counts of reference {reference.name!r} for task {task.name!r} must not be all 0"
                 )
-            if (table.min() < 0 and not task.numbers) or not table.any():
-                raise SessionError(
-                    f"the counts of reference {reference.name!r} for task {task.name!r} must not be "
-                    "negative, and not all 0"
-                )
+
+
+def _check_counts(owner: str, task: TaskSpec, table: NDArray[np.integer | np.floating]) -> None:
+    """Refuse counts of trials that are not those of a task."""
+    expected = (len(task.questions), task.shares.shape[1])
+    if table.shape != expected or (table.min() < 0 and not task.numbers):
+        raise SessionError(
+            f"{owner} needs counts of shape {expected} (questions x categories) for task {task.name!r}, none "
+            f"of them negative; got shape {table.shape}"
+        )
 
 
 def load_references(spec: SessionSpec, cells: Sequence[Cells]) -> None:
@@ -152,19 +155,15 @@ class PreviousTrials:
 
 def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Ints]]) -> Ints:
     """Return a task's counts of all models as one table, shape (L, M, C + 1); 0 where there are none."""
-    expected = (len(task.questions), task.shares.shape[1])
     asked = [model.name for model in spec.models]
-    table = np.zeros((len(spec.names), *expected), dtype=task.shares.dtype)
+    shape = (len(spec.names), len(task.questions), task.shares.shape[1])
+    table = np.zeros(shape, dtype=task.shares.dtype)
     for name, tasks in counts.items():
         if name not in asked:
             raise SessionError(f"the prior names {name!r}, which is no model of this session")
         found = tasks.get(task.name)
         if found is None:
             continue
-        if found.shape != expected or (found.min() < 0 and not task.numbers):
-            raise SessionError(
-                f"the prior of model {name!r} needs counts of shape {expected} (questions x categories) for "
-                f"task {task.name!r}, none of them negative; got shape {found.shape}"
-            )
+        _check_counts(f"the prior of model {name!r}", task, found)
         table[asked.index(name)] = found
     return table

@@ -12,9 +12,9 @@ from typing import Any
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.forecast import forecast
+from adaptive_eval.core.foresight import next_look, too_noisy
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
-from adaptive_eval.core.next_look import next_look, too_noisy
 from adaptive_eval.core.overview import (
     account_evidence,
     lost_evidence,

@@ -16,8 +16,8 @@ from math import isfinite, log
 import numpy as np
 
 from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.foresight import too_noisy
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
-from adaptive_eval.core.next_look import too_noisy
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError, UsageError

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import log
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
-from scorio.sequential.pairs import PairReader
+from scorio.sequential.pairs import PairReader, Reader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import ExactReader, Rule
 from scorio.sequential.scores import ScoreReader
@@ -29,52 +28,37 @@ ROUNDING = 1e-9
 Rows = slice | list[int]
 
 
-class ContrastReader(Protocol):
-    """Reads contrasts on one task along the trial sequence."""
+class Readers:
+    """Reads the contrasts of a board on one task, each kind with its reader."""
+
+    def __init__(
+        self, answers: Answers, task: int, contrasts: Contrasts, margin: float | None, levels: Levels
+    ) -> None:
+        cells, options = answers.cells[task], (answers.target, answers.clusters[task], margin)
+        asked, single = len(answers.furthest), contrasts.single
+        stored = ~single & (np.maximum(contrasts.first, contrasts.second) >= asked)
+        self._kind = stored + 2 * single
+        self._place = np.zeros_like(contrasts.first)
+        self._readers: dict[int, Reader] = {}
+        for kind in np.unique(self._kind).tolist():
+            rows = np.flatnonzero(self._kind == kind)
+            self._place[rows] = np.arange(rows.size)
+            first, second = contrasts.first[rows], contrasts.second[rows]
+            if kind == 2:
+                values, guard = contrasts.value[rows], levels.tie(0)  # their winners are called by bets
+                self._readers[kind] = ScoreReader(cells, first, values, *options, guard)
+            elif kind == 1:
+                models = np.minimum(first, second), np.maximum(first, second), np.where(first < asked, 1, -1)
+                self._readers[kind] = ReferenceReader(cells, *models, *options, levels.guard)
+            else:
+                self._readers[kind] = PairReader(cells, first, second, *options, levels.guard)
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
         """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
-
-
-def contrast_reader(
-    answers: Answers, task: int, contrasts: Contrasts, margin: float | None, levels: Levels
-) -> ContrastReader:
-    """Return the reader of all contrasts on one task, called at these levels."""
-    cells, asked = answers.cells[task], len(answers.furthest)
-    first = contrasts.first
-    second = contrasts.second
-    single = contrasts.single
-    options = (answers.target, answers.clusters[task], margin)
-    stored = ~single & ((first >= asked) | (second >= asked))
-    pairs = ~single & ~stored
-    parts: list[tuple[Bools, ContrastReader]] = []
-    if pairs.any():
-        parts.append((pairs, PairReader(cells, first[pairs], second[pairs], *options, levels.guard)))
-    if stored.any():
-        live = np.minimum(first, second)[stored]
-        reference = np.maximum(first, second)[stored]
-        sign = np.where(first[stored] < asked, 1, -1)
-        parts.append((stored, ReferenceReader(cells, live, reference, sign, *options, levels.guard)))
-    if single.any():
-        values, guard = contrasts.value[single], levels.tie(0)  # their winners are called by bets
-        parts.append((single, ScoreReader(cells, first[single], values, *options, guard)))
-    return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
-
-
-class _SideBySide:
-    """Reads each kind of contrast with its reader."""
-
-    def __init__(self, parts: list[tuple[Bools, ContrastReader]]) -> None:
-        self._readers = [reader for _, reader in parts]
-        masks = np.array([mask for mask, _ in parts], dtype=bool)
-        self._kind = masks.argmax(axis=0) if parts else np.zeros(0, dtype=np.int64)
-        self._place = (masks.cumsum(axis=1) - 1).max(axis=0, where=masks, initial=0) if parts else self._kind
-
-    def read(self, rows: Ints, stop: int) -> ContrastBlock:
-        """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
-        kind, place = self._kind[rows], self._place[rows]
-        there = [number for number in range(len(self._readers)) if (kind == number).any()]
-        blocks = [self._readers[number].read(place[kind == number], stop) for number in there]
+        kind, place, blocks = self._kind[rows], self._place[rows], []
+        for one, reader in self._readers.items():
+            if (kind == one).any():
+                blocks.append(reader.read(place[kind == one], stop))
         if len(blocks) == 1:
             return blocks[0]
         order = np.argsort(kind, kind="stable")
@@ -100,7 +84,7 @@ class Courses:
         self.rule = rule
         self.margin, self._alpha = margin, levels.alpha
         tasks = range(len(answers.cells))
-        self._readers = [contrast_reader(answers, task, contrasts, margin, levels) for task in tasks]
+        self._readers = [Readers(answers, task, contrasts, margin, levels) for task in tasks]
         self._last = [_no_estimate(contrasts.first.size) for _ in tasks]
         self._exact = None
         if rule.name == "exact":

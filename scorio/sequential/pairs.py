@@ -21,8 +21,8 @@ from scorio.sequential.evidence import GUARD
 from scorio.sequential.moments import PathBlock
 
 
-class DifferenceReader(ABC):
-    """What readers of differences of two models share: what has been read, and how variances are found.
+class Reader(ABC):
+    """What all readers share: what has been read, step by step, and how variances are found.
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ class DifferenceReader(ABC):
         Equivalence margin ε in unit scores, where ties are to be called.
     guard : float
         κ, ln(1/level) of the strictest level that the evidence is read at.
+    centred : bool
+        Whether the contrasts are scores, which have a mean over the questions.
 
     Attributes
     ----------
@@ -58,6 +60,8 @@ class DifferenceReader(ABC):
         clusters: ArrayLike | None,
         equivalence: float | None,
         guard: float,
+        *,
+        centred: bool = False,
     ) -> None:
         self.cells = cells
         self.equivalence = equivalence
@@ -70,7 +74,8 @@ class DifferenceReader(ABC):
         if clusters is not None:
             if target != "population":
                 raise ValueError(f"clusters need target 'population', got target {target!r}")
-            self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, contrasts)
+            names, questions = np.asarray(clusters), cells.sequence.questions
+            self._clusters = ClusterSums(names, questions, contrasts, centred=centred)
 
     def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
         """Read some contrasts on, from their common progress up to step `stop`.
@@ -124,7 +129,7 @@ class DifferenceReader(ABC):
         return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets)
 
 
-class PairReader(DifferenceReader):
+class PairReader(Reader):
     """Running sums of pairs of models on one task.
 
     Parameters
@@ -134,7 +139,7 @@ class PairReader(DifferenceReader):
     first, second : array_like of int, shape (P,)
         The models of each pair.
     target, clusters, equivalence, guard
-        As in :class:`DifferenceReader`.
+        As in :class:`Reader`.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock, Target
 from scorio.sequential.evidence import FLOOR, GUARD
 from scorio.sequential.moments import DROPPED, MISSING, PathBlock
-from scorio.sequential.pairs import DifferenceReader, running
+from scorio.sequential.pairs import Reader, running
 
 ENOUGH_QUESTIONS = 30
 """Common questions from which on the regression is trusted."""
@@ -100,7 +100,7 @@ def with_extra_questions(
     return d + slope * overlap.lead, np.where(usable, np.maximum(corrected, LEAST_VARIANCE * v), v)
 
 
-class ReferenceReader(DifferenceReader):
+class ReferenceReader(Reader):
     """Running sums of contrasts between models being asked and references, on one task.
 
     Parameters
@@ -112,7 +112,7 @@ class ReferenceReader(DifferenceReader):
     sign : array_like of int, shape (P,)
         +1 for live less reference, −1 for reference less live.
     target, clusters, equivalence, guard
-        As in :class:`scorio.sequential.pairs.DifferenceReader`. With clusters, the correction for further
+        As in :class:`scorio.sequential.pairs.Reader`. With clusters, the correction for further
         questions is left out, since it takes questions as independent.
     """
 
@@ -137,7 +137,7 @@ class ReferenceReader(DifferenceReader):
         self._results = _Results.of(cells, references)
 
     def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
-        """Read some contrasts on, see :meth:`scorio.sequential.pairs.DifferenceReader.read`."""
+        """Read some contrasts on, see :meth:`scorio.sequential.pairs.Reader.read`."""
         block = super().read(contrasts, stop)
         return block._replace(difference=self.sign[contrasts, None] * block.difference)
 

@@ -3,14 +3,15 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Ints
+from scorio._arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
-from scorio.sequential.clusters import ClusterSums, Spread
+from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
 from scorio.sequential.moments import PathBlock
+from scorio.sequential.pairs import Reader
 
 
-class ScoreReader:
+class ScoreReader(Reader):
     """Reads models' own scores minus the number that each is compared with.
 
     Parameters
@@ -33,46 +34,29 @@ class ScoreReader:
         equivalence: float | None,
         guard: float,
     ) -> None:
-        self._cells = cells
-        self._models = models
-        self._values = values
-        self._target: Target = target
-        self._margin, self._guard = equivalence, guard
-        self._clusters: ClusterSums | None = None
-        if clusters is not None:
-            names = np.asarray(clusters)
-            self._clusters = ClusterSums(names, cells.sequence.questions, models.size, centred=True)
-        self._progress = np.zeros(models.size, dtype=np.int64)
+        self._models, self._values = models, values
+        super().__init__(cells, models.size, target, clusters, equivalence, guard, centred=True)
 
-    def read(self, rows: Ints, stop: int) -> ContrastBlock:
-        """Read scores at equal progress, up to index `stop` of the task's trial sequence."""
-        start = int(self._progress[rows[0]])
-        path = self._cells.path(self._models[rows], start, stop)
-        self._progress[rows] = stop
-        spread = None if self._clusters is None else self._spread(self._clusters, rows, start, path)
-        sequence = self._cells.sequence
-        own = stop > sequence.shared
-        asked = sequence.questions if own else sequence.asked_by(start, stop)
-        weight = self._cells.repeat_weight
-        block = score_block(path, sequence.questions, self._target, spread, weight, asked, self._guard)
-        return block.less(self._values[rows, None], self._margin)
+    def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
+        path = self.cells.path(self._models[contrasts], start, stop)
+        sequence, spread = self.cells.sequence, None
+        if self._clusters is not None:
+            change = path.after - np.where(path.fresh, 0.0, path.before)
+            spread = self._clusters.add(contrasts, sequence.question(start, stop), change, path.fresh)
+        return self._held(contrasts, path, spread, sequence.asked_by(start, stop))
 
-    def _spread(self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock) -> Spread:
-        """Return the spread over clusters after each step; within a round as the round began."""
-        sequence = self._cells.sequence
-        squares = []
-        sizes = []
-        for begin, end in self._cells.pieces(start, start + path.fresh.shape[1]):
-            here = slice(begin - start, end - start)
-            if end <= sequence.shared:
-                fresh = path.fresh[:, here]
-                change = path.after[:, here] - np.where(fresh, 0.0, path.before[:, here])
-                spread = clusters.add(rows, sequence.question(begin, end), change, fresh)
-            else:
-                assert self._cells.rounds is not None
-                begun, models = self._cells.rounds.begun(begin), self._models[rows]
-                spread = clusters.of(begun.estimate(models), begun.known(models))
-            shape = (rows.size, end - begin)
-            squares.append(np.broadcast_to(spread.square, shape))
-            sizes.append(np.broadcast_to(spread.size, shape))
-        return Spread(np.concatenate(squares, axis=1), np.concatenate(sizes, axis=1))
+    def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
+        assert self.cells.rounds is not None
+        models, begun, spread = self._models[contrasts], self.cells.rounds.begun(start), None
+        if self._clusters is not None:
+            spread = self._clusters.of(begun.estimate(models), begun.known(models))
+        path = self.cells.path(models, start, stop)
+        return self._held(contrasts, path, spread, self.cells.sequence.questions)
+
+    def _held(
+        self, contrasts: Integers, path: PathBlock, spread: Spread | None, asked: Ints | int
+    ) -> ContrastBlock:
+        """Return scores minus the numbers; `spread` is that over clusters."""
+        weight, questions = self.cells.repeat_weight, self.cells.sequence.questions
+        block = score_block(path, questions, self.target, spread, weight, asked, self._guard)
+        return block.less(self._values[contrasts, None], self.equivalence)

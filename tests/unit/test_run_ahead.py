@@ -10,8 +10,7 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core import session as core_session
 from adaptive_eval.core.board import Comparison
-from adaptive_eval.core.drain import Foresight
-from adaptive_eval.core.next_look import FIRST
+from adaptive_eval.core.foresight import FIRST, Foresight
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.simulate import BiasedCoins, simulate

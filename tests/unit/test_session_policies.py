@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
-from adaptive_eval.core.drain import SLOW_START
+from adaptive_eval.core.foresight import SLOW_START
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import TrialKey, TrialOutcome
 from adaptive_eval.views.sentences import describe
