@@ -21,7 +21,6 @@ from adaptive_eval.views import budgets, numbers, verdicts
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import (
     NOTHING,
-    count,
     decimals_for,
     fixed,
     interval,
@@ -239,13 +238,6 @@ def state_words(line: ModelResult, results: Results) -> str:
     state = state_word(line, results, running=results.stop is None)
     note = note_words(line, results)
     return f"{state}: {note}" if note else state
-
-
-def answered_questions(results: Results) -> str:
-    """Return how many questions have a score, such as ``30 of 40 questions``."""
-    most = max((line.questions for line in results.models), default=0)
-    of_all = count(results.questions, "question")
-    return of_all if most in (0, results.questions) else f"{most:,} of {of_all}"
 
 
 def score_name(results: Results) -> str:

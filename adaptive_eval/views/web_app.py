@@ -164,7 +164,7 @@ class _Site:
 
     def runs(self, request: Request) -> Response:
         if self._folder.single:
-            return RedirectResponse(f"runs/{in_address(self._folder.names()[0])}/")
+            return RedirectResponse(f"runs/{in_address(next(iter(self._folder.runs())))}/")
         rows, directory = self._folder.rows(), str(self._folder.path)
         html = page("runs.html", live=Live("./", listed=True), rows=rows, directory=directory).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)

@@ -155,32 +155,27 @@ class Folder:
         self._rows: list[RunRow] = []
         self._due = 0.0
 
-    def names(self) -> list[str]:
-        """Return the runs there are now."""
+    def runs(self) -> dict[str, Path]:
+        """Return the directories of the runs there are now, by name."""
         if self.single:
-            return [self._only]
-        return sorted(found.parent.name for found in self.path.glob("*/run.db"))
-
-    @property
-    def _only(self) -> str:
-        return self.path.resolve().name or "run"
+            return {self.path.resolve().name or "run": self.path}
+        return {found.parent.name: found.parent for found in sorted(self.path.glob("*/run.db"))}
 
     def watch(self, name: str) -> Watch:
         """Return what reads and renders a run."""
         with self._lock:
             if name not in self._watches:
-                if name not in self.names():  # never a path from outside
+                directory = self.runs().get(name)  # never a path from outside
+                if directory is None:
                     raise RunNotFound(f"no run {name!r} in {self.path}")
-                self._watches[name] = Watch(
-                    self.path if self.single else self.path / name, listed=not self.single
-                )
+                self._watches[name] = Watch(directory, listed=not self.single)
             return self._watches[name]
 
     def render_single(self) -> None:
         """Render the page of a single run: its first reading is that of the whole file, and takes longest."""
         if self.single:
             with suppress(RunFileError):  # the page says so
-                self.watch(self._only).page()
+                self.watch(next(iter(self.runs()))).page()
 
     def close(self) -> None:
         """Close every run file."""
@@ -193,14 +188,13 @@ class Folder:
         """Return the list of runs, the latest change first; those that cannot be read say why."""
         with self._lock:
             if ticks() >= self._due:
-                rows = [self._row(name, clock) for name in self.names()]
+                rows = [self._row(name, directory, clock) for name, directory in self.runs().items()]
                 self._rows = sorted(rows, key=_last_change, reverse=True)
                 self._due = ticks() + LIST_EVERY
             return self._rows
 
-    def _row(self, name: str, clock: Callable[[], float]) -> RunRow:
+    def _row(self, name: str, directory: Path, clock: Callable[[], float]) -> RunRow:
         """Return one row; a run that has ended is not read again before its files change."""
-        directory = self.path if self.single else self.path / name
         mark = files_mark(directory)
         kept = self._kept.get(name)
         if kept is not None and kept[0] == mark and _at_rest(kept[1]):
