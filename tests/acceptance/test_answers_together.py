@@ -8,8 +8,9 @@ import pytest
 from answering_server import number_in, run_two, said
 from command_line import in_process, ran, report, trials, write_config
 
-from adaptive_eval.scoring.scorer import asked_times
-from adaptive_eval.trial import Completion
+from adaptive_eval.scoring.match import NumericScorer
+from adaptive_eval.scoring.scorer import TogetherScorer, asked_times
+from adaptive_eval.trial import Completion, Question
 
 K = 3
 NAMES = {"all": "pass^", "any": "pass@", "majority": "maj@"}
@@ -100,6 +101,19 @@ def test_a_trial_is_none_or_cut_off_where_its_other_answers_could_not_make_it_ri
     trial = asyncio.run(asked(()))
     assert (trial.no_answer == "empty", trial.finish_reason == "length") == (none, cut)
     assert (asyncio.run(asked(["empty"])).no_answer == "empty") == (EMPTY in answers)
+
+
+class Failing:
+    def score(self, completion, question):
+        raise ValueError("no idea")
+
+
+@pytest.mark.parametrize("by", NAMES)
+def test_a_cut_off_answer_is_not_right_and_a_scorer_that_fails_gives_no_category(by):
+    calls = ({"text": "So \\boxed{4}.", "finish_reason": "length"},)
+    trial, question = Completion("4", "length", calls=calls), Question("t", "q", "4")
+    assert TogetherScorer(NumericScorer(), by).score(trial, question).category == 0
+    assert TogetherScorer(Failing(), by).score(trial, question).category is None
 
 
 def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path):

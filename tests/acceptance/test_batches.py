@@ -267,7 +267,8 @@ def test_what_was_in_a_batch_is_not_sent_again_and_what_nobody_waits_for_not_at_
         batches = Batches(later)
         assert await batches.post("/chat", {"n": 1}, 7) == ({"n": 1}, {})
         assert later.sent == []
-        await asyncio.gather(*(batches.post("/chat", {"n": 3}, None) for _ in range(2)))
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(batches.post("/chat", {"n": 3}, None) for _ in range(2)))
         assert [len(lines) for lines in later.sent] == [2]  # without a seed equal requests are two
 
     asyncio.run(main())

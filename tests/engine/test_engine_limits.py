@@ -166,9 +166,9 @@ def test_a_silence_ends_when_it_ends():
 def test_no_silence_is_longer_than_a_trial_would_wait(after_failure):
     scene = Scene(steps={"a": 2}, concurrency=1, retry=RetryPolicy(total_wait=20.0))
     if after_failure:
-        scene.endpoints["a"].script = lambda step, attempt: busy(1e6) if attempt == 1 else 1.0
+        scene.endpoints["a"].script = lambda step, attempt: busy(600.0) if attempt == 1 else 1.0
     else:
-        scene.endpoints["a"].pause = lambda step: 1e6
+        scene.endpoints["a"].pause = lambda step: 600.0
     _, seconds = elapsed(scene)
     assert seconds == pytest.approx(42.0 if after_failure else 22.0)
     assert not scene.missing()

@@ -163,7 +163,7 @@ def test_all_gone_for_good_stops_the_model_alone_and_leaves_no_hole():
         others={"a": [server(2, up=dies(20.5)), server(3, lambda step, attempt: refused())]},
     )
     scene.endpoints["a"].up = dies(10.5)
-    verdict, seconds = elapsed(scene)
+    verdict, seconds = interrupted(scene, 400.0)
     assert verdict.reason == "resolved"
     reason = scene.controller.stopped_models["a"]
     assert reason.startswith("no server answered within 300 s: http://a/v1: the connection was reset")

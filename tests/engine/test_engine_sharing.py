@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from owned_runs import interrupted, run
-from scripted import Scene, ScriptedController, ScriptedEndpoint, busy
+from scripted import Scene, ScoreByStep, ScriptedController, ScriptedEndpoint, busy
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
@@ -17,7 +17,7 @@ from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.engine.trial_task import TrialTask, share
-from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Message, TrialKey, TrialRequest, Usage
 
@@ -120,6 +120,22 @@ def test_the_prompt_is_paid_once_and_what_was_sent_is_stored():
         assert record.sent == {"messages": [f"task/q{key.index // 4}"], "seed": first, "n": 4}
         assert record.completion.usage == Usage(10, 5)
         assert record.request.seed == key.index
+
+
+def test_an_answer_that_waits_for_its_scorer_keeps_the_request_that_gave_it():
+    asked: set[int] = set()
+
+    class AwayAtFirst(ScoreByStep):
+        async def score(self, request, completion):
+            if request.seed not in asked:
+                asked.add(request.seed)
+                raise ScorerUnavailable("the judge is away", kind="judge")
+            return await super().score(request, completion)
+
+    scene = Shared(steps={"a": 4}, retry=RetryPolicy(attempts=1), scoring=AwayAtFirst())
+    run(scene)
+    assert scene.sizes == [(0, 4)]
+    assert {(one.sent["seed"], one.sent["n"]) for one in scene.recorder.outcomes.values()} == {(0, 4)}
 
 
 @pytest.mark.parametrize(("samples", "sizes"), [(1, {1: 12}), (2, {2: 6}), (3, {3: 3, 1: 3}), (9, {4: 3})])

@@ -120,9 +120,10 @@ def test_a_key_spelled_by_the_logprobs_of_a_plain_completion():
     assert answer.logprobs == {"tokens": ["[redacted]"] * 2, "top_logprobs": None, **figures}
 
 
-def test_a_key_in_a_call_of_a_tool_is_hidden():
+def test_a_key_in_a_call_of_a_tool_or_in_reasoning_is_hidden():
     call = {"id": "c1", "function": {"name": "f", "arguments": '{"key": "sk-12345678"}'}}
-    data = body({"content": None, "tool_calls": [call]})
+    data = body({"content": None, "tool_calls": [call], "reasoning": "It is sk-12345678."})
+    assert read(data, secret="sk-12345678").reasoning == "It is [redacted]."
     (answer,) = read_completions(
         data, text_of=chat_text, latency=0.0, redact=Redactor(["sk-12345678"]), tools=True
     )

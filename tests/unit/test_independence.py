@@ -59,7 +59,8 @@ COPIES = {
 
 
 @pytest.mark.parametrize("kind", COPIES)
-def test_copies_are_found_at_once_and_told(kind):
+def test_copies_are_found_at_once_and_told(monkeypatch, kind):
+    monkeypatch.setattr(IndependenceAudit, "questions", len(QUESTIONS))
     answer, parts, share = COPIES[kind]
     copies, (warning,) = audited(answer, **parts)
     assert sum(copies) == 120 * share
@@ -75,14 +76,15 @@ NATURAL = {
     "refusals": lambda question, repeat: "I'm sorry, but I cannot help with that. " * 8,
     "the same page for all": lambda question, repeat: essay("one"),
     "a template": lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
-    "explanations": lambda question, repeat: essay(question, words=40),
+    "explanations": lambda question, repeat: essay(question, words=60),
 }
 
 
 @pytest.mark.parametrize("kind", NATURAL)
 def test_what_comes_again_by_nature_counts(kind):
-    for ids in ("cmpl-of-this-server", "7", ""):
-        copies, warnings = audited(NATURAL[kind], response_id=lambda question, repeat, ids=ids: ids)
+    for ids, temperature in (("cmpl-of-this-server", 0.7), ("{}", 1.5), ("", 0.7)):
+        options = {"response_id": lambda question, repeat, ids=ids: ids.format(question)}
+        copies, warnings = audited(NATURAL[kind], temperature=temperature, **options)
         assert not any(copies)
         assert all("They count" in warning for warning in warnings)
 

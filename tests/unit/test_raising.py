@@ -11,7 +11,7 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.budgets import more_passes, raised_budgets
+from adaptive_eval.views.budgets import more_passes, raised_budgets, unbounded_words
 from adaptive_eval.views.reading import Attachment
 from adaptive_eval.views.sentences import ceiling_words, say
 
@@ -82,6 +82,9 @@ def test_a_run_takes_so_many_trials_at_most(budget, most):
     spec = make_spec(3, 40, max_passes=4, trials=budget)
     tasks = (spec.tasks[0], replace(spec.tasks[0], name="u", questions=spec.tasks[0].questions[:20]))
     assert ceiling_words(replace(spec, tasks=tasks)).startswith(f"at most {most} trials: ")
+    tied = replace(spec, stopping=replace(spec.stopping, equivalence=0.05))
+    found = [unbounded_words(one) for one in (spec, tied)]
+    assert [one is not None for one in found] == [budget is None, False]
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,8 @@ def test_scores_of_another_scale_give_no_difference(before, tmp_path):
     comparison = compare(before, replace(unknown, results=replace(unknown.results, scale=(0.0, 100.0))))
     assert (comparison.comparable, {one.difference for one in comparison.models}) == (False, {None})
     assert comparison.differences == ("scores went from 0 to 1 and now go from 0 to 100",)
+    others = compare(before, replace(before, details=replace(before.known, target="population")))
+    assert (others.comparable, {one.difference for one in others.models}) == (False, {None})
 
 
 def test_other_weights_give_no_difference_of_scores(before, tmp_path):

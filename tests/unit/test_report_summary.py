@@ -17,8 +17,8 @@ from adaptive_eval.views.verdicts import family_words
 
 
 def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
-    rights = (*[("a", 2)] * 3, ("b", 0))
-    asked = [QuestionAccount(task, "q", 2, 0.5, 0.0, ((2, right),)) for task, right in rights]
+    rights = (*[("a", 3)] * 3, ("b", 0))
+    asked = [QuestionAccount(task, "q", 3, 0.5, 0.0, ((3, right),)) for task, right in rights]
     tasks = [SimpleNamespace(task=name, weight=0.5) for name in "ab"]
     results = SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks)
     ((_, _, found),) = several_answers(asked, results)

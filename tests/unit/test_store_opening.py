@@ -271,6 +271,13 @@ def test_random_bit_flips_are_noticed_wherever_they_change_an_answer(whole, tmp_
     assert found["damaged"] > FLIPS // 10
 
 
+def test_trials_whose_answers_are_gone_at_the_end_are_lost_too(whole, tmp_path):
+    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
+    change(run, "DELETE FROM answers WHERE outcome > 57")
+    with RunReader(run) as reader:
+        assert reader.damage().first == [58, 59]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
