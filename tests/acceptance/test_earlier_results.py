@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import ARITHMETIC_TASK, Reached, in_process, pair_decisions, report, trials, write_config
+from command_line import ARITHMETIC_TASK, in_process, pair_decisions, report, trials, write_config
 
 
 def config(name: str, means: dict[str, float], **parts: Any) -> dict[str, Any]:
@@ -57,40 +57,3 @@ def test_a_new_model_is_ranked_among_finished_ones_that_are_asked_nothing(folder
     assert lines["sage"]["note"] == "from runs/first"
     assert (lines["sage"]["issued"], lines["sage"]["trials"]) == (0, 160)
     assert lines["student"]["rank_low"] == lines["student"]["rank_high"] == 2
-
-
-@pytest.mark.slow
-def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder):
-    names = {"student": 0.65, "scholar": 0.6}
-    small = config("second", names, references=REFERENCES, budget={"trials": 50})
-    path = write_config(folder, small)
-    assert in_process("run", path, cwd=folder).code == 3
-    shutil.rmtree(folder / "runs/first")
-    in_process("run", "runs/second", "-o", "budget.trials=400", cwd=folder, code=(0, 3))
-    broken = {models: verdict for models, verdict, *_ in pair_decisions(folder / "runs/second")}
-    assert broken["student", "sage"] == "worse"
-    again = in_process("run", path, "--new", cwd=folder, code=2)
-    assert "runs/first" in again.err
-    assert (folder / "runs/second/run.db").exists()
-
-
-@pytest.mark.slow
-def test_a_prior_is_in_the_report_and_in_no_decision(folder):
-    names = {"sage": 0.9, "novice": 0.35, "student": 0.6}
-    plain = config("plain", names, budget={"trials": 2000})
-    with_prior = config("primed", names, budget={"trials": 2000})
-    with_prior["prior"] = {"from": "runs/first", "depth": 2, "transfer": True}
-    for data in (plain, with_prior):
-        in_process("run", write_config(folder, data), cwd=folder, code=0)
-    # The steps depend on the order of arrival; that a prior changes none of them is tested on sessions.
-    assert Reached.by(folder / "runs/primed") == Reached.by(folder / "runs/plain")
-    without, primed = report(folder / "runs/plain"), report(folder / "runs/primed")
-    assert without["prior"] is None
-    assert primed["prior"] == (
-        "2 previous trials a question of sage, novice, from runs/first; none of student; the early ranking "
-        "uses all previous trials"
-    )
-    lines = {line["model"]: line for line in primed["models"]}
-    assert [lines[name]["early_rank"] for name in ("sage", "student", "novice")] == [1, 2, 3]
-    assert lines["sage"]["bayes_mu"] > {line["model"]: line for line in without["models"]}["sage"]["bayes_mu"]
-    assert all(line["early_rank"] is None for line in without["models"])

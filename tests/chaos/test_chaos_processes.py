@@ -27,9 +27,7 @@ from command_line import (
 )
 from ordeal import LATENCY, WEATHER, Ordeal
 
-from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
 IN_ROUNDS = 425
@@ -81,22 +79,6 @@ def test_a_run_killed_at_random_moments_reaches_the_same_end(tmp_path, mimic, fi
     assert ordeal.finish() == 0
     assert Reached.by(ordeal.run) == undisturbed_run
     figures.append(ordeal.account())
-
-
-@pytest.mark.slow
-def test_what_was_in_flight_is_asked_again_first(tmp_path, figures):
-    """Otherwise the verdicts would have another basis than the uninterrupted run's."""
-    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
-        ordeal = Ordeal(tmp_path, mimic, seed=1)
-        ordeal.disturbed("SIGKILL", 20)
-        stored = {record.request.key for record in ordeal.books.records}
-        with RunReader(ordeal.run) as reader:
-            lost = {request.key for request in reader.launched()}
-        missing = {key for key in lost if any(k.model == key.model and k.index > key.index for k in stored)}
-        assert missing
-        assert ordeal.finish("-o", f"budget.trials={len(stored) + len(missing)}") == 3
-        figures.append(ordeal.account())
-    assert {record.request.key for record in ordeal.books.records} == stored | missing
 
 
 @pytest.mark.slow

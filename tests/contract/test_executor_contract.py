@@ -217,22 +217,6 @@ def test_an_answer_outlives_the_worker_that_was_to_score_it(mimic, monkeypatch):
     assert len(desks.started) == 2
 
 
-def test_without_any_worker_the_run_ends(mimic):
-    built = built_at(mimic.base_url)
-    desks = Desks(built, refuse_after=1)
-    messages = built.tasks[0].render(built.tasks[0].questions[0])
-
-    async def main() -> None:
-        endpoint = endpoint_at(built.config.models[0], mimic.base_url)
-        async with endpoint, desks.executor(size=1) as executor:
-            desks.started[0].die()
-            await until(lambda: not executor.workers)
-            with pytest.raises(WorkersLost, match="resume continues"):
-                await executor.attempt(endpoint, messages, [trial(built, 0)])
-
-    asyncio.run(main())
-
-
 def test_a_worker_has_no_more_in_hand_than_it_may(mimic):
     built = built_at(mimic.base_url)
     desks = Desks(built)
