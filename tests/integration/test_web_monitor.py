@@ -8,7 +8,6 @@ from pathlib import Path
 
 import chromium
 import hostile_run
-import httpx
 import pytest
 import run_examples as runs
 import standings_examples as examples
@@ -229,11 +228,3 @@ def test_hostile_content_does_nothing(open_page, hostile):
 
 
 # The command
-
-
-@pytest.mark.slow
-def test_the_address_is_on_this_machine_and_useless_without_its_token(finished):
-    root = re.match(r"http://127\.0\.0\.1:\d+/", finished)[0]
-    assert httpx.get(root).status_code == 404
-    assert httpx.get(f"{root}runs/forest/").status_code == 404
-    assert httpx.get(finished).status_code == 200
