@@ -16,7 +16,6 @@ from statistics import NormalDist
 import numpy as np
 
 from adaptive_eval.core.board import Board, Comparison
-from adaptive_eval.core.goals import Goal
 from scorio.sequential.parts import (
     FINISHED,
     FLOOR,
@@ -88,8 +87,8 @@ class Drain:
             self._due = trials + board.answered + later
             self._look(issued, flight)
         needs = np.full(self._comparison.fold.verdict.size, np.inf)
-        reach = _of_both(issued, self._first, self._second)
-        complete = reach <= _of_both(board.complete, self._first, self._second)
+        reach = fewer_of(issued, self._first, self._second)
+        complete = reach <= fewer_of(board.complete, self._first, self._second)
         # A contrast that is complete may be foreseen to end by winners elsewhere, which may never come.
         further = np.where(complete, (1.0 + SMALL_FLIGHT) * reach + 1.0, 0.0)
         needs[self._rows] = np.maximum(self._until, further)
@@ -102,7 +101,7 @@ class Drain:
         rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
         first = goal.first[rows]
         second = goal.partner[rows]
-        reach = _of_both(issued, first, second)
+        reach = fewer_of(issued, first, second)
         latest, progress = comparison.latest, comparison.fold.progress[rows]
         growth = reach / np.maximum(progress, 1)
         ready = latest.questions[rows] >= MIN_QUESTIONS
@@ -163,12 +162,7 @@ def foreseen(
     return evidence, tied
 
 
-def reach_of(goal: Goal, trials: Sequence[int]) -> Ints:
-    """Return the fewer of the trials of the models of each contrast of a goal."""
-    return _of_both(trials, goal.first, goal.partner)
-
-
-def _of_both(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
+def fewer_of(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
     """Return the fewer of the trials of the models of each contrast."""
     of_models = np.array(trials)
     return np.asarray(np.minimum(of_models[first], of_models[second]))

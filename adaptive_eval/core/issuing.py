@@ -14,7 +14,7 @@ import numpy as np
 from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import Comparison
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
-from adaptive_eval.core.foresight import SLOW_START, Drain, reach_of
+from adaptive_eval.core.foresight import SLOW_START, Drain, fewer_of
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
@@ -390,7 +390,7 @@ class Issuer:
         if self._open.version != comparison.version or not _same(needs, self._needs):
             left = comparison.fold.needed
             if needs is not None:
-                left = left & (self._beyond * needs > reach_of(goal, issued))
+                left = left & (self._beyond * needs > fewer_of(issued, goal.first, goal.partner))
             self._open = _OpenContrasts.of(comparison, left, needs, self._beyond)
             self._needs = needs
         return self._open

@@ -69,7 +69,7 @@ class Reader(ABC):
         self.target: Target = target
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self._count = np.zeros(contrasts, dtype=np.int64)
-        self._firsts = FirstDifferences(contrasts, cells.binary, guard)
+        self._firsts = np.full((2, contrasts), guard)  # Σd² and Σd⁴, as if a few had differed fully
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -127,6 +127,17 @@ class Reader(ABC):
         avg_variance = noise[1] / questions
         bets = np.broadcast_to(spread.bets, count.shape)
         return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets)
+
+    def _typical_step(self, contrasts: Integers, first: Floats) -> Floats:
+        """Return mean d⁴ over mean d² of single trials by each step; `first` is 0 unless the question is new.
+
+        It is the squared size of a difference that is not 0: 1 if answers are right or wrong.
+        """
+        if self.cells.binary:
+            return np.ones(1)
+        sums = running(self._firsts[:, contrasts], np.stack([first**2, first**4]))
+        self._firsts[:, contrasts] = sums[:, :, -1]
+        return np.asarray(sums[1] / sums[0])
 
 
 class PairReader(Reader):
@@ -212,7 +223,7 @@ class PairReader(Reader):
         block = self._block(difference, noise, spread, count, both.sum(path.repeats) == 0.0, slack)
         if self.equivalence is None:
             return block
-        step = self._firsts.add(pairs, first)
+        step = self._typical_step(pairs, first)
         trials, largest = both.least(path.trials), both.sum(mean * (1.0 - mean))
         return block.for_ties(self.equivalence, self.target, trials, largest, step)
 
@@ -239,33 +250,6 @@ class _Both:
 
     def least(self, values: Floats) -> Floats:
         return np.minimum(*self.of(values))
-
-
-class FirstDifferences:
-    """Differences of single trials: the size of those that are not 0.
-
-    Parameters
-    ----------
-    pairs : int
-        Number of pairs.
-    binary : bool
-        Whether answers are right or wrong, so that the size is 1.
-    guard : float
-        κ.
-    """
-
-    def __init__(self, pairs: int, binary: bool, guard: float) -> None:
-        self._binary = binary
-        self._sums = np.full((2, pairs), guard)  # Σd² and Σd⁴, as if a few had differed fully
-
-    def add(self, pairs: Integers, difference: Floats) -> Floats:
-        """Return mean d⁴ over mean d² after each step, where `difference` is 0 unless the question is new."""
-        if self._binary:
-            return np.ones(1)
-        square = running(self._sums[0, pairs], difference**2)
-        fourth = running(self._sums[1, pairs], difference**4)
-        self._sums[:, pairs] = square[:, -1], fourth[:, -1]
-        return fourth / square
 
 
 def running(start: Floats, change: Floats) -> Floats:

@@ -214,7 +214,7 @@ class ReferenceReader(Reader):
             block = self._with_extra_questions(contrasts, block, sums)
         if self.equivalence is None:
             return block
-        step = self._firsts.add(contrasts, first)
+        step = self._typical_step(contrasts, first)
         other = live.mean - block.difference
         largest = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
         return block.for_ties(self.equivalence, self.target, live.trials, largest, step)
