@@ -191,4 +191,4 @@ def test_a_trial_is_asked_again_in_its_own_name():
     (request,) = session.ask(1)
     session.abandon(request.key, billed=True)
     assert request.key == TrialKey("a", 0)
-    assert session.ask(1) == [request]
+    assert session.ask({"a": 1}) == [request]

@@ -190,6 +190,19 @@ def test_results_of_scorio_are_in_the_units_of_its_weights(share, seed):
                     assert np.array(getattr(scaled, name)) == pytest.approx(expected), name
 
 
+@EACH_SCALE
+@EACH_LOSS
+def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share):
+    weights, trials = SCALES[scale], MODELS * QUESTIONS * REPEATS
+    found = answers(4, weights, share)
+    found[..., -1] = np.maximum(found[..., -1], 0)  # trials that lack at the end were not made
+    session = run(spec_of(weights, goal="budget", trials=trials, confidence=0.99), found, 4)
+    order = session.board.cells[0].sequence.order
+    whole = board(found[0], missing=-1, weights=weights, confidence=0.99, order=order)
+    shown = [(line.score, line.low, line.high) for line in session.results().models]
+    assert np.array(shown) == pytest.approx(np.stack([whole.scores, whole.low, whole.high], axis=1))
+
+
 GOALS = {
     "ranking": {"goal": "ranking", "equivalence": 0.25},
     "threshold": {"goal": "threshold", "value": 0.5, "equivalence": 0.1},

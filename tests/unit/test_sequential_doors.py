@@ -54,6 +54,8 @@ def test_a_board_keeps_names_and_bounds_ranks():
     assert result.ranks[3] == (4, 4)
     assert {*result.ranks[1], *result.ranks[2]} <= {2, 3}
     assert len(result.verdicts) + len(result.open) == 6
+    assert list(result.verdicts.values()) == sorted(result.verdicts.values())
+    assert np.array_equal(result.p_values, result.p_values.T)
     assert result.scores == pytest.approx(R.mean(axis=(1, 2)))
     assert np.all(result.low < CHANCES)
     assert np.all(result.high > CHANCES)
@@ -237,6 +239,8 @@ def test_mcnemar_bootstrap_and_posterior_quantiles():
     assert (quantiles.estimate, quantiles.low, quantiles.high) == pytest.approx((mu, low, high), abs=0.003)
     one = sequential.posterior_interval([[1, 1, 1, 1, 0]], confidence=0.8)
     assert (one.low, one.high) == pytest.approx(scipy.stats.beta(5, 2).interval(0.8))
+    scaled = sequential.posterior_interval([[1, 1, 1, 1, 0]], confidence=0.8, weights=[-1, 3])
+    assert (scaled.low, scaled.high) == pytest.approx((4 * one.low - 1, 4 * one.high - 1))
 
 
 def test_a_verdict_bounds_its_interval_from_its_step_on_and_never_empties_it():

@@ -168,6 +168,14 @@ def test_pairs_of_models_are_decided_as_without_references():
     assert [call for call in calls(beside) if "old" not in call[0]] == calls(alone)
 
 
+def test_a_pair_that_is_too_noisy_is_open_as_those_of_a_lost_model_are():
+    reference = ReferenceSpec("old", {"t": table(0.5, 30, 1, seed=3)})
+    session = Session(replace(make_spec(2, 30, equivalence=0.02), references=(reference,)))
+    session.stop_model("m1", "gone")
+    drive(session, coin([0.5, 0.5], spread=0.2), most=5_000)
+    assert session.stopped.evidence == {"open": 3, "silent": ["m1"], "spent": [], "noisy": ["old"]}
+
+
 @pytest.mark.parametrize(
     ("trials", "mean", "reason", "most"),
     [(1, 0.6, "partial", 100), (4, 0.6, "partial", 500), (2, 0.7, "max_passes", 1200)],
