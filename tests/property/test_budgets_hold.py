@@ -191,4 +191,6 @@ def test_a_trial_is_asked_again_in_its_own_name():
     (request,) = session.ask(1)
     session.abandon(request.key, billed=True)
     assert request.key == TrialKey("a", 0)
-    assert session.ask({"a": 1}) == [request]
+    again = session.ask({"a": 1, "b": 5})
+    assert again[0] == request
+    assert [one.key.model for one in again].count("a") == 1

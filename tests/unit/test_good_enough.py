@@ -99,5 +99,6 @@ def test_the_one_sided_evidence_is_an_e_value_at_the_margin():
             drawn = true + np.sqrt(variance) * estimates
             mean = np.exp(log_evidence_above(drawn, variance, 0.05)).mean()
             assert mean <= 1.02
+            assert mean > 0.95 or true < -0.05 or variance < 1e-2  # rare large values are not drawn there
     far = log_evidence_above(0.2, 1e-3, 0.05) - log_evidence(0.25, 1e-3, 0.05)
     assert 0.0 < far <= np.log(2.0) + 1e-9

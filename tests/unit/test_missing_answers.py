@@ -18,7 +18,7 @@ from scorio.sequential.evidence import confidence_radius
 from scorio.sequential.moments import fit_prior
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.parts import Board
-from scorio.sequential.rules import Anytime
+from scorio.sequential.rules import Anytime, ZScore
 from scorio.sequential.trial_sequence import TrialSequence
 
 # Answers that are lost because they are wrong: no verdict is called that they could turn.
@@ -197,6 +197,7 @@ def test_no_call_that_lost_answers_could_turn():
     close = PairReader(cells_of(*answers, questions=300), [0], [1], equivalence=0.05).read(ONE, 300)
     assert close.difference[0, -1] == pytest.approx(0.25, abs=0.01)
     assert rule.statistic(close, complete).max() < 0.0
+    assert ZScore().statistic(close, ~complete)[0, -1] == 0.0
 
 
 def test_pairs_are_the_same_alone_and_together():

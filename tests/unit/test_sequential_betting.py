@@ -7,7 +7,7 @@ import pytest
 
 from scorio.sequential.betting import SIZES, ScoreBets, stakes
 from scorio.sequential.cells import MISSING, Cells, unit_scores
-from scorio.sequential.moments import DROPPED
+from scorio.sequential.moments import DROPPED, KNOWN
 from scorio.sequential.trial_sequence import RunSequence
 
 
@@ -147,6 +147,24 @@ def test_copies_of_questions_in_one_cluster_are_one_bet():
     assert alone[0, -1] > 0.0
 
 
+@pytest.mark.parametrize("mark", [DROPPED, KNOWN])
+def test_a_repeat_without_an_answer_of_its_own_costs_a_bet_on_questions_nothing(mark):
+    outcomes = np.random.default_rng(7).integers(0, 2, (1, 20))
+    outcomes[0, 12] = mark
+    log_e = bets_on(outcomes, 0.5, sizes=[10], target="population")[0]
+    assert log_e[12] == log_e[11]
+
+
+def test_a_task_that_is_cut_in_two_is_one_bet_on_its_questions():
+    right = np.random.default_rng(8).random(20) < 0.7
+    ends = []
+    for sizes in ([20], [10, 10]):
+        outcomes = by_task(right.astype(int), sizes, 1)[0]
+        log_e = bets_on(outcomes, 0.4, sizes=sizes, target="population", early_repeats=False)
+        ends.append(log_e[0, -1])
+    assert ends[0] == pytest.approx(ends[1])
+
+
 @pytest.mark.parametrize("value", [0.1, 0.5, 0.8])
 def test_in_a_first_pass_a_bet_on_questions_is_one_on_trials(value):
     outcomes = np.random.default_rng(6).integers(0, 2, (2, 10))
@@ -181,11 +199,11 @@ def test_an_early_repeat_counts_only_once_its_pass_has_begun(weights):
     """The first pass asks a few questions twice; what they answer then decides nothing before it ends."""
     sequence, rng = RunSequence([20], seed=None).sequences[0], np.random.default_rng(2)
     early = int(np.flatnonzero(sequence.repeats(0, 21) == 1)[0])
-    outcomes = np.tile(rng.integers(0, len(weights), 42), (2, 1))
-    outcomes[:, early] = 0, 1
-    first, second = bets_on(outcomes, 0.5, sizes=[20], weights=weights)
-    assert first[:20].tolist() == second[:20].tolist()
-    assert first[-1] != second[-1]
+    outcomes = np.tile(rng.integers(0, len(weights), 42), (3, 1))
+    outcomes[:, early] = 0, 1, MISSING
+    first, second, lost = bets_on(outcomes, 0.5, sizes=[20], weights=weights)
+    assert first[:20].tolist() == second[:20].tolist() == lost[:20].tolist()
+    assert len({first[-1], second[-1], lost[-1]}) == 3
     without = np.delete(outcomes[0], early)[:19]
     plain = bets_on(without, 0.5, sizes=[20], weights=weights, early_repeats=False)[0]
     assert first[:20] == pytest.approx(np.insert(plain, early, plain[early - 1]))

@@ -97,16 +97,21 @@ def test_usd_without_a_price_is_refused():
         Session(unpriced)
 
 
+def chosen(issued, number, slots=1):
+    """Return the models that top-two chooses, of two whose trials cost 1 and 16."""
+    needed, scores = np.ones(2, dtype=bool), (np.array([0.5, 0.5]), np.array([0.01, 0.01]))
+    both = {"issued": issued, "window": [1, 1], "active": needed, "askable": needed, "most": [np.inf] * 2}
+    both |= {"first": np.array([0]), "second": np.array([1]), "cost": lambda: [1.0, 16.0]}
+    view = AllocationView(**both, scores=lambda: scores, seed=(1, number))
+    return list(TopTwo().choose(view, {0: slots, 1: slots}))
+
+
 def test_of_two_models_the_cheaper_one_is_asked_more():
     # By 1/√cost one trial of five is of a model that costs 16 times as much (false alarm 6e-5).
-    draws, second, needed = 4000, 0, np.ones(2, dtype=bool)
-    both = {"issued": [100, 100], "window": [1, 1], "active": needed, "askable": needed, "most": [np.inf] * 2}
-    both |= {"first": np.array([0]), "second": np.array([1]), "cost": lambda: [1.0, 16.0]}
-    both["scores"] = lambda: (np.array([0.5, 0.5]), np.array([0.01, 0.01]))
-    for number in range(draws):
-        view = AllocationView(**both, seed=(1, number))
-        second += next(TopTwo().choose(view, {0: 1, 1: 1}))
+    draws = 4000
+    second = sum(chosen([100, 100], number)[0] for number in range(draws))
     assert second / draws == pytest.approx(0.2, abs=4 * 0.4 / np.sqrt(draws))
+    assert chosen([100, 9], 1, slots=3)[:3] == [1, 1, 1]  # each has ten trials first
 
 
 @pytest.mark.parametrize(("spend", "token"), [("tokens", 1), ("usd", 1e-6)])
@@ -114,6 +119,7 @@ def test_each_task_knows_what_its_own_trials_cost(spend, token):
     """The mean of a question's trials and of one at the mean of all questions; unknown costs are left out."""
     spec = spec_by(spend)
     session = Session(replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("a", "b", "c")))))
+    assert session.budget.mean_costs() == [1.0, 1.0]  # while nothing is known
     paid = {
         (model.name, task.name, one): []
         for model in session.spec.models
