@@ -34,7 +34,6 @@ def test_compare_finds_the_better_model_whichever_comes_first():
 def test_two_equal_models_tie_within_a_margin_and_are_open_without():
     same = (np.arange(80)[:, None] % 2).repeat(12, axis=1)
     assert (compare(same, same).verdict, compare(same, same).p_value) == ("open", 1.0)
-    assert board([same, same]).p_values.max() == 1.0
     tie = compare(same, same, equivalence=0.1)
     assert tie.verdict == "tie"
     assert tie.trials < 480
