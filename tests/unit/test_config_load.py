@@ -34,11 +34,6 @@ def said(config, place):
     return list(config) if isinstance(config, tuple) else config
 
 
-def test_seconds_may_have_a_unit():
-    timeout = {"models.0.stream": True, "models.0.timeout": {"total": "1h30m", "idle": 2.5}}
-    assert parse_config(with_changes(timeout)).models[0].timeout.total == 5400.0
-
-
 def test_a_full_config_is_read(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "aime25.jsonl").touch()

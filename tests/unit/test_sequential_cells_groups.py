@@ -1,4 +1,4 @@
-"""Which models are absorbed together, and in how many pieces, changes no bit of anyone's moments."""
+"""What a trial tells of its model: priors of models, and limits of noise, one by one and together."""
 
 import numpy as np
 import pytest
@@ -15,21 +15,6 @@ def outcomes(models, questions, steps, missing, seed):
     drawn = rng.integers(0, 3, (models, steps))
     drawn[rng.random((models, steps)) < missing] = MISSING
     return TrialSequence(rng.permutation(questions)), drawn
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("piece", [1, 7, 500])
-def test_together_or_alone(missing, piece):
-    sequence, drawn = outcomes(5, 23, 140, missing, seed=3)
-    scores = unit_scores([0.0, 3.0, 1.0])
-    together, alone = Cells(sequence, scores, 5), Cells(sequence, scores, 5)
-    together.absorb(np.arange(5), drawn)
-    for model in range(5):
-        for start in range(0, 140, piece):
-            alone.absorb(np.array([model]), drawn[[model], start : start + piece])
-    a, b = together.path(np.arange(5), 0, 140), alone.path(np.arange(5), 0, 140)
-    for field in FIELDS:
-        assert np.array_equal(getattr(a, field), getattr(b, field), equal_nan=True), field
 
 
 def test_a_model_without_any_answer_keeps_its_prior():

@@ -118,28 +118,6 @@ def test_a_bimodal_benchmark_asks_the_uncertain_questions_more():
     assert counts[20:].min() > 1.2 * counts[:20].max()
 
 
-def test_missing_trials_never_reach_the_decisions_as_wrong_answers():
-    def missing(request):
-        return request.key.model == "m0" and request.key.index % 2 == 0
-
-    session = drive(
-        Session(make_spec(2, 40, max_passes=6)), coin([0.6, 0.6], seed=4), slots=8, missing=missing
-    )
-    assert calls(session) == []
-    assert session.results().models[0].score == pytest.approx(0.6, abs=0.15)
-
-
-def test_a_step_that_is_told_missing_is_not_asked_again():
-    from adaptive_eval.trial import Missing
-
-    session = Session(make_spec(2, 40))
-    session.ask(4)
-    session.tell([Missing(TrialKey("m0", 0), "timeout")])
-    asked = {request.key for request in session.ask(20)}
-    assert len(asked) == 20
-    assert TrialKey("m0", 0) not in asked
-
-
 @pytest.mark.parametrize(("goal", "slots"), [("ranking", 1), ("top-k", 20), ("budget", 9)])
 def test_turns_kept_between_asks_change_no_request(goal, slots):
     """Seed 3: random arrivals, batches, a lost trial now and then, and a model that is dropped."""

@@ -9,7 +9,6 @@ from session_scripts import coin, make_spec
 from adaptive_eval.core.allocate import AllocationView, TopTwo
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import Price, TaskSpec
-from adaptive_eval.errors import UsageError
 from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving
 
@@ -88,13 +87,6 @@ def test_the_report_says_what_others_would_have_spent(by_tokens):
     assert fixed == pytest.approx(results.pass_cost * fixed_length(results)[0])
     assert spent < 0.8 * uniform
     assert saved_cost(driven(spec_by("trials"))[0].results()) is None
-
-
-def test_usd_without_a_price_is_refused():
-    spec = spec_by("usd")
-    unpriced = replace(spec, models=(replace(spec.models[0], price=None), *spec.models[1:]))
-    with pytest.raises(UsageError, match="without one: m0"):
-        Session(unpriced)
 
 
 def chosen(issued, number, slots=1):
