@@ -1,7 +1,6 @@
 """``run`` with metrics and notices: scraped while it runs, told when it stops, and never failed by either."""
 
 import json
-import socket
 import sys
 import time
 
@@ -9,6 +8,7 @@ import httpx
 import pytest
 from command_line import (
     PATIENCE,
+    free_port,
     hold_back,
     in_process,
     mimic_spec,
@@ -54,8 +54,7 @@ def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path):
 
 
 def test_a_webhook_that_is_gone_is_said_and_fails_nothing(tmp_path, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/services/s3cr3t"
+    url = f"http://127.0.0.1:{free_port()}/services/s3cr3t"
     data = quickstart() | {"notify": {"webhook_env": "HOOK", "on": ["stopped"]}}
     config = write_config(tmp_path, data)
     monkeypatch.setenv("HOOK", url)
