@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -70,3 +71,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             folder = item.path.relative_to(Path(__file__).parent).parts[0]
             if folder in _WITH_PROCESSES or item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return what the run of ``quickstart(base_url=...)`` against ``mimic_spec()`` reaches."""
+    from command_line import Reached, mimic_spec, quickstart, ran, write_config
+
+    from adaptive_eval.mimic.process import MimicProcess
+
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with MimicProcess(mimic_spec()) as mimic:
+        ran(write_config(folder, quickstart(base_url=mimic.base_url)))
+    return Reached.by(folder / "run")

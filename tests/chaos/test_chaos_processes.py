@@ -56,7 +56,7 @@ def test_a_run_killed_in_bad_weather_stays_within_its_budget(tmp_path, mimic, fi
 
 
 @pytest.mark.slow
-def test_bad_weather_and_kills_change_no_verdict(tmp_path, mimic, figures, undisturbed_run):
+def test_bad_weather_and_kills_change_no_verdict(tmp_path, mimic, figures, undisturbed):
     ordeal = Ordeal(tmp_path, mimic, seed=3)
     for _ in range(4):  # while it loads, replays or asks for the first time
         ordeal.killed_after(ordeal.random.uniform(0.0, 1.5))
@@ -65,19 +65,19 @@ def test_bad_weather_and_kills_change_no_verdict(tmp_path, mimic, figures, undis
         ordeal.disturbed("SIGKILL", ordeal.random.randrange(1, 100))
     set_faults(mimic)
     assert ordeal.finish() == 0
-    assert Reached.by(ordeal.run) == undisturbed_run
+    assert Reached.by(ordeal.run) == undisturbed
     figures.append(ordeal.account())
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_random_moments_reaches_the_same_end(tmp_path, mimic, figures, undisturbed_run):
+def test_a_run_killed_at_random_moments_reaches_the_same_end(tmp_path, mimic, figures, undisturbed):
     ordeal = Ordeal(tmp_path, mimic, seed=1)
     ordeal.disturbed("SIGKILL", ordeal.random.randrange(1, 140))
     ordeal.disturbed("SIGKILL", IN_ROUNDS - len(ordeal.books.records))
     asked = max(record.request.key.index for record in ordeal.books.records)
     assert asked >= 2 * len({record.request.question for record in ordeal.books.records})
     assert ordeal.finish() == 0
-    assert Reached.by(ordeal.run) == undisturbed_run
+    assert Reached.by(ordeal.run) == undisturbed
     figures.append(ordeal.account())
 
 
@@ -95,16 +95,6 @@ def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path, figures):
     assert (done.code, done.err) == (0, "")
     books.look()
     figures.append(books.figures)
-
-
-@pytest.fixture(scope="session")
-def undisturbed_run(tmp_path_factory: pytest.TempPathFactory) -> Reached:
-    """What the run reaches that nobody disturbs."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    with MimicProcess(mimic_spec()) as process:
-        ordeal = Ordeal(folder, process, seed=0)
-        assert ordeal.finish() == 0
-        return Reached.by(ordeal.run)
 
 
 # What stands in the way of a command, said in words and without a traceback.

@@ -60,17 +60,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("command_line.PATIENCE", 600.0)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Reached:
-    """Return what the same run reaches in one process."""
-    folder = tmp_path_factory.mktemp("here")
-    with MimicProcess(mimic_spec()) as mimic:
-        config = write_config(folder, quickstart(base_url=mimic.base_url))
-        done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=folder)
-    assert done.code == 0, done
-    return Reached.by(folder / "run")
-
-
 @contextmanager
 def under_way(cluster: Cluster, folder: Path) -> Iterator[tuple[Running, MimicProcess]]:
     """Let a run into the folder ``run`` store 60 trials; from the 130th on each answer takes 3 seconds."""

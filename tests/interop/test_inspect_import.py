@@ -112,10 +112,6 @@ def rewritten(source, target, **changes):
     return target
 
 
-def with_one_twice(data):
-    return [*data["samples"], data["samples"][4]]
-
-
 def with_another_target(data):
     first = data["samples"][0]["id"]
     other = [{**one, "target": "0"} if one["id"] == first else one for one in data["samples"]]
@@ -125,7 +121,6 @@ def with_another_target(data):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"samples": with_one_twice, "eval_id": "another"}, r"sample '.*', epoch \d: appears twice"),
         ({"samples": with_another_target, "eval_id": "another"}, r"question '.*another revision"),
         ({"task_version": 7, "eval_id": "another"}, r"the version of its task .* is 7, in .* it is 0"),
         ({}, "is the same evaluation as"),
@@ -139,6 +134,13 @@ def test_a_log_that_does_not_go_with_another_is_refused(inspect_logs, tmp_path, 
     with pytest.raises(UsageError, match=words):
         import_logs(open_logs([first, other], Choices()), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_an_epoch_that_is_there_twice_is_named(inspect_logs, tmp_path):
+    more = {"samples": lambda data: [*data["samples"], data["samples"][4]]}
+    twice = rewritten(inspect_logs[1].location, tmp_path / "twice.json", **more)
+    with pytest.raises(UsageError, match=r"sample '.*', epoch \d: appears twice"):
+        found(twice)
 
 
 def test_an_evaluation_that_has_not_finished_is_read_on_request(inspect_logs, tmp_path):
