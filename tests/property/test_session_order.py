@@ -128,16 +128,19 @@ def test_one_log_has_the_same_verdicts_however_it_is_batched(goal, seed, batch):
 
 
 @pytest.mark.parametrize("seed", [2, 6, 8, 14])
-def test_models_that_the_best_k_no_longer_need_decide_nothing_in_a_batch(seed):
+@pytest.mark.parametrize("goal", ["ties together", "top-k"])
+def test_models_that_are_no_longer_needed_and_ties_decide_the_same_in_a_batch(goal, seed):
     """All models made all steps, as in a table: told one by one, or in one batch."""
-    spec = make_spec(4, 20, goal="top-k", k=2, equivalence=0.1, max_passes=15, seed=seed)
-    right = np.random.default_rng(seed).random((300, 4)) < MEANS
+    margin, means = (0.1, MEANS) if goal == "top-k" else (0.25, [0.5] * 4)
+    spec = make_spec(4, 20, max_passes=15, seed=seed, **GOALS[goal] | {"equivalence": margin})
+    right = np.random.default_rng(seed).random((300, 4)) < means
     keys = [TrialKey(f"m{model}", step) for step in range(300) for model in range(4)]
     log = [TrialOutcome(key, int(one)) for key, one in zip(keys, right.flat, strict=True)]
     at_once, singly = Session(spec), Session(spec)
     at_once.replay([log])
     singly.replay([outcome] for outcome in log)
     assert calls(at_once) == calls(singly)
+    assert goal == "top-k" or len(calls(singly)) == 6
 
 
 @EACH_BOARD

@@ -201,6 +201,10 @@ def test_attempts_not_made_and_missing_values_do_not_count():
     found = Thresholds.observed(partial, get_schema("format-confidence"))
     assert found["tau_high"] == np.quantile(BPT[2], 0.40)
     assert found.source("tau_high") == "0.4 quantile of completion_bpt, 80 attempts"
+    unknown = np.where(np.arange(BPT.size).reshape(SHAPE) % 3 == 0, np.nan, CORRECT)
+    judged = Signals(is_correct=unknown, repeated_pattern=np.zeros(SHAPE), completion_bpt=BPT)
+    found = Thresholds.observed(judged, get_schema("conf-calibrated"))
+    assert found["corr_p33"] == np.quantile(BPT[unknown == 1.0], 0.33)
 
 
 def test_frozen_thresholds_survive_storage_exactly_and_do_not_drift():

@@ -12,6 +12,7 @@ from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, Usage
 from adaptive_eval.views.sentences import describe, explain, repeat_notices
 from adaptive_eval.views.verdicts import pair_order
+from scorio.sequential.evidence import confidence_radius
 
 
 def claimed(spec, *names):
@@ -90,6 +91,10 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
     ends = [pair.population_low, pair.population_high] if deterministic else [pair.low, pair.high]
     low, high = (end + (kind == "threshold") * value for end in ends)
     assert (high == 3.0) if right > 30 else (low == -1.0)
+    if deterministic:  # the other end is that of a sample of 60 questions
+        share, sign = right / 60, np.sign(right - 30)
+        radius = float(confidence_radius((60 * share * (1 - share) - np.log(0.05)) / 60**2, 0.05))
+        assert (low if right > 30 else high) == pytest.approx(4 * (share - sign * radius) - 1)
     words = f"lies between {low:.3f} and {high:.3f}" if deterministic else f"[{low:.3f}, {high:.3f}]"
     assert words in describe(told) or (kind, deterministic) == ("threshold", False)
 

@@ -14,7 +14,7 @@ from adaptive_eval.errors import Coded
 from adaptive_eval.trial import Missing, TrialOutcome
 from scorio.sequential.cells import KNOWN, MISSING, Cells
 from scorio.sequential.contrasts import joined
-from scorio.sequential.evidence import confidence_radius
+from scorio.sequential.evidence import confidence_radius, log_tie_evidence
 from scorio.sequential.moments import fit_prior
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.parts import Board
@@ -198,6 +198,9 @@ def test_no_call_that_lost_answers_could_turn():
     assert close.difference[0, -1] == pytest.approx(0.25, abs=0.01)
     assert rule.statistic(close, complete).max() < 0.0
     assert ZScore().statistic(close, ~complete)[0, -1] == 0.0
+    near = whole._replace(difference=0.0 * whole.difference, slack=whole.slack + 0.1)
+    expected = log_tie_evidence(0.1, whole.margin[0, -1], 0.05)
+    assert rule.tie_evidence(near)[0, -1] == pytest.approx(expected)
 
 
 def test_pairs_are_the_same_alone_and_together():
