@@ -19,7 +19,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, RecordedOutcomes, simulate
-from adaptive_eval.simulate.many_runs import simulate_fixed
+from adaptive_eval.simulate.many_runs import Simulator
 from scorio.rank import kendall_tau_b
 from scorio.study import PAPER_MEANS
 
@@ -146,7 +146,7 @@ def fixed_board(
 ) -> tuple[int, int]:
     """Return the runs of fixed length with any wrong winner at one look, and their number."""
     spec = board_spec(len(means), questions, GoalSpec(), "round-robin", "schedule")
-    result = simulate_fixed(spec, BiasedCoins(means, correlation=0.5), passes, runs, seed, workers=1)
+    result = Simulator(runs, seed, workers=1).fixed(spec, BiasedCoins(means, correlation=0.5), passes)
     return result.family_wise.count, runs
 
 

@@ -30,7 +30,7 @@ from adaptive_eval.cli.simulating import (
     print_table,
     progress_bar,
     simulation_options,
-    workers_of,
+    simulator_of,
 )
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import STOPS
@@ -98,17 +98,9 @@ def _analyze(options: Mapping[str, Any]) -> None:
     from adaptive_eval.simulate.analysis import analyze, fixed_pairs
 
     spec, answers = replayed(options)
-    replicates = options["replicates"] or replays(len(spec.models))
     pairs = fixed_pairs(answers.recorded, spec) if options["fixed"] else None
-    with workers_of(options) as workers, progress_bar() as report:
-        analysis = analyze(
-            answers.recorded,
-            spec,
-            replicates,
-            options["seed"],
-            workers,
-            partial(report, "shuffled replays"),
-        )
+    with simulator_of(options, replays(len(spec.models))) as simulator:
+        analysis = analyze(answers.recorded, spec, simulator)
     if options["as_json"]:
         fixed = None if pairs is None else [asdict(pair) for pair in pairs]
         print_json({**_as_data(analysis), "verdict": "anytime" if fixed is None else "fixed", "fixed": fixed})

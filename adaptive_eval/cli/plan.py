@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,19 +24,13 @@ from adaptive_eval.cli.options import (
     session_spec,
     weights_of,
 )
-from adaptive_eval.cli.simulating import (
-    Report,
-    print_json,
-    progress_bar,
-    simulation_options,
-    workers_of,
-)
+from adaptive_eval.cli.simulating import print_json, simulation_options, simulator_of
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec
     from adaptive_eval.simulate import Answers, SimulationResult
-    from adaptive_eval.simulate.many_runs import Workers
+    from adaptive_eval.simulate.many_runs import Simulator
 
 MARGINS = (0.02, 0.03, 0.05, 0.1)
 """Margins compared with the config's own, as shares of the range of scores."""
@@ -129,46 +122,22 @@ def command(**options: Any) -> None:
         return
     refuse_options(_OF_SESSIONS, "is for biased coins and recorded outcomes; leave it or the config out")
     from adaptive_eval.build.assembly import build
+    from adaptive_eval.cli.plan_tables import show_plan, show_ways
     from adaptive_eval.cli.planning import assume
     from adaptive_eval.config import load_config
-    from adaptive_eval.simulate import BiasedCoins
-    from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
     from adaptive_eval.simulate.plan_forecast import plan
 
     built = build(load_config(config_file, overrides))
     spec = built.spec
     _require_verdicts(spec)
     assumed = assume(built, options)
-    shape = {"concentration": assumed.concentration, "correlation": assumed.correlation}
-    answers = assumed_answers(spec, assumed.means, assumed.recorded, seed=options["seed"], **shape)
-    origin, unit = spec.scale
-    kind = sole_kind(spec)
-    level = float((answers.truth(spec).mean() - origin) / unit)
-    equal = means_for(spec, 0.0) if kind == "threshold" else (level,) * len(spec.models)
-    margins = _margins(spec, options["margins"])
-    with workers_of(options) as workers, progress_bar() as report:
-        planned = plan(
-            spec,
-            answers,
-            assumed.workload,
-            margins,
-            options["replicates"],
-            options["seed"],
-            options["fixed"],
-            None if kind == "width" else BiasedCoins(equal, **shape),
-            workers,
-            report,
-            {gap: BiasedCoins(means, **shape) for gap, means in assumed.gaps.items()},
-            options["batch_hours"],
-            assumed.pace,
-        )
+    with simulator_of(options) as simulator:
+        planned = plan(spec, assumed, _margins(spec, options["margins"]), simulator, options["fixed"])
     if options["as_json"]:
         print_json({"assumptions": assumed.sources, **asdict(planned)})
     else:
-        from adaptive_eval.cli.plan_tables import show_plan, show_ways
-
         show_plan(spec, assumed, planned, options["replicates"])
-        show_ways(planned, options["batch_hours"], assumed.pace)
+        show_ways(planned, assumed)
 
 
 def _require_verdicts(spec: SessionSpec) -> None:
@@ -191,11 +160,11 @@ def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
 
 def simulate_rule(options: Mapping[str, Any]) -> None:
     """Simulate the session of the options, and print verdicts, errors and trials."""
-    spec, answers = what_to_run(options)
-    with workers_of(options) as workers, progress_bar() as report:
-        result, others = _simulated(spec, answers, options, workers, report)
     from adaptive_eval.cli.plan_tables import result_data, show_result
 
+    spec, answers = what_to_run(options)
+    with simulator_of(options) as simulator:
+        result, others = _simulated(spec, answers, options, simulator)
     if options["as_json"]:
         print_json(result_data(spec, result, others))
     else:
@@ -243,34 +212,25 @@ def _configured(options: Mapping[str, Any]) -> SessionSpec:
 
 
 def _simulated(
-    spec: SessionSpec, answers: Answers, options: Mapping[str, Any], workers: Workers, report: Report
+    spec: SessionSpec, answers: Answers, options: Mapping[str, Any], simulator: Simulator
 ) -> tuple[SimulationResult, dict[str, float]]:
     """Return the simulated runs, and what other ways to run the session come to."""
     from adaptive_eval.core.spec import AllocationSpec
-    from adaptive_eval.simulate import Latency, simulate
-    from adaptive_eval.simulate.many_runs import simulate_fixed
+    from adaptive_eval.simulate import Latency
 
     latency = None
     if options["latency"] is not None:
         latency = Latency(options["latency"], options["latency_sigma"], options["latency_factor"])
-    replicates, seed = options["replicates"], options["seed"]
-    policy, fixed = spec.allocation.models, options["fixed"]
-
-    def run(policy: str, spec: SessionSpec) -> SimulationResult:
-        progress = partial(report, policy)
-        return simulate(spec, answers, replicates, seed, options["in_flight"], latency, workers, progress)
-
-    result, others = run(policy, spec), {}
+    policy, fixed, flight = spec.allocation.models, options["fixed"], (options["in_flight"], latency)
+    result, others = simulator.run(spec, answers, policy, *flight), {}
     if policy == "round-robin" and result.one_by_one:
         others["uniform"] = float(result.uniform_total.mean())
     elif policy != "uniform":
         uniform = replace(spec, allocation=AllocationSpec("uniform", spec.allocation.questions))
-        others["uniform"] = float(run("uniform", uniform).total.mean())
+        others["uniform"] = float(simulator.run(uniform, answers, "uniform", *flight).total.mean())
     if fixed is not None:
         name = f"fixed N={fixed}"
-        once = simulate_fixed(
-            spec, answers, fixed, replicates, seed, workers=workers, progress=partial(report, name)
-        )
+        once = simulator.fixed(spec, answers, fixed, name)
         others[name] = float(once.total.mean())
         others["fixed: any wrong winner"] = once.family_wise.share
         others["fixed: undecided"] = once.share("open")

@@ -1,17 +1,16 @@
 """The tables of ``adaptive-eval plan``: of a config, and of a rule on coins or recorded outcomes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import click
 
-from adaptive_eval.cli.planning import Assumptions
 from adaptive_eval.cli.simulating import per_cent, print_table
 from adaptive_eval.core.results import Range
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.assumptions import sole_kind
-from adaptive_eval.simulate.plan_forecast import Pace, Plan, PlanRow, Way
+from adaptive_eval.simulate.plan_forecast import Assumptions, Plan, PlanRow, Way
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
 from adaptive_eval.views.numbers import duration, short
@@ -35,34 +34,32 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
         click.echo(f"  {line}")
     click.echo()
     kind = sole_kind(spec)
-    verdicts, noun = {
-        "threshold": ("called/tied/open", "models decided"),
-        "width": ("measured/open", "scores measured"),
-        "mixed": ("won/tied/open", "decided"),
-    }.get(kind, ("won/tied/open", "pairs decided"))
+    noun = {"threshold": "models decided", "width": "scores measured", "mixed": "decided"}.get(
+        kind, "pairs decided"
+    )
     if planned.gaps:
         between = {"threshold": "each model and the threshold", "baseline": "each model and the baseline"}
-        print_table(
-            ("gap", "trials", "80 % of runs", "goal reached", verdicts),
-            [_gap_row(gap, row) for gap, row in planned.gaps],
-            title=f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
+        left_out = ("<policy", "margin", "tokens", "USD", "time", "disk", "any wrong")
+        _print(
+            [{"gap": f"{gap:g}", **_cells(row, kind, left_out)} for gap, row in planned.gaps],
+            f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
             "(share of the range of scores)",
         )
-    wrong = () if kind == "width" else ("any wrong",)
-    print_table(
-        ("<policy", "margin", "trials", "80 % of runs", "tokens", "USD", "time", "disk", "goal reached",
-         verdicts, *wrong),
-        [_row(row, kind) for row in planned.rows],
-        title="Ways to run it, under the config's limits (medians)",
-    )  # fmt: skip
+    _print(
+        [_cells(row, kind) for row in planned.rows],
+        "Ways to run it, under the config's limits (medians)",
+    )
     _show_price_range(planned.rows[0])
-    print_table(
-        ("budget (trials)", "goal reached", noun),
+    _print(
         [
-            (f"{budget:,.0f}", f"{resolved.share:.0%}", f"{decided:.0%}")
-            for budget, resolved, decided in planned.budgets
+            {
+                "budget (trials)": f"{budget:,.0f}",
+                "goal reached": _whole(reached.share),
+                noun: _whole(decided),
+            }
+            for budget, reached, decided in planned.budgets
         ],
-        title="What a budget in trials decides, with the config's margin",
+        "What a budget in trials decides, with the config's margin",
     )
     if any(goal.kind == "top-k" for goal in (spec.goal, *spec.goal.parts)):
         click.echo("What the goal does not need stays open.")
@@ -71,15 +68,40 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
     _show_room(planned)
     worst = planned.all_equal
     if worst is not None:
-        case, error = (
-            ("exactly at the threshold", "model called")
-            if kind == "threshold"
-            else ("equally good", "winner")
-        )
+        at_threshold = ("exactly at the threshold", "model called")
+        case, error = at_threshold if kind == "threshold" else ("equally good", "winner")
         click.echo(
             f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, "
             f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
         )
+
+
+def _print(rows: Sequence[Mapping[str, str]], title: str) -> None:
+    """Print rows that have a text by the head of its column."""
+    print_table(list(rows[0]), [list(row.values()) for row in rows], title)
+
+
+def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str, str]:
+    """Return the figures of a way to run it, by the heads of their columns."""
+    fixed, shares = row.policy.startswith("fixed"), (row.winners, row.ties, row.open)
+    verdicts = "called/tied/open" if kind == "threshold" else "won/tied/open"
+    if kind == "width":
+        verdicts, shares = "measured/open", shares[1:]
+    cells = {
+        "<policy": row.policy,
+        "margin": "none" if row.margin is None else f"{row.margin:g}",
+        "trials": f"{row.trials.median:,.0f}",
+        "80 % of runs": f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
+        "tokens": _median(row.tokens, short),
+        "USD": _median(row.usd, "{:,.2f}".format),
+        "time": _median(row.hours, _duration),
+        "disk": _median(row.disk_bytes, in_words),
+        "goal reached": "one look" if fixed else _whole(row.resolved.share),
+        verdicts: "–" if fixed and kind == "width" else "/".join(map(_whole, shares)),
+    }
+    if kind != "width":
+        cells["any wrong"] = f"{row.any_wrong.share:.1%}"
+    return {head: text for head, text in cells.items() if head not in left_out}
 
 
 def _show_price_range(row: PlanRow) -> None:
@@ -94,13 +116,14 @@ def _show_price_range(row: PlanRow) -> None:
     )
 
 
-def show_ways(planned: Plan, hours: float, pace: Pace | None) -> None:
+def show_ways(planned: Plan, assumed: Assumptions) -> None:
     """Show time and cost of batches where their price is known, and what sparing time takes where it may."""
+    pace = assumed.pace
     if any(way.usd is not None for way in planned.ways):
         _print_ways(
             planned.ways,
             "Live and in batches, by round-robin (medians). Assumed: half the price, "
-            f"{_duration(hours)} a batch, and 500 requests in it where the config does not say",
+            f"{_duration(assumed.batch_hours)} a batch, and 500 requests in it where the config does not say",
         )
     if pace is not None:
         _print_ways(
@@ -113,9 +136,14 @@ def show_ways(planned: Plan, hours: float, pace: Pace | None) -> None:
 def _print_ways(ways: Sequence[Way], title: str) -> None:
     lines = []
     for way in ways:
-        trials, rounds = f"{way.trials.median:,.0f}", _cell(way.rounds, "{:,.0f}".format)
-        lines.append((way.way, rounds, trials, _cell(way.usd, "{:,.2f}".format), _cell(way.hours, _duration)))
-    print_table(("<asked", "rounds", "trials", "USD", "time"), lines, title=title)
+        figures = {
+            "rounds": (way.rounds, "{:,.0f}".format),
+            "trials": (way.trials, "{:,.0f}".format),
+            "USD": (way.usd, "{:,.2f}".format),
+            "time": (way.hours, _duration),
+        }
+        lines.append({"<asked": way.way, **{head: _median(*one) for head, one in figures.items()}})
+    _print(lines, title)
 
 
 def _show_room(planned: Plan) -> None:
@@ -127,39 +155,12 @@ def _show_room(planned: Plan) -> None:
         )
 
 
-def _gap_row(gap: float, row: PlanRow) -> tuple[str, ...]:
-    return f"{gap:g}", *_trials(row), f"{row.resolved.share:.0%}", _verdicts(row)
-
-
-def _trials(row: PlanRow) -> tuple[str, str]:
-    return f"{row.trials.median:,.0f}", f"{row.trials.low:,.0f}–{row.trials.high:,.0f}"
-
-
-def _verdicts(row: PlanRow) -> str:
-    return f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}"
-
-
-def _row(row: PlanRow, kind: str) -> tuple[str, ...]:
-    fixed = row.policy.startswith("fixed")
-    reached = "one look" if fixed else f"{row.resolved.share:.0%}"
-    verdicts: tuple[str, ...] = _verdicts(row), f"{row.any_wrong.share:.1%}"
-    if kind == "width":
-        verdicts = ("–" if fixed else f"{row.ties:.0%}/{row.open:.0%}",)
-    return (
-        row.policy,
-        "none" if row.margin is None else f"{row.margin:g}",
-        *_trials(row),
-        _cell(row.tokens, short),
-        _cell(row.usd, "{:,.2f}".format),
-        _cell(row.hours, _duration),
-        _cell(row.disk_bytes, in_words),
-        reached,
-        *verdicts,
-    )
-
-
-def _cell(spread: Range | None, write: Callable[[float], str]) -> str:
+def _median(spread: Range | None, write: Callable[[float], str]) -> str:
     return "–" if spread is None else write(spread.median)
+
+
+def _whole(share: float) -> str:
+    return f"{share:.0%}"
 
 
 def _duration(hours: float) -> str:

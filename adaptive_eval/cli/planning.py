@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from math import exp
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -21,9 +21,10 @@ from adaptive_eval.interop.run_tables import run_columns
 from adaptive_eval.mimic.mimic_spec import ModelOptions
 from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.run.disk import alternatives
-from adaptive_eval.simulate.assumptions import means_for, sole_kind
+from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
+from adaptive_eval.simulate.coins import Answers, BiasedCoins
 from adaptive_eval.simulate.drivers import Latency
-from adaptive_eval.simulate.plan_forecast import Pace, Workload
+from adaptive_eval.simulate.plan_forecast import Assumptions, Pace, Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
@@ -40,102 +41,117 @@ UNIT_MARGIN = 0.05
 """The margin that gaps are counted in where the config has none."""
 
 
-@dataclass(frozen=True)
-class Assumptions:
-    """The assumptions about a run."""
-
-    means: Mapping[str, float]
-    recorded: RecordedOutcomes | None
-    concentration: float
-    correlation: float
-    workload: tuple[Workload, ...]
-    sources: tuple[str, ...]
-    gaps: Mapping[float, tuple[float, ...]]  # means by what they are apart
-    pace: Pace | None  # where all servers are the user's own, and the time of an answer is known
-
-
-@dataclass(frozen=True)
-class MeanUsage:
-    """Mean tokens and time of a trial of a model; None where unknown."""
-
-    prompt: float | None = None
-    completion: float | None = None
-    latency: float | None = None
-
-    def or_else(self, other: MeanUsage) -> MeanUsage:
-        """Fill unknown figures from another source."""
-        own = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(other, **own)
+Usage: TypeAlias = Mapping[str, float]
+"""Mean prompt and completion tokens of a trial, and its latency in seconds; without what is unknown."""
 
 
 def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     """Gather the assumptions: what is stated, else a previous run, else the config's mimic server."""
-    config, names = built.config, [model.name for model in built.spec.models]
-    mimic, previous = config.mimic, options["previous"]
-    given = MeanUsage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
-    coins = {
-        model.name: mimic.models[model.model_id]
-        for model in config.models
-        if model.uses_mimic and mimic is not None
-    }
-    means = dict(named_mean("--assume", text) for text in options["stated"])
+    config, spec, previous = built.config, built.spec, options["previous"]
+    mimic, coins = config.mimic, _coins(built)
     recorded, columns = _previous(previous)
-    measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
+    measured_bytes = None if columns is None else stored_bytes(previous) / len(columns)
     lengths, place = columns, str(previous)
     if columns is None and config.prior is not None:
         place = config.prior.from_
         folder = config.base_dir / Path(place).expanduser()
         lengths = run_columns(folder) if folder.is_dir() else None  # a file has no lengths
-    sources = [f"score of {', '.join(means)}: as stated"] if means else []
-    if recorded is not None:
-        scored = [name for name in names if name in recorded.models and name not in means]
-        sources += [f"score of {', '.join(scored)}: from {previous}"] if scored else []
-        sources += [copies_words(recorded.copies)] if recorded.copies else []
-    else:
-        drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
-        sources += [f"score of {', '.join(drawn)}: the config's mimic"] if drawn else []
-        means = {**drawn, **means}
-    gaps: dict[float, tuple[float, ...]] = {}
-    if not means and recorded is None:
-        margin, kind = _unit_margin(built), sole_kind(built.spec)
-        means = dict(zip(names, means_for(built.spec, 2.0 * margin), strict=True))
-        if kind == "width":
-            taken = "0.5 is assumed, where an interval is widest"
-        else:
-            shares = [round(share * margin, 6) for share in GAPS]
-            gaps = {gap: means_for(built.spec, gap) for gap in shares}
-            who = {
-                "threshold": "all are taken to be {} from the threshold",
-                "baseline": "all are taken to be {} from the baseline",
-            }.get(kind, "neighbours are taken to be {} apart around 0.5")
-            taken = who.format(f"{2.0 * margin:g}") + ", and other gaps are compared first"
-        sources.append(f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN")
-    workload, seconds = [], []
-    for model, spec in zip(config.models, built.spec.models, strict=True):
-        usage = given.or_else(_measured(lengths, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
-        usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built)))
-        longest = usage.or_else(MeanUsage(completion=_token_limit(spec)))
-        work = _workload(model, spec, longest, measured_bytes)
-        empty = _usd(spec, usage.or_else(MeanUsage(completion=0.0)))
-        workload.append(replace(work, least_usd=empty))
-        seconds.append(usage.latency)
-    sources += _about_tokens(built, given, lengths, place, coins)
-    if recorded is None and any(task.numbers for task in built.spec.tasks):
-        sources.append(
-            "spread of scores: unknown, so each is taken to be the lowest or highest of its range; scores "
-            "between them take fewer trials"
-        )
-    sources += repeat_notices(built.spec)
-    if built.spec.by_cost:
-        sources.append("costs of single questions: unknown before the run, so planned as with spend: trials")
-    sources += _about_disk(workload, measured_bytes, previous)
     spread, correlation = options["spread"], options["correlation"]
     if spread is None:
         spread = next((coin.spread for coin in coins.values()), 8.0)
     if correlation is None:
         correlation = mimic.correlation if mimic is not None and coins else 0.0
-    pace = _pace(built, seconds)
-    return Assumptions(means, recorded, spread, correlation, tuple(workload), tuple(sources), gaps, pace)
+    means, sources = _scores(built, options["stated"], recorded, coins)
+    if recorded is not None:
+        scored = [name for name in spec.names if name in recorded.models and name not in means]
+        sources += [f"score of {', '.join(scored)}: from {previous}"] if scored else []
+        sources += [copies_words(recorded.copies)] if recorded.copies else []
+    gaps: dict[float, Answers] = {}
+    if not means and recorded is None:
+        means, apart, words = _unknown_scores(built)
+        gaps = {gap: BiasedCoins(one, spread, correlation) for gap, one in apart.items()}
+        sources.append(words)
+    answers = assumed_answers(
+        spec, means, recorded, seed=options["seed"], concentration=spread, correlation=correlation
+    )
+    names = {"prompt": "prompt_tokens", "completion": "answer_tokens", "latency": "latency"}
+    given = {name: options[of] for name, of in names.items() if options[of] is not None}
+    workload, seconds, prompt = [], [], _prompt_estimate(built)
+    for model, one in zip(config.models, spec.models, strict=True):
+        known = {**_of_mimic(built, coins.get(model.name)), **_measured(lengths, model.name), **given}
+        usage = {"prompt": prompt, **known}
+        workload.append(_workload(model, one, usage, measured_bytes))
+        seconds.append(usage.get("latency"))
+    sources += _about_tokens(built, given, lengths, place, coins)
+    if recorded is None and any(task.numbers for task in spec.tasks):
+        sources.append(
+            "spread of scores: unknown, so each is taken to be the lowest or highest of its range; scores "
+            "between them take fewer trials"
+        )
+    sources += repeat_notices(spec)
+    if spec.by_cost:
+        sources.append("costs of single questions: unknown before the run, so planned as with spend: trials")
+    sources += _about_disk(workload, measured_bytes, previous)
+    return Assumptions(
+        answers,
+        workload,
+        _equal(built, answers, spread, correlation),
+        gaps,
+        _pace(built, seconds),
+        options["batch_hours"],
+        tuple(sources),
+    )
+
+
+def _coins(built: Built) -> dict[str, ModelOptions]:
+    """Return the coins of the models that the config's mimic server serves."""
+    mimic = built.config.mimic
+    served = [model for model in built.config.models if model.uses_mimic and mimic is not None]
+    return {} if mimic is None else {model.name: mimic.models[model.model_id] for model in served}
+
+
+def _scores(
+    built: Built,
+    stated: Sequence[str],
+    recorded: RecordedOutcomes | None,
+    coins: Mapping[str, ModelOptions],
+) -> tuple[dict[str, float], list[str]]:
+    """Return the mean scores that are stated, or without earlier outcomes those of coins, and who says so."""
+    means = dict(named_mean("--assume", text) for text in stated)
+    sources = [f"score of {', '.join(means)}: as stated"] if means else []
+    if recorded is not None:
+        return means, sources
+    drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
+    sources += [f"score of {', '.join(drawn)}: the config's mimic"] if drawn else []
+    return {**drawn, **means}, sources
+
+
+def _unknown_scores(built: Built) -> tuple[dict[str, float], dict[float, tuple[float, ...]], str]:
+    """Return means of models of which nothing is known, further ones by what they are apart, and words."""
+    spec, kind = built.spec, sole_kind(built.spec)
+    equivalence = spec.stopping.equivalence
+    margin = UNIT_MARGIN if equivalence is None else equivalence / spec.scale[1]
+    gaps, taken = {}, "0.5 is assumed, where an interval is widest"
+    if kind != "width":
+        gaps = {gap: means_for(spec, gap) for gap in (round(share * margin, 6) for share in GAPS)}
+        who = {
+            "threshold": "all are taken to be {:g} from the threshold",
+            "baseline": "all are taken to be {:g} from the baseline",
+        }.get(kind, "neighbours are taken to be {:g} apart around 0.5")
+        taken = who.format(2.0 * margin) + ", and other gaps are compared first"
+    words = f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN"
+    return dict(zip(spec.names, means_for(spec, 2.0 * margin), strict=True)), gaps, words
+
+
+def _equal(built: Built, answers: Answers, spread: float, correlation: float) -> Answers | None:
+    """Return coins that are equally good, the worst case for errors; none if the goal measures scores."""
+    spec, kind = built.spec, sole_kind(built.spec)
+    if kind == "width":
+        return None
+    origin, unit = spec.scale
+    level = float((answers.truth(spec).mean() - origin) / unit)
+    means = means_for(spec, 0.0) if kind == "threshold" else (level,) * len(spec.models)
+    return BiasedCoins(means, spread, correlation)
 
 
 def _pace(built: Built, seconds: Sequence[float | None]) -> Pace | None:
@@ -164,12 +180,6 @@ def _is_near(host: str) -> bool:
         return "." not in host  # localhost, or a machine of this network
 
 
-def _unit_margin(built: Built) -> float:
-    """Return the margin, or its substitute, as a share of the range of scores."""
-    equivalence = built.spec.stopping.equivalence
-    return UNIT_MARGIN if equivalence is None else equivalence / built.spec.scale[1]
-
-
 def _previous(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns | None]:
     if path is None:
         return None, None
@@ -177,37 +187,32 @@ def _previous(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumn
 
 
 def _mean(coin: ModelOptions) -> float:
-    if coin.accuracies is not None:
-        return float(np.mean(coin.accuracies))
-    assert coin.mean is not None  # the config's checks ask for one of the two
-    return coin.mean
+    return coin.average if coin.accuracies is None else fmean(coin.accuracies)
 
 
-def _measured(columns: OutcomeColumns | None, name: str) -> MeanUsage:
+def _measured(columns: OutcomeColumns | None, name: str) -> Usage:
     """Return the means of a previous run."""
     if columns is None or name not in columns.models:
-        return MeanUsage()
+        return {}
     here = (columns.model == columns.models.index(name)) & (columns.category >= 0)
-    if not here.any():
-        return MeanUsage()
-    return MeanUsage(
-        float(columns.prompt_tokens[here].mean()),
-        float(columns.completion_tokens[here].mean()),
-        float(columns.latency[here].mean()),
-    )
+    of = {
+        "prompt": columns.prompt_tokens,
+        "completion": columns.completion_tokens,
+        "latency": columns.latency,
+    }
+    return {kind: float(values[here].mean()) for kind, values in of.items() if here.any()}
 
 
-def _of_mimic(built: Built, coin: ModelOptions | None) -> MeanUsage:
+def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
     mimic = built.config.mimic
     if coin is None or mimic is None:
-        return MeanUsage()
+        return {}
     latency, tokens = coin.latency or mimic.latency, coin.tokens or mimic.tokens
-    right = _mean(coin)
-    factor = 1.0 + right * (latency.correct_factor - 1.0)
-    return MeanUsage(
-        completion=tokens.completion_median * exp(0.5 * tokens.completion_sigma**2),
-        latency=latency.median * exp(0.5 * latency.sigma**2) * factor,
-    )
+    factor = 1.0 + _mean(coin) * (latency.correct_factor - 1.0)
+    return {
+        "completion": tokens.completion_median * exp(0.5 * tokens.completion_sigma**2),
+        "latency": latency.median * exp(0.5 * latency.sigma**2) * factor,
+    }
 
 
 def _prompt_estimate(built: Built) -> float:
@@ -216,35 +221,32 @@ def _prompt_estimate(built: Built) -> float:
     return float(np.mean([estimated_tokens(messages) for messages in asked]))
 
 
-def _token_limit(spec: ModelSpec) -> float | None:
-    return None if spec.max_tokens is None else float(spec.max_tokens)
-
-
-def _workload(
-    model: ModelConfig, spec: ModelSpec, usage: MeanUsage, measured_bytes: float | None
-) -> Workload:
-    usd = _usd(spec, usage)
-    latency = usage.latency if model.batch is None else None  # which says nothing about a batch
-    seconds = None if latency is None else latency / model.in_flight
-    if seconds is not None and model.rate_limit is not None:
-        if model.rate_limit.requests_per_minute is not None:
-            seconds = max(seconds, 60.0 / model.rate_limit.requests_per_minute)
-        tokens = (usage.prompt or 0.0) + (usage.completion or 0.0)
-        if model.rate_limit.tokens_per_minute is not None:
-            seconds = max(seconds, 60.0 * tokens / model.rate_limit.tokens_per_minute)
+def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes: float | None) -> Workload:
+    """Return what a trial takes; an answer of unknown length is as long as it may be."""
+    prompt, answer, limit = usage["prompt"], usage.get("completion"), spec.max_tokens
+    least_usd = _usd(spec, prompt, 0.0 if answer is None else answer)
+    if answer is None and limit is not None:
+        answer = float(limit)
+    usd = _usd(spec, prompt, answer)
+    # a batch's latency says nothing about when its answers come; its price is half the live one
+    latency, live = (usage.get("latency"), 1.0) if model.batch is None else (None, 2.0)
+    seconds, rate = None if latency is None else latency / model.in_flight, model.rate_limit
+    if seconds is not None and rate is not None:
+        if rate.requests_per_minute is not None:
+            seconds = max(seconds, 60.0 / rate.requests_per_minute)
+        if rate.tokens_per_minute is not None:
+            seconds = max(seconds, 60.0 * (prompt + (answer or 0.0)) / rate.tokens_per_minute)
     size = measured_bytes
-    if size is None and usage.completion is not None:
-        size = trial_bytes(usage.completion, alternatives(model.sampling))
-    live_usd = usd
-    if usd is not None and model.batch is not None:
-        live_usd = 2 * usd  # the price is a batch's
-    return Workload(usage.prompt, usage.completion, usd, seconds, size, live_usd, _batch_size(model))
+    if size is None and answer is not None:
+        size = trial_bytes(answer, alternatives(model.sampling))
+    live_usd = None if usd is None else live * usd
+    return Workload(prompt, answer, usd, seconds, size, live_usd, _batch_size(model), least_usd)
 
 
-def _usd(spec: ModelSpec, usage: MeanUsage) -> float | None:
-    if spec.price is None or usage.prompt is None or usage.completion is None:
+def _usd(spec: ModelSpec, prompt: float, answer: float | None) -> float | None:
+    if spec.price is None or answer is None:
         return None
-    return spec.price.cost(1, 0) * usage.prompt + spec.price.cost(0, 1) * usage.completion
+    return spec.price.cost(1, 0) * prompt + spec.price.cost(0, 1) * answer
 
 
 def _batch_size(model: ModelConfig) -> int | None:
@@ -267,7 +269,7 @@ def _about_disk(
 
 def _about_tokens(
     built: Built,
-    given: MeanUsage,
+    given: Usage,
     columns: OutcomeColumns | None,
     place: str,
     coins: Mapping[str, ModelOptions],
@@ -276,17 +278,17 @@ def _about_tokens(
     measured = set(columns.models) if columns is not None else set()
     said: dict[str, list[str]] = {}
     for model in built.spec.models:
-        if model.name in measured and given.completion is None:
+        if model.name in measured and "completion" not in given:
             said.setdefault(f"tokens of an answer: the mean in {place}", []).append(model.name)
         if model.name in measured or model.name in coins:
             continue
-        if given.completion is None:
+        if "completion" not in given:
             most = model.max_tokens
             what = (
                 "unknown; give --answer-tokens" if most is None else f"the limit of {most:,}, an upper bound"
             )
             said.setdefault(f"tokens of an answer: {what}", []).append(model.name)
-        if given.latency is None:
+        if "latency" not in given:
             what = "seconds of an answer: unknown; give --latency for the hours"
             said.setdefault(what, []).append(model.name)
     every = len(built.spec.models)

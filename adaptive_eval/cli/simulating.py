@@ -20,7 +20,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.views.plain_data import json_text
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
-    from adaptive_eval.simulate.many_runs import Workers
+    from adaptive_eval.simulate.many_runs import Simulator, Workers
 
 
 Report = Callable[[str, int, int], None]
@@ -62,6 +62,15 @@ def workers_of(options: Mapping[str, Any], user_code: Path | None = None) -> Ite
 
     with ray_pool(options["ray"], partial(click.echo, err=True), user_code) as pool:
         yield pool
+
+
+@contextmanager
+def simulator_of(options: Mapping[str, Any], replicates: int = 1) -> Iterator[Simulator]:
+    """Yield what simulates as the options say, in default of a number `replicates` runs."""
+    from adaptive_eval.simulate.many_runs import Simulator
+
+    with workers_of(options) as workers, progress_bar() as report:
+        yield Simulator(options["replicates"] or replicates, options["seed"], workers, report)
 
 
 @contextmanager

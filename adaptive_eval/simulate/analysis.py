@@ -13,7 +13,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import to_score_units
 from adaptive_eval.simulate.drivers import run_together
-from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
+from adaptive_eval.simulate.many_runs import Simulator, collected
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from adaptive_eval.trial import STEPS, ScoreRange
@@ -67,14 +67,7 @@ class Analysis:
         return frame_of(self.to_columns())
 
 
-def analyze(
-    recorded: RecordedOutcomes,
-    spec: SessionSpec,
-    replicates: int,
-    seed: int,
-    workers: Workers = None,
-    progress: Progress | None = None,
-) -> Analysis:
+def analyze(recorded: RecordedOutcomes, spec: SessionSpec, simulator: Simulator) -> Analysis:
     """Rank recorded outcomes, and replay them through the session's decisions.
 
     Examples
@@ -84,7 +77,7 @@ def analyze(
     >>> questions = tuple(("t", f"q{number}") for number in range(30))
     >>> recorded = RecordedOutcomes(("good", "bad"), questions, outcomes)
     >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), recorded.task_specs())
-    >>> analysis = analyze(recorded, spec, replicates=10, seed=1, workers=1)
+    >>> analysis = analyze(recorded, spec, Simulator(replicates=10, seed=1, workers=1))
     >>> [(line.model, line.fixed_rank, line.rank_low, line.rank_high) for line in analysis.models]
     [('good', 1, 1, 1), ('bad', 2, 2, 2)]
     >>> analysis.recorded, analysis.saved > 0.9
@@ -93,11 +86,11 @@ def analyze(
     answers = RecordedAnswers(recorded, shuffled=False)
     scores = answers.truth(spec)
     board = Board(spec)
-    stream = answers.begin(spec, board.run_sequence, np.random.SeedSequence(seed))
+    stream = answers.begin(spec, board.run_sequence, np.random.SeedSequence(simulator.seed))
     (replay,) = run_together([spec], board, stream)
     replay = replace(replay, trials=_needed(spec, recorded, replay.verdict, replay.trials))
     if replay.verdict.size:
-        shuffled = simulate(spec, RecordedAnswers(recorded), replicates, seed, 1, None, workers, progress)
+        shuffled = simulator.run(spec, RecordedAnswers(recorded), "shuffled replays")
     else:  # one model: nothing is compared, in no order
         shuffled = collected(spec, scores, [replay], True)
     shuffled = replace(shuffled, trials=_needed(spec, recorded, shuffled.verdict, shuffled.trials))

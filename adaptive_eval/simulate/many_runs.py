@@ -1,10 +1,11 @@
 """Running many replicates, over all cores."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,13 +27,11 @@ from adaptive_eval.simulate.drivers import (
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.sequential.parts import Floats
 
-Progress = Callable[[int, int], None]
-"""Called with the replicates done and their number."""
+Report: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is simulated, the replicates done and their number."""
 
 Workers: TypeAlias = int | Executor | None
 """Processes, or who has them; None: one for each core this process may use."""
-
-T = TypeVar("T")
 
 TASKS_PER_WORKER = 8
 """Pieces of work per process, so that none idles long at the end."""
@@ -46,7 +45,7 @@ def simulate(
     in_flight: int = 64,
     latency: Latency | None = None,
     workers: Workers = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> SimulationResult:
     """Run a session many times in virtual time against answers whose truth is known.
 
@@ -102,85 +101,118 @@ def simulate(
     >>> result.reasons, result.family_wise.count
     ({'resolved': 20}, 0)
     """
-    if replicates < 1:
-        raise UsageError(f"replicates must be at least 1, got {replicates}")
-    if in_flight < 1:
-        raise UsageError(f"in_flight must be at least 1, got {in_flight}")
-    spec = without_budgets(spec, but_trials=True)
-    check_spec(spec)
-    if make_goal(spec).first.size == 0:
-        raise UsageError(f"the goal ({spec.goal.text}) compares models and there is one; give two or more")
-    truth = answers.truth(spec)
-    fast = in_flight == 1 and latency is None and sequences_in_lockstep(spec)
-    job = _Job((spec,), answers, in_flight, latency, fast)
-    _check_ends(spec, answers, seed)
-    runs = map_replicates(job, replicates, seed, workers, progress)
-    return collected(spec, truth, [run for (run,) in runs], fast)
+    report = None if progress is None else lambda _, done, total: progress(done, total)
+    return Simulator(replicates, seed, workers, report).run(spec, answers, "", in_flight, latency)
 
 
-def simulate_margins(
-    spec: SessionSpec,
-    answers: Answers,
-    margins: Sequence[float | None],
-    replicates: int,
-    seed: int,
-    workers: Workers = None,
-    progress: Progress | None = None,
-) -> list[SimulationResult]:
-    """Run a session many times with each of several equivalence margins, as :func:`simulate` does with one.
+@dataclass(frozen=True)
+class Simulator:
+    """Simulates many runs: how many, from which seed, by whom, and who is told how far they are."""
 
-    Every replicate takes the same answers with all margins, so they are drawn and read once, if the rule does
-    not ask for answers by the margin. One trial is in flight, and nothing but passes bounds a run. Scores are
-    left out.
-    """
-    specs = [replace(spec, stopping=replace(spec.stopping, equivalence=margin)) for margin in margins]
-    if not sequences_in_lockstep(spec) or spec.stopping.rule == "exact":
-        return [simulate(one, answers, replicates, seed, 1, None, workers, progress) for one in specs]
-    for one in specs:
-        check_spec(one)
-    truth = answers.truth(spec)
-    _check_ends(spec, answers, seed)
-    runs = map_replicates(_Job(tuple(specs), answers), replicates, seed, workers, progress)
-    pairs = zip(specs, zip(*runs, strict=True), strict=True)
-    return [collected(one, truth, list(of_one), True) for one, of_one in pairs]
+    replicates: int
+    seed: int
+    workers: Workers = None
+    report: Report | None = None
 
+    def __post_init__(self) -> None:
+        if self.replicates < 1:
+            raise UsageError(f"replicates must be at least 1, got {self.replicates}")
+        if self.seed < 0:
+            raise UsageError(f"seed must not be negative, got {self.seed}")
 
-def simulate_fixed(
-    spec: SessionSpec,
-    answers: Answers,
-    passes: int,
-    replicates: int,
-    seed: int,
-    workers: Workers = None,
-    progress: Progress | None = None,
-) -> SimulationResult:
-    """Simulate runs in which everyone answers every question `passes` times, with one look at the end.
+    def run(
+        self,
+        spec: SessionSpec,
+        answers: Answers,
+        label: str = "",
+        in_flight: int = 1,
+        latency: Latency | None = None,
+    ) -> SimulationResult:
+        """Run a session; see :func:`simulate`. Its progress is told under the name `label`."""
+        if in_flight < 1:
+            raise UsageError(f"in_flight must be at least 1, got {in_flight}")
+        spec = without_budgets(spec, but_trials=True)
+        check_spec(spec)
+        if make_goal(spec).first.size == 0:
+            raise UsageError(
+                f"the goal ({spec.goal.text}) compares models and there is one; give two or more"
+            )
+        fast = in_flight == 1 and latency is None and sequences_in_lockstep(spec)
+        return self._results(_Job((spec,), answers, in_flight, latency, fast), label)[0]
 
-    A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
-    [1]_, for the one look it is meant for.
+    def margins(
+        self, spec: SessionSpec, answers: Answers, margins: Sequence[float | None], label: str = ""
+    ) -> list[SimulationResult]:
+        """Run a session with each of several equivalence margins, as :meth:`run` does with one.
 
-    References
-    ----------
-    .. [1] Hariri, Samandar, Hinczewski, Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
-       Language Model Evaluation. arXiv:2510.04265.
+        Every replicate takes the same answers with all margins, so they are drawn and read once, if the rule
+        does not ask for answers by the margin. One trial is in flight, and nothing but passes bounds a run.
+        Scores are left out.
+        """
+        specs = [replace(spec, stopping=replace(spec.stopping, equivalence=margin)) for margin in margins]
+        if not sequences_in_lockstep(spec) or spec.stopping.rule == "exact":
+            return [self.run(one, answers, label) for one in specs]
+        for one in specs:
+            check_spec(one)
+        return self._results(_Job(tuple(specs), answers), label)
 
-    Examples
-    --------
-    >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
-    >>> from adaptive_eval.simulate import BiasedCoins
-    >>> questions = tuple(f"q{number}" for number in range(30))
-    >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), (TaskSpec("t", questions),))
-    >>> result = simulate_fixed(spec, BiasedCoins((0.9, 0.3)), 10, replicates=5, seed=1, workers=1)
-    >>> result.total.tolist(), result.share("decided")
-    ([600, 600, 600, 600, 600], 1.0)
-    """
-    if passes < 1 or replicates < 1:
-        raise UsageError(f"passes and replicates must be at least 1, got {passes} and {replicates}")
-    truth = answers.truth(spec)
-    plain = replace(spec, allocation=AllocationSpec(questions="schedule"), early_repeats=False)
-    job = _Job((plain,), answers, fixed=passes)
-    runs = map_replicates(job, replicates, seed, workers, progress)
-    return collected(spec, truth, [run for (run,) in runs], one_by_one=False)
+    def fixed(self, spec: SessionSpec, answers: Answers, passes: int, label: str = "") -> SimulationResult:
+        """Simulate runs in which everyone answers every question `passes` times, with one look at the end.
+
+        A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
+        [1]_, for the one look it is meant for.
+
+        References
+        ----------
+        .. [1] Hariri, Samandar, Hinczewski, Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
+           Language Model Evaluation. arXiv:2510.04265.
+
+        Examples
+        --------
+        >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+        >>> questions = tuple(f"q{number}" for number in range(30))
+        >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), (TaskSpec("t", questions),))
+        >>> result = Simulator(replicates=5, seed=1, workers=1).fixed(spec, BiasedCoins((0.9, 0.3)), 10)
+        >>> result.total.tolist(), result.share("decided")
+        ([600, 600, 600, 600, 600], 1.0)
+        """
+        if passes < 1:
+            raise UsageError(f"passes must be at least 1, got {passes}")
+        plain = replace(spec, allocation=AllocationSpec(questions="schedule"), early_repeats=False)
+        return self._results(_Job((plain,), answers, fixed=passes), label)[0]
+
+    def _results(self, job: _Job, label: str) -> list[SimulationResult]:
+        """Return the runs of each of the job's specs."""
+        spec, runs = job.specs[0], list[list[RunOutcome]]()
+        truth = job.answers.truth(spec)
+        if job.fixed is None:
+            _check_ends(spec, job.answers, self.seed)
+        for done in self._done(job):
+            runs += done
+            if self.report is not None:
+                self.report(label, len(runs), self.replicates)
+        one_by_one = job.fast and job.fixed is None
+        pairs = zip(job.specs, zip(*runs, strict=True), strict=True)
+        return [collected(one, truth, list(of_one), one_by_one) for one, of_one in pairs]
+
+    def _done(self, job: _Job) -> Iterator[list[list[RunOutcome]]]:
+        """Yield the replicates in order, some at a time; replicate r has child r of the seed."""
+        workers = self.workers
+        if isinstance(workers, Executor):
+            number = getattr(workers, "workers", available_cores())
+        else:
+            number = available_cores() if workers is None else workers
+        if number < 1:
+            raise UsageError(f"workers must be at least 1, got {workers}")
+        seeds = np.random.SeedSequence(self.seed).spawn(self.replicates)
+        size = max(1, -(-self.replicates // (number * TASKS_PER_WORKER)))
+        pieces = [seeds[start : start + size] for start in range(0, self.replicates, size)]
+        pool = workers if isinstance(workers, Executor) else min(number, len(pieces))
+        if pool == 1:
+            yield from map(job.each, pieces)
+            return
+        with process_pool(pool) as executor:
+            yield from executor.map(job.each, pieces)
 
 
 def without_budgets(spec: SessionSpec, *, but_trials: bool = False) -> SessionSpec:
@@ -224,6 +256,10 @@ class _Job:
             runs = [run_events(session, stream, self.in_flight, self.latency, rng)]
         return [replace(run, truth=truth) for run in runs]
 
+    def each(self, seeds: list[np.random.SeedSequence]) -> list[list[RunOutcome]]:
+        """Return the runs of several replicates."""
+        return [self(seed) for seed in seeds]
+
 
 def _check_ends(spec: SessionSpec, answers: Answers, seed: int) -> None:
     """Refuse a spec of which a run may never stop."""
@@ -234,52 +270,6 @@ def _check_ends(spec: SessionSpec, answers: Answers, seed: int) -> None:
         raise UsageError(
             "nothing bounds a run: tied models would never stop; give max_passes or budget.trials"
         )
-
-
-def map_replicates(
-    job: Callable[[np.random.SeedSequence], T],
-    replicates: int,
-    seed: int,
-    workers: Workers = None,
-    progress: Progress | None = None,
-) -> list[T]:
-    """Return the outcome of every replicate, in order; replicate r has child r of the seed."""
-    if isinstance(workers, Executor):
-        number = getattr(workers, "workers", available_cores())
-    else:
-        number = available_cores() if workers is None else workers
-    if number < 1:
-        raise UsageError(f"workers must be at least 1, got {workers}")
-    if seed < 0:
-        raise UsageError(f"seed must not be negative, got {seed}")
-    seeds = np.random.SeedSequence(seed).spawn(replicates)
-    size = max(1, -(-replicates // (number * TASKS_PER_WORKER)))
-    pieces = [seeds[start : start + size] for start in range(0, replicates, size)]
-    found: list[T] = []
-    for outcomes in _run_pieces(
-        job, pieces, workers if isinstance(workers, Executor) else min(number, len(pieces))
-    ):
-        found += outcomes
-        if progress is not None:
-            progress(len(found), replicates)
-    return found
-
-
-def _run_pieces(
-    job: Callable[[np.random.SeedSequence], T],
-    pieces: list[list[np.random.SeedSequence]],
-    workers: int | Executor,
-) -> Iterator[list[T]]:
-    run = partial(_run_piece, job)
-    if workers == 1:
-        yield from map(run, pieces)
-        return
-    with process_pool(workers) as pool:
-        yield from pool.map(run, pieces)
-
-
-def _run_piece(job: Callable[[np.random.SeedSequence], T], seeds: list[np.random.SeedSequence]) -> list[T]:
-    return [job(seed) for seed in seeds]
 
 
 def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_one: bool) -> SimulationResult:

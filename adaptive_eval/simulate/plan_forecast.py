@@ -1,9 +1,7 @@
 """Forecasts a run before it is paid for: trials, tokens, USD, hours, errors, per policy and margin."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,13 +15,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.options.decisions import Spend
 from adaptive_eval.simulate.coins import Answers, BiasedCoins
 from adaptive_eval.simulate.drivers import Latency
-from adaptive_eval.simulate.many_runs import (
-    Workers,
-    simulate,
-    simulate_fixed,
-    simulate_margins,
-    without_budgets,
-)
+from adaptive_eval.simulate.many_runs import Simulator, without_budgets
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.stops import StopReason
 from scorio.sequential.parts import Floats, Ints
@@ -37,9 +29,6 @@ SPENDING: tuple[Spend, ...] = ("trials", "time")
 """Ways to spend that are compared where servers are the user's own."""
 _BATCH_PRICE = 0.5
 """Price of a batch as a share of the live one, as OpenAI and Anthropic have it."""
-
-Report = Callable[[str, int, int], None]
-"""Called with what is simulated, the replicates done and their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,44 +130,54 @@ class Plan:
         return frame_of(self.to_columns())
 
 
+@dataclass(frozen=True)
+class Assumptions:
+    """What a plan rests on."""
+
+    answers: Answers
+    workload: Sequence[Workload]  # of each model
+    equal: Answers | None = None  # those of models that are equally good
+    gaps: Mapping[float, Answers] = field(default_factory=dict)  # those of models so far apart
+    pace: Pace | None = None  # where sparing time is an offer
+    batch_hours: float = BATCH_HOURS
+    sources: tuple[str, ...] = ()  # where they are from, in words
+
+
 def plan(
     spec: SessionSpec,
-    answers: Answers,
-    workload: Sequence[Workload],
+    assumed: Assumptions,
     margins: Sequence[float | None],
-    replicates: int,
-    seed: int,
+    simulator: Simulator,
     passes: int | None = None,
-    equal: Answers | None = None,
-    workers: Workers = None,
-    report: Report | None = None,
-    gaps: Mapping[float, Answers] = MappingProxyType({}),
-    batch_hours: float = BATCH_HOURS,
-    pace: Pace | None = None,
 ) -> Plan:
-    """Simulate a run in several ways, under its own limits, and tabulate what each would take."""
+    """Simulate a run in several ways, under its own limits, and tabulate what each would take.
+
+    The first of the `margins` is the run's own; `passes` are those of the run of fixed length.
+    """
+    workload, answers = assumed.workload, assumed.answers
     if len(workload) != len(spec.models):
         raise UsageError(f"workload is given for {len(workload)} models, the run has {len(spec.models)}")
     if not margins:
         raise UsageError("margins must name at least one margin, None for none")
-    work = _Work(spec, tuple(workload), replicates, seed, workers, report)
-    found = work.unlimited(answers, margins)
-    budgets, ways = _budget_table(found[0]), work.ways(work.limited(found[0]), batch_hours)
+    work, own = _Work(spec, assumed, simulator), margins[0]
+    found = work.unlimited(answers, margins, f"{len(margins)} margin{'s' * (len(margins) > 1)}")
+    budgets, ways = _budget_table(found[0]), work.ways(work.limited(found[0]))
     rows: list[PlanRow] = []
-    if spec.allocation.models not in ("round-robin", "uniform"):
-        rows.append(work.own_policy(answers, margins[0]))
+    policy = spec.allocation.models
+    if policy not in ("round-robin", "uniform"):
+        rows.append(work.row(policy, own, simulator.run(work.with_margin(own), answers, policy)))
     for margin, whole in zip(margins, found, strict=True):
         rows.append(work.row("round-robin", margin, work.limited(whole)))
         rows.append(work.row("uniform", margin, work.limited(_uniform(whole))))
     passes = passes if passes is not None else spec.stopping.max_passes
     if passes is not None:
-        rows.append(work.fixed(answers, passes))
-    worst = None
-    if equal is not None:
-        worst = work.own_margin(equal, margins[0], "all equal")
-    apart = tuple((gap, work.own_margin(one, margins[0], f"gap {gap:g}")) for gap, one in gaps.items())
-    spending = () if pace is None else work.spending(answers, margins[0], pace)
-    return Plan(tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst, apart, ways, spending)
+        name = f"fixed N={passes}"
+        rows.append(work.row(name, None, simulator.fixed(spec, answers, passes, name)))
+    worst = None if assumed.equal is None else work.own_margin(assumed.equal, own, "all equal")
+    gaps = tuple((gap, work.own_margin(one, own, f"gap {gap:g}")) for gap, one in assumed.gaps.items())
+    return Plan(
+        tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst, gaps, ways, work.spending(own)
+    )
 
 
 @dataclass(frozen=True)
@@ -186,35 +185,25 @@ class _Work:
     """The inputs that every way of running it shares."""
 
     spec: SessionSpec
-    workload: tuple[Workload, ...]
-    replicates: int
-    seed: int
-    workers: Workers
-    report: Report | None
+    assumed: Assumptions
+    simulator: Simulator
     done: dict[tuple[BiasedCoins, float | None], SimulationResult] = field(default_factory=dict)
 
+    def with_margin(self, margin: float | None) -> SessionSpec:
+        """Return the spec with an equivalence margin."""
+        return replace(self.spec, stopping=replace(self.spec.stopping, equivalence=margin))
+
     def unlimited(
-        self,
-        answers: Answers,
-        margins: Sequence[float | None],
-        label: str = "",
-        passes: int | None = None,
+        self, answers: Answers, margins: Sequence[float | None], label: str, passes: int | None = None
     ) -> list[SimulationResult]:
         """Simulate round-robin without a budget, with each margin, for at most `passes`."""
-        spec = replace(
-            without_budgets(self.spec),
-            allocation=AllocationSpec("round-robin", self.spec.allocation.questions),
-        )
+        in_turn = AllocationSpec("round-robin", self.spec.allocation.questions)
+        spec = replace(without_budgets(self.spec), allocation=in_turn)
         if passes is not None and passes < (spec.stopping.max_passes or np.inf):
             spec = replace(spec, stopping=replace(spec.stopping, max_passes=passes))
-        label = label or f"{len(margins)} margin{'s' * (len(margins) > 1)}"
-        results = simulate_margins(
-            spec, answers, margins, self.replicates, self.seed, self.workers, self._progress(label)
-        )
+        results = self.simulator.margins(spec, answers, margins, label)
         if isinstance(answers, BiasedCoins):
-            self.done.update(
-                ((answers, margin), result) for margin, result in zip(margins, results, strict=True)
-            )
+            self.done.update(zip(((answers, margin) for margin in margins), results, strict=True))
         return results
 
     def own_margin(self, answers: Answers, margin: float | None, label: str) -> PlanRow:
@@ -223,26 +212,6 @@ class _Work:
         if result is None:
             (result,) = self.unlimited(answers, [margin], label, self._passes())
         return self.row("round-robin", margin, self.limited(result))
-
-    def own_policy(self, answers: Answers, margin: float | None) -> PlanRow:
-        """Simulate the spec's own policy, whose trials depend on the order of answers, trial by trial."""
-        spec = replace(self.spec, stopping=replace(self.spec.stopping, equivalence=margin))
-        name = spec.allocation.models
-        result = simulate(
-            spec, answers, self.replicates, self.seed, 1, None, self.workers, self._progress(name)
-        )
-        return self.row(name, margin, result)
-
-    def fixed(self, answers: Answers, passes: int) -> PlanRow:
-        """Simulate a run of fixed length with one look."""
-        name = f"fixed N={passes}"
-        result = simulate_fixed(
-            self.spec, answers, passes, self.replicates, self.seed, self.workers, self._progress(name)
-        )
-        return self.row(name, None, result)
-
-    def _progress(self, label: str) -> Callable[[int, int], None] | None:
-        return None if self.report is None else partial(self.report, label)
 
     def limited(self, result: SimulationResult) -> SimulationResult:
         """Return the runs under the spec's budget."""
@@ -268,14 +237,14 @@ class _Work:
         """Yield unit, what a trial of each model takes, limit, and whether models run side by side."""
         budget = self.spec.budget
         if budget.trials is not None:
-            yield "trials", [1.0] * len(self.workload), float(budget.trials), False
+            yield "trials", [1.0] * len(self.spec.models), float(budget.trials), False
         for name in ("tokens", "prompt_tokens", "completion_tokens", "usd", "wall_clock"):
             limit, parallel = getattr(budget, name), name == "wall_clock"
             costs = self._known("seconds" if parallel else name)
             if limit is not None and costs is not None:
                 yield name, costs, float(limit), parallel
 
-    def ways(self, result: SimulationResult, batch_hours: float) -> tuple[Way, ...]:
+    def ways(self, result: SimulationResult) -> tuple[Way, ...]:
         """Compare the runs asked live with the same runs in batches; none where a model has no batches."""
         sizes, usd = self._known("batch_size"), self._known("live_usd")
         if sizes is None:
@@ -294,28 +263,25 @@ class _Work:
         total = range_of(asked.sum(axis=1))
         return (
             Way("live", None, live.trials, paid, live.hours),
-            Way("in batches", range_of(most), total, saved, range_of(batch_hours * most)),
+            Way("in batches", range_of(most), total, saved, range_of(self.assumed.batch_hours * most)),
         )
 
-    def spending(self, answers: Answers, margin: float | None, pace: Pace) -> tuple[Way, ...]:
+    def spending(self, margin: float | None) -> tuple[Way, ...]:
         """Simulate runs that ask only what decides, and runs that spare time instead, answer by answer."""
-        stopping = replace(self.spec.stopping, equivalence=margin)
-        replicates = min(self.replicates, pace.replicates)
-        found = []
+        pace, found = self.assumed.pace, []
+        if pace is None:
+            return ()
+        few = replace(self.simulator, replicates=min(self.simulator.replicates, pace.replicates))
         for spend in SPENDING:
-            spec = replace(self.spec, stopping=stopping, spend=spend)
-            result = simulate(
-                spec, answers, replicates, self.seed, pace.in_flight, pace.latency, self.workers,
-                self._progress(f"spend: {spend}"),
-            )  # fmt: skip
+            spec, name = replace(self.with_margin(margin), spend=spend), f"spend: {spend}"
+            result = few.run(spec, self.assumed.answers, name, pace.in_flight, pace.latency)
             usd = self.row("round-robin", margin, result).usd
-            hours = range_of(result.time / 3600.0)
-            found.append(Way(f"spend: {spend}", None, range_of(result.total), usd, hours))
+            found.append(Way(name, None, range_of(result.total), usd, range_of(result.time / 3600.0)))
         return tuple(found)
 
     def _known(self, name: str) -> list[float] | None:
         """Return a quantity of all models, or None if it is unknown for one."""
-        values = [getattr(work, name) for work in self.workload]
+        values = [getattr(work, name) for work in self.assumed.workload]
         return None if any(value is None for value in values) else values
 
     def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:

@@ -15,7 +15,7 @@ from simulation_scripts import both_ways, bounded_spec, recorded_coins
 
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, simulate
-from adaptive_eval.simulate.many_runs import simulate_margins
+from adaptive_eval.simulate.many_runs import Simulator
 
 MEANS = (0.85, 0.6, 0.6, 0.2)
 FEW = settings(max_examples=3)
@@ -181,7 +181,7 @@ def test_margins_on_the_same_answers_equal_a_run_of_each(parts):
     spec, margins = bounded_spec(4, 12, **{"max_passes": 6, **parts}), (0.1, 0.02, 0.3)
     if spec.stopping.rule == "zscore":
         margins = (None,)
-    together = simulate_margins(spec, BiasedCoins(MEANS), margins, 1, seed=1, workers=1)
+    together = Simulator(1, seed=1, workers=1).margins(spec, BiasedCoins(MEANS), margins)
     for margin, result in zip(margins, together, strict=True):
         one = replace(spec, stopping=replace(spec.stopping, equivalence=margin))
         assert_same_runs(result, simulate(one, BiasedCoins(MEANS), 1, seed=1, in_flight=1, workers=1))
@@ -190,6 +190,6 @@ def test_margins_on_the_same_answers_equal_a_run_of_each(parts):
 def test_margins_share_recorded_answers_that_run_out():
     answers, spec = RecordedAnswers(recorded_coins(MEANS, 20, 6, shortest=2)), bounded_spec(4, 20)
     margins = (0.02, 0.3)
-    for margin, result in zip(margins, simulate_margins(spec, answers, margins, 3, 1, 1), strict=True):
+    for margin, result in zip(margins, Simulator(3, 1, 1).margins(spec, answers, margins), strict=True):
         one = replace(spec, stopping=replace(spec.stopping, equivalence=margin))
         assert_same_runs(result, simulate(one, answers, 3, seed=1, in_flight=1, workers=1))

@@ -13,7 +13,7 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
-from adaptive_eval.simulate.many_runs import simulate_fixed
+from adaptive_eval.simulate.many_runs import Simulator
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evidence
@@ -73,7 +73,7 @@ def test_one_look_errs_as_often_as_its_threshold_says():
     """z ≥ 1.645 on both sides is 10 %; five standard errors of 400 pairs are 7.5 points."""
     setting = PairSetting(30, 20, 0.5)
     chances = GivenChances(np.full((800, 30), 0.5))
-    result = simulate_fixed(setting.spec(), chances, 20, replicates=1, seed=1, workers=1)
+    result = Simulator(1, seed=1, workers=1).fixed(setting.spec(), chances, 20)
     assert result.wrong_calls.count / 400 == pytest.approx(0.10, abs=0.075)
 
 

@@ -14,6 +14,7 @@ from adaptive_eval.cli.main import cli
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.simulate.analysis import analyze, fixed_pairs
+from adaptive_eval.simulate.many_runs import Simulator
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.store.reader import RunReader
 from scorio import eval as metrics
@@ -40,7 +41,7 @@ def spec_of(given):
 
 def test_each_task_counts_with_its_weight_and_each_category_with_its_own():
     given = graded((0.3, 0.5, 0.55, 0.9))
-    found = analyze(given, spec_of(given), replicates=2, seed=1, workers=1)
+    found = analyze(given, spec_of(given), Simulator(2, 1, workers=1))
     for line in found.models:
         outcomes = np.split(given.categories[given.models.index(line.model)], [10])
         mu, sigma = np.transpose([metrics.bayes(one, WEIGHTS) for one in outcomes])
@@ -59,7 +60,7 @@ def test_an_open_pair_takes_all_trials_of_both_though_one_has_fewer():
     categories = whole.categories.copy()
     categories[1, :, 3:] = NO_TRIAL
     given = RecordedOutcomes(whole.models, whole.questions, categories)
-    found = analyze(given, spec_of(given), replicates=2, seed=1, workers=1)
+    found = analyze(given, spec_of(given), Simulator(2, 1, workers=1))
     assert found.replay.verdict.tolist() == [-1, -1, -1, 0, -1, -1]
     used = {line.model: line.used for line in found.models}
     assert (used["m1"], used["m2"]) == (60, 100)
@@ -107,8 +108,8 @@ def test_the_replay_in_recorded_order_depends_on_the_order():
         recorded.models, recorded.questions, np.concatenate([recorded.categories[:1], best_first])
     )
     spec = make_spec(2, 12)
-    plain = analyze(recorded, spec, replicates=2, seed=1, workers=1)
-    biased = analyze(turned, spec, replicates=2, seed=1, workers=1)
+    plain = analyze(recorded, spec, Simulator(2, 1, workers=1))
+    biased = analyze(turned, spec, Simulator(2, 1, workers=1))
     assert plain.replay.verdict.tolist() != biased.replay.verdict.tolist()
     assert np.array_equal(plain.shuffled.truth, biased.shuffled.truth)
 
@@ -119,7 +120,7 @@ def test_a_cell_without_trials_is_refused_and_can_be_left_out():
     categories[1, 2] = -1
     holed = type(recorded)(recorded.models, recorded.questions, categories)
     with pytest.raises(UsageError, match="no recorded trial of question 'q2'"):
-        analyze(holed, make_spec(2, 6), replicates=2, seed=1, workers=1)
+        analyze(holed, make_spec(2, 6), Simulator(2, 1, workers=1))
     filled = holed.asked_of_all()
     assert (filled.questions, filled.lost) == (holed.questions, 4)
     assert filled.categories[1, 2].tolist() == [LOST] * 4
@@ -137,7 +138,7 @@ def test_equal_models_are_not_told_apart_by_wrong_answers_that_are_absent():
     categories[0, (categories[0, :, 0] == 0) & (np.arange(300) % 5 > 0)] = -1
     given = type(recorded)(recorded.models, recorded.questions, categories).asked_of_all()
     spec = replace(make_spec(2, 300), early_repeats=False)
-    found = analyze(given, spec, replicates=20, seed=1, workers=1)
+    found = analyze(given, spec, Simulator(20, 1, workers=1))
     assert found.models[0].score > 0.9
     assert found.replay.verdict.tolist() == [0]
     assert found.shuffled.share("decided") == 0.0

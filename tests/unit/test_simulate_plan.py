@@ -15,7 +15,16 @@ from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, Stopping
 from adaptive_eval.simulate import BiasedCoins, GivenChances, RecordedOutcomes, plan_forecast, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers
 from adaptive_eval.simulate.drivers import Latency
-from adaptive_eval.simulate.plan_forecast import Pace, Workload, cost_of, cut_at, plan, steps_within
+from adaptive_eval.simulate.many_runs import Simulator
+from adaptive_eval.simulate.plan_forecast import (
+    Assumptions,
+    Pace,
+    Workload,
+    cost_of,
+    cut_at,
+    plan,
+    steps_within,
+)
 
 TRIALS = st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=5)
 COSTS = st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3)
@@ -144,10 +153,10 @@ class TestPlan:
     usual = functools.cache(lambda self: self.planned())
     work = (Workload(100.0, 300.0, usd=0.001, seconds=0.5, disk_bytes=840.0),) * 3
 
-    def planned(self, spec=None, margins=(0.1, 0.2), **parts):
+    def planned(self, spec=None, margins=(0.1, 0.2), replicates=12, **parts):
         spec = spec or bounded_spec(max_passes=30)
-        values = {"replicates": 12, "seed": 1, "workers": 1, "equal": BiasedCoins((0.5,) * 3), **parts}
-        return plan(spec, self.coins, self.work, margins, **values)
+        assumed = Assumptions(self.coins, self.work, BiasedCoins((0.5,) * 3), **parts)
+        return plan(spec, assumed, margins, Simulator(replicates, 1, workers=1))
 
     def test_compares_policies_and_margins(self):
         rows = self.usual().rows
@@ -189,7 +198,8 @@ class TestPlan:
             for i, size in enumerate(sizes)
         ]
         spec = bounded_spec(max_passes=4)
-        found = plan(spec, BiasedCoins((0.5,) * 3), work, (None, 0.4), 4, 1, workers=1, batch_hours=2.0)
+        alike, simulator = BiasedCoins((0.5,) * 3), Simulator(4, 1, workers=1)
+        found = plan(spec, Assumptions(alike, work, batch_hours=2.0), (None, 0.4), simulator)
         fixed = found.rows[-1]
         figures = (fixed.tokens, fixed.usd, fixed.hours, fixed.disk_bytes)
         expected = (120 * 630.0, 120 * 0.011, 120 * 2.0 / 3600, 120 * 21.0)
@@ -198,19 +208,18 @@ class TestPlan:
         ends = (batches.rounds.high, batches.trials.high, batches.hours.high)
         assert ends == pytest.approx((3, 150 + 120 + 200, 2.0 * 3))
         assert batches.usd.high == pytest.approx(150 * 0.001 + 120 * 0.01)
-        tied = plan(spec, BiasedCoins((0.5,) * 3), work, (0.4,), 4, 1, workers=1)
+        tied = plan(spec, Assumptions(alike, work), (0.4,), simulator)
         assert (
             tied.budgets[-1][2] == 1.0 - tied.rows[0].open == tied.rows[0].ties + tied.rows[0].winners > 0.0
         )
         del work[1]
-        unknown = plan(spec, BiasedCoins((0.5,) * 3), [*work, Workload(1.0, 1.0)], (None,), 4, 1, workers=1)
+        unknown = plan(spec, Assumptions(alike, [*work, Workload(1.0, 1.0)]), (None,), simulator)
         assert (unknown.rows[-1].usd, unknown.ways, unknown.rows[-1].tokens is None) == (None, (), False)
 
     def test_batches_are_whole_cost_half_and_come_one_after_the_other(self):
         work = tuple(replace(one, live_usd=0.002, batch_size=50) for one in self.work)
-        live, batches = plan(
-            bounded_spec(max_passes=30), self.coins, work, (0.1,), 12, 1, workers=1, batch_hours=2.0
-        ).ways
+        assumed, simulator = Assumptions(self.coins, work, batch_hours=2.0), Simulator(12, 1, workers=1)
+        live, batches = plan(bounded_spec(max_passes=30), assumed, (0.1,), simulator).ways
         row = self.usual().rows[0]
         assert (live.trials, live.rounds, live.hours) == (row.trials, None, row.hours)
         assert live.usd.median == pytest.approx(0.002 * row.trials.median)
@@ -223,7 +232,7 @@ class TestPlan:
     def test_batches_keep_the_budget(self, limit, most):
         work = tuple(replace(one, usd=0.002, live_usd=0.002, batch_size=200) for one in self.work)
         spec = bounded_spec(max_passes=30, **limit)
-        _, batches = plan(spec, self.coins, work, (0.1,), 12, 1, workers=1).ways
+        _, batches = plan(spec, Assumptions(self.coins, work), (0.1,), Simulator(12, 1, workers=1)).ways
         assert 0.9 * most < batches.trials.high <= most
         assert batches.usd.high <= 0.001 * most
 
@@ -231,7 +240,8 @@ class TestPlan:
     def test_sparing_time_takes_more_trials_and_less_time(self):
         pace = Pace(96, Latency(2.0, 1.0))
         spec, coins = bounded_spec(4, 50, max_passes=30), BiasedCoins((0.85, 0.6, 0.5, 0.3))
-        trials, time = plan(spec, coins, (Workload(),) * 4, (0.12,), 60, 1, workers=1, pace=pace).spending
+        assumed = Assumptions(coins, (Workload(),) * 4, pace=pace)
+        trials, time = plan(spec, assumed, (0.12,), Simulator(60, 1, workers=1)).spending
         assert (trials.way, time.way) == ("spend: trials", "spend: time")
         assert trials.trials.median < time.trials.median
         assert time.hours.median < trials.hours.median
@@ -252,18 +262,16 @@ class TestPlan:
 
 def test_the_same_answers_are_simulated_once(monkeypatch):
     asked = []
-    real = plan_forecast.simulate_margins
+    real = Simulator.margins
 
-    def counted(spec, answers, margins, *rest):
+    def counted(self, spec, answers, margins, label):
         asked.append((answers, tuple(margins)))
-        return real(spec, answers, margins, *rest)
+        return real(self, spec, answers, margins, label)
 
-    monkeypatch.setattr(plan_forecast, "simulate_margins", counted)
+    monkeypatch.setattr(Simulator, "margins", counted)
     apart, alike = BiasedCoins((0.9, 0.6)), BiasedCoins((0.75, 0.75))
-    spec = bounded_spec(2, 10, max_passes=4)
-    found = plan(
-        spec, apart, [Workload()] * 2, [0.1, 0.3], 5, 1, equal=alike, workers=1, gaps={0.3: apart, 0.0: alike}
-    )
+    assumed = Assumptions(apart, [Workload()] * 2, alike, {0.3: apart, 0.0: alike})
+    found = plan(bounded_spec(2, 10, max_passes=4), assumed, [0.1, 0.3], Simulator(5, 1, workers=1))
     assert asked == [(apart, (0.1, 0.3)), (alike, (0.1,))]
     gaps = dict(found.gaps)
     assert gaps[0.0] == found.all_equal

@@ -22,7 +22,7 @@ from adaptive_eval.simulate import (
     simulate,
 )
 from adaptive_eval.simulate.coins import asked
-from adaptive_eval.simulate.many_runs import simulate_fixed
+from adaptive_eval.simulate.many_runs import Simulator
 from scorio.eval import bayes
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -62,7 +62,7 @@ def test_a_finished_model_is_compared_and_asked_nothing():
 
 
 def test_a_fixed_run_takes_every_trial_and_looks_once():
-    result = simulate_fixed(bounded_spec(), COINS, 7, replicates=4, seed=1, workers=1)
+    result = Simulator(4, seed=1, workers=1).fixed(bounded_spec(), COINS, 7)
     assert result.total.tolist() == [3 * 30 * 7] * 4
     assert np.array_equal(result.verdict, np.ones((4, 3)))
 
@@ -91,7 +91,7 @@ def test_it_is_in_the_units_of_the_score_to_which_tasks_add_as_they_weigh(goal, 
     def simulated(weights):
         spec, answers = weighted(weights, goal), GivenChances(SETTLED)
         if in_flight is None:
-            return simulate_fixed(spec, answers, 3, 1, seed=1, workers=1)
+            return Simulator(1, seed=1, workers=1).fixed(spec, answers, 3)
         return simulate(spec, answers, 1, seed=1, in_flight=in_flight, workers=1)
 
     plain, scaled = simulated((0.0, 1.0)), simulated((-1.0, 3.0))
