@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import click
+import numpy as np
 
 from adaptive_eval.cli.simulating import per_cent, print_table
 from adaptive_eval.core.results import Range
@@ -83,7 +84,7 @@ def _print(rows: Sequence[Mapping[str, str]], title: str) -> None:
 
 def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str, str]:
     """Return the figures of a way to run it, by the heads of their columns."""
-    fixed, shares = row.policy.startswith("fixed"), (row.winners, row.ties, row.open)
+    fixed, shares = row.policy.startswith("fixed"), [row.winners, row.ties, row.open]
     verdicts = "called/tied/open" if kind == "threshold" else "won/tied/open"
     if kind == "width":
         verdicts, shares = "measured/open", shares[1:]
@@ -203,6 +204,7 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
 
 def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tuple[str, str]]:
     total = float(result.total.mean())
+    tied = "pairs tied, or scores measured" if np.isnan(result.gap).any() else "pairs tied"
     reasons = ", ".join(f"{per_cent(n / result.replicates, 1)} {why}" for why, n in result.reasons.items())
     rows = [
         ("runs", f"{result.replicates:,}: {reasons}"),
@@ -210,7 +212,7 @@ def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tupl
         ("wrong winners among pairs", str(result.wrong_calls)),
         ("wrong ties among pairs a margin apart", str(result.wrong_ties)),
         ("pairs with a winner", per_cent(result.share("decided"), 1)),
-        (_tied_words(result), per_cent(result.share("tie"), 1)),
+        (tied, per_cent(result.share("tie"), 1)),
         ("pairs undecided", per_cent(result.share("open"), 1)),
         (
             "trials of a run",
@@ -230,11 +232,6 @@ def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tupl
             ("recorded trials ran out", f"in {per_cent(share, 1)} of runs, for a model that was still needed")
         )
     return rows
-
-
-def _tied_words(result: SimulationResult) -> str:
-    """Return the definition of a tie."""
-    return "pairs tied, or scores measured" if any(gap != gap for gap in result.gap) else "pairs tied"
 
 
 def result_data(spec: SessionSpec, result: SimulationResult, others: Mapping[str, float]) -> dict[str, Any]:

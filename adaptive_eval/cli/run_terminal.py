@@ -19,6 +19,7 @@ from adaptive_eval.core.results import to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
+from adaptive_eval.run.observers import Console
 from adaptive_eval.stops import STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
@@ -32,8 +33,8 @@ REDRAWN = ("full", "compact")
 """Displays that are redrawn in place."""
 
 
-class Terminal:
-    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.observers.Console`)."""
+class Terminal(Console):
+    """The console of ``adaptive-eval run``."""
 
     def __init__(self, display: str | None) -> None:
         output = sys.stdout

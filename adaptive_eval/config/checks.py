@@ -448,12 +448,9 @@ def _numbers(task: TaskConfig, rubric: RubricConfig, scores: tuple[float, float]
 
 
 def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Place, *, steers: bool) -> Found:
-    weights, expected = rubric.weights, len(rubric.model_copy(update={"weights": None}).category_weights)
-    if weights is not None and len(weights) != expected:
-        words = f"{len(weights)} weights for the {expected} categories of {rubric.label}"
+    if rubric.weights is not None and len(set(rubric.weights)) == 1:
+        words = f"all weights are {rubric.weights[0]}: no answer would be better than another"
         yield (*path, "weights"), words
-    elif weights is not None and len(set(weights)) == 1:
-        yield (*path, "weights"), f"all weights are {weights[0]}: no answer would be better than another"
     if rubric.range is not None:
         yield from _numbers(task, rubric, rubric.range, path)
     yield from _thresholds(rubric, path, steers=steers)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
+from adaptive_eval.errors import Coded
 from adaptive_eval.options.limit_options import BudgetSpec
-from adaptive_eval.options.mistakes import did_you_mean, not_one_of, shown
+from adaptive_eval.options.mistakes import CONFLICT, Mistakes, did_you_mean, not_one_of, shown
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import (
     INSPECT,
@@ -63,6 +64,14 @@ class RubricConfig(Section):
     """Lowest and highest score: the scorer's scores are kept as numbers. Default: the scorer's range."""
     truncated: Literal["zero", "judged"] = "zero"
     """A truncated answer is category 0 (zero), or judged as it is."""
+
+    @model_validator(mode="after")
+    def _a_weight_each(self) -> Self:
+        weights, worth = self.weights, default_weights(self.schema_name)
+        if weights is not None and self.range is None and len(weights) != len(worth):
+            words = f"{len(weights)} weights for the {len(worth)} categories of {self.label}"
+            raise Mistakes([(("weights",), Coded(CONFLICT, words))])
+        return self
 
     @property
     def category_weights(self) -> tuple[float, ...]:

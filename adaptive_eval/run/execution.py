@@ -25,7 +25,7 @@ from adaptive_eval.engine.events import Decided, Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
-from adaptive_eval.run.observers import Console, LogConsole, MetricsOptions, Outlets
+from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.pilot import (
     adopt_pilot,
     freeze_thresholds,
@@ -52,7 +52,7 @@ class RunOptions:
 
     # what answers for each model, in place of the servers that the config names
     endpoints: Mapping[str, Sequence[Endpoint]] | None = None
-    console: Console = field(default_factory=LogConsole)  # shows the run to a person
+    console: Console = field(default_factory=Console)  # shows the run to a person
     observer: Observer | None = None  # called with every event (:mod:`adaptive_eval.engine.events`)
     metrics: MetricsOptions = field(default_factory=MetricsOptions)  # where Prometheus metrics go
     disk_check: bool = True  # whether to refuse a run on a full disk, and to warn where it may not fit

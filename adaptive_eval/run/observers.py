@@ -1,13 +1,15 @@
 """Where a run reports: consoles, Prometheus, a webhook, a command, experiment trackers."""
 
+import logging
 import os
+import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import NotifyConfig
@@ -16,19 +18,13 @@ from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stop
 from adaptive_eval.errors import UsageError
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
+from adaptive_eval.views.numbers import duration
 from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.verdicts import resolved_words
 
 if TYPE_CHECKING:
     from adaptive_eval.run.trackers import Tracker
     from adaptive_eval.views.metrics import RunMetrics
-import logging
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol, TextIO
-
-from adaptive_eval.views.numbers import duration
-from adaptive_eval.views.verdicts import resolved_words
 
 
 @dataclass(frozen=True)
@@ -167,45 +163,27 @@ class Outlets:
             self._notifier.tell(Notice(event, name, time.time(), text, trials, models, verdict))
 
 
-class Console(Protocol):
-    """Shows a run to a person."""
+class Console:
+    """Shows a run to a person; this one writes remarks to the logger ``adaptive_eval`` and nothing else."""
+
+    _log = logging.getLogger("adaptive_eval")
 
     def say(self, text: str) -> None:
         """Show a remark."""
+        self._log.info("%s", text)
 
     def waiting(self, text: str) -> AbstractContextManager[object]:
         """Return a context that shows `text` while it lasts."""
+        return nullcontext()
 
     def stoppable(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
         """Return a context in which an interrupt calls `stop`, in the thread of the event loop."""
+        return nullcontext()
 
     def watch(
         self, name: str, started_at: float | None, past: Sequence[Decided]
     ) -> AbstractContextManager[Observer]:
         """Return a context with an observer that shows the events of the run `name`."""
-
-
-class LogConsole:
-    """Writes remarks to the logger ``adaptive_eval`` and shows nothing else."""
-
-    _log = logging.getLogger("adaptive_eval")
-
-    def say(self, text: str) -> None:
-        """Log a remark."""
-        self._log.info("%s", text)
-
-    def waiting(self, text: str) -> AbstractContextManager[object]:
-        """Show nothing."""
-        return nullcontext()
-
-    def stoppable(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
-        """Leave interrupts to the caller."""
-        return nullcontext()
-
-    def watch(
-        self, name: str, started_at: float | None, past: Sequence[Decided]
-    ) -> AbstractContextManager[Observer]:
-        """Show nothing."""
         return nullcontext(lambda event: None)
 
 

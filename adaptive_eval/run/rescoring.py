@@ -409,16 +409,6 @@ def read_rubric(text: str) -> RubricConfig:
     """
     rubric = _written(text, "rubric").rubric
     assert rubric is not None
-    try:
-        weights = rubric.category_weights
-    except ValueError as error:
-        raise UsageError(f"--rubric {text!r}: {error}") from None
-    schema = rubric.schema_definition
-    categories = 2 if schema is None else len(schema.categories)
-    if len(weights) != categories:
-        raise UsageError(
-            f"--rubric: {len(weights)} weights for the {categories} categories of {rubric.label}"
-        )
     if rubric.pilot is not None or rubric.thresholds_from is not None:
         raise UsageError("--rubric: give thresholds, or leave them out to take them from the stored answers")
     return rubric

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -20,6 +21,9 @@ EVERY = 10.0
 
 _LONGEST_PARAMETER = 500
 """Characters of a parameter that every version of MLflow takes."""
+
+_NOT_IN_MLFLOW = re.compile(r"[^\w\-. :/]")
+"""Characters that the name of a metric must not have there."""
 
 
 class Backend(Protocol):
@@ -59,15 +63,11 @@ class Tracker:
         every: float = EVERY,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._open_backend = open_backend
-        self._backend: Backend | None = None
-        self._every = every
-        self._clock = clock
-        self._due = -math.inf
+        self._every, self._clock, self._due = every, clock, -math.inf
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
-        self._sent: list[Future[None]] = []
+        self._backend = self._thread.submit(open_backend)
+        self._sent: list[Future[Any]] = [self._backend]
         self._last: Results | None = None
-        self._submit(self._open)
 
     def __enter__(self) -> Self:
         return self
@@ -79,13 +79,14 @@ class Tracker:
         """Take an event; returns at once."""
         if isinstance(event, Progress):
             self._last = event.results
-            if self._clock() >= self._due and self._idle():
+            if self._clock() >= self._due and all(sent.done() for sent in self._sent):
                 self._due = self._clock() + self._every
                 self._log(event.results)
         elif isinstance(event, Stopped):
             if self._last is not None:
                 self._log(self._last)
-            self._submit(self._finish, _summary(event.verdict, self._last))
+            summary = _summary(event.verdict, self._last)
+            self._send(lambda backend: backend.finish(summary))
 
     def close(self, patience: float = 30.0) -> str | None:
         """Wait up to `patience` seconds for pending reports; return a sentence on failures, else None."""
@@ -97,25 +98,11 @@ class Tracker:
         return None if problem is None else f"the tracker has failed: {type(problem).__name__}: {problem}"
 
     def _log(self, results: Results) -> None:
-        self._submit(self._write, results.trials, figures_of(results))
+        self._send(lambda backend: backend.log(results.trials, figures_of(results)))
 
-    def _open(self) -> None:
-        self._backend = self._open_backend()
-
-    def _write(self, step: int, figures: Mapping[str, float]) -> None:
-        if self._backend is not None:  # None where opening it has failed
-            self._backend.log(step, figures)
-
-    def _finish(self, summary: Mapping[str, Any]) -> None:
-        if self._backend is not None:
-            self._backend.finish(summary)
-
-    def _submit(self, function: Callable[..., None], *arguments: Any) -> None:
+    def _send(self, call: Callable[[Backend], None]) -> None:
         if self._problem() is None:
-            self._sent.append(self._thread.submit(function, *arguments))
-
-    def _idle(self) -> bool:
-        return all(future.done() for future in self._sent)
+            self._sent.append(self._thread.submit(lambda: call(self._backend.result())))
 
     def _problem(self) -> BaseException | None:
         done = (future for future in self._sent if future.done() and not future.cancelled())
@@ -205,7 +192,7 @@ class MlflowBackend:
     def log(self, step: int, figures: Mapping[str, float]) -> None:
         """Log figures."""
         for name, value in figures.items():
-            self._client.log_metric(self._run, _metric_name(name), value, step=step)
+            self._client.log_metric(self._run, _NOT_IN_MLFLOW.sub("_", name), value, step=step)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """End the run."""
@@ -229,8 +216,3 @@ def trackers_of(config: RunConfig) -> list[Tracker]:
     """Return the trackers that a config asks for."""
     asked = {kind: getattr(config.notify, kind, None) for kind in _BACKENDS}
     return [tracker(kind, project, config.name, config) for kind, project in asked.items() if project]
-
-
-def _metric_name(name: str) -> str:
-    """Return a name that MLflow takes: letters, digits and some signs."""
-    return "".join(sign if sign.isalnum() or sign in "_-. :/" else "_" for sign in name)
