@@ -1,7 +1,6 @@
 """A config file to a :class:`~adaptive_eval.config.run_config.RunConfig`, or every mistake in it at once."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,8 @@ def _checked(
     given, unreadable = read_overrides(overrides, data)
     collected = _Collected(document, given)
     data = apply_overrides(data, given)
-    collected.secrets(find_secrets(Document(data, marks=document.marks), text))
+    collected.add(find_secrets(data))
+    collected.add_lines(text)
     collected.document = read  # what is wrong with a short form is at its place in the file
     collected.add(unknown)
     collected.document = document
@@ -218,35 +218,39 @@ class _Collected:
         self.outside: list[Problem] = []
         self.covered: list[Place] = []
 
-    def secrets(self, found: Sequence[tuple[Place, Problem]]) -> None:
-        """Take what :func:`find_secrets` found."""
-        for path, problem in found:
-            self._take(path, problem)
-        self.covered += [path for path, _ in found if path]
-
     def add(self, found: Iterable[tuple[Place, str]]) -> None:
         """Take what one check found, except at places that an earlier check has reported."""
-        fresh = [(path, words) for path, words in found if not self._is_covered(path)]
-        for path, words in fresh:
+        covered = list(self.covered)
+        for path, words in found:
+            if any(path[: len(place)] == place for place in covered):
+                continue
+            self.covered.append(path)
             code = getattr(words, "code", CONFLICT)
-            self._take(path, Problem(dotted(path), words, self.document.line(path), code))
-        self.covered += [path for path, _ in fresh]
+            if any(path[: len(place)] == place for place in self.overridden):
+                words = f"{words} (given outside the file)"
+                self.outside.append(Problem(_written(path), words, code=code))
+                continue
+            mark = self.document.mark(path)
+            line = None if mark is None else mark[0]
+            self.in_file.append((mark or (0, 0), Problem(_written(path), words, line, code)))
+
+    def add_lines(self, text: str) -> None:
+        """Take the further lines of the file that hold a secret."""
+        known = {problem.line for _, problem in self.in_file if problem.code == "config/secret"}
+        words = "this line holds what looks like a key; remove it (the text is stored with the run)"
+        for number, line in enumerate(text.split("\n"), start=1):
+            if number not in known and looks_like_secret(line):
+                self.in_file.append(((number, 0), Problem("", words, number, "config/secret")))
 
     def in_file_order(self, outside: Sequence[Problem]) -> list[Problem]:
         """Return everything collected and `outside`: the file's problems by line, then the others."""
         in_file = [problem for _, problem in sorted(self.in_file, key=lambda item: item[0])]
         return [*dict.fromkeys(in_file), *outside, *self.outside]
 
-    def _take(self, path: Place, problem: Problem) -> None:
-        if path and any(path[: len(place)] == place for place in self.overridden):
-            words = f"{problem.message} (given outside the file)"
-            self.outside.append(replace(problem, message=words, line=None))
-        else:
-            mark = self.document.mark(path) if path else None
-            self.in_file.append((mark or (problem.line or 0, 0), problem))
 
-    def _is_covered(self, path: Place) -> bool:
-        return any(path[: len(place)] == place for place in self.covered)
+def _written(path: Place) -> str:
+    """Return a place as people write it, without a key that looks like a secret."""
+    return dotted(tuple("(hidden)" if looks_like_secret(str(part)) else part for part in path))
 
 
 def _without_secrets(problem: Problem) -> Problem:

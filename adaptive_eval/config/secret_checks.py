@@ -5,12 +5,9 @@ no message repeats it.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from adaptive_eval.config.document import Document
-from adaptive_eval.errors import Problem
-from adaptive_eval.options.mistakes import Place, dotted, has_credentials, looks_like_secret
+from adaptive_eval.options.mistakes import Found, Place, has_credentials, looks_like_secret, secret
 
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|[-_])(?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|passw(?:or)?d)$|authorization"
@@ -43,53 +40,39 @@ def is_random_token(text: str) -> bool:
     return bool(_UNBROKEN.fullmatch(text)) and any(char.isdigit() for char in text)
 
 
-def find_secrets(document: Document, text: str) -> list[tuple[Place, Problem]]:
-    r"""Return a problem for each value that is, or may be, a key itself.
-
-    Examples
-    --------
-    >>> from adaptive_eval.config.document import read_document
-    >>> text = "models:\n- api_key: sk-0123456789"
-    >>> find_secrets(read_document(text), text)[0][1].path
-    'models[0].api_key'
-    """
-    found = [
-        (path, Problem(dotted(_safe(path)), advice, document.line(path), _CODE))
-        for path, advice in _in_data(document.data, ())
-    ]
-    lines = {problem.line for _, problem in found}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if number not in lines and looks_like_secret(line):
-            words = "this line holds what looks like a key; remove it (the text is stored with the run)"
-            found.append(((), Problem("", words, number, _CODE)))
-    return found
-
-
-_CODE = "config/secret"
 _ADVICE = "put it in an environment variable and give the variable's name"
 
 
-def _in_data(value: Any, path: Place) -> Iterator[tuple[Place, str]]:
-    if isinstance(value, dict):
-        for key, child in value.items():
+def find_secrets(data: Any, path: Place = ()) -> Found:
+    """Yield each value that is, or may be, a key itself.
+
+    Examples
+    --------
+    >>> next(find_secrets({"models": ({"api_key": "sk-0123456789"},)}))[0]
+    ('models', 0, 'api_key')
+    """
+    if isinstance(data, dict):
+        for key, child in data.items():
             here = (*path, key)
             if looks_like_secret(key):
-                yield here, f"the name of this setting looks like a key itself; {_ADVICE} in api_key_env"
+                words = f"the name of this setting looks like a key itself; {_ADVICE} in api_key_env"
+                yield here, secret(words)
             elif is_secret_name(key, header="headers" in path) and _is_literal(child):
                 setting = "{env: NAME}" if "headers" in path else "api_key_env"
-                yield here, f"a secret does not belong in a config; {_ADVICE} as {setting}"
+                yield here, secret(f"a secret does not belong in a config; {_ADVICE} as {setting}")
             else:
-                yield from _in_data(child, here)
-    elif isinstance(value, tuple):
-        for place, child in enumerate(value):
-            yield from _in_data(child, (*path, place))
-    elif isinstance(value, str):
-        if path and path[-1] == "api_key_env" and (is_random_token(value) or looks_like_secret(value)):
-            yield path, f"this looks like a key itself, not like a variable's name; {_ADVICE}"
-        elif has_credentials(value):
-            yield path, "the URL holds credentials; remove them and name the key's variable in api_key_env"
-        elif looks_like_secret(value):
-            yield path, f"this looks like a key itself; {_ADVICE} in api_key_env"
+                yield from find_secrets(child, here)
+    elif isinstance(data, tuple):
+        for place, child in enumerate(data):
+            yield from find_secrets(child, (*path, place))
+    elif isinstance(data, str):
+        if path and path[-1] == "api_key_env" and (is_random_token(data) or looks_like_secret(data)):
+            yield path, secret(f"this looks like a key itself, not like a variable's name; {_ADVICE}")
+        elif has_credentials(data):
+            advice = "remove them and name the key's variable in api_key_env"
+            yield path, secret(f"the URL holds credentials; {advice}")
+        elif looks_like_secret(data):
+            yield path, secret(f"this looks like a key itself; {_ADVICE} in api_key_env")
 
 
 def _is_literal(value: Any) -> bool:
@@ -97,7 +80,3 @@ def _is_literal(value: Any) -> bool:
     if isinstance(value, dict):
         return "value" in value
     return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _safe(path: Place) -> Place:
-    return tuple("(hidden)" if isinstance(part, str) and looks_like_secret(part) else part for part in path)
