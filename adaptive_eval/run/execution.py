@@ -26,15 +26,7 @@ from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
-from adaptive_eval.run.pilot import (
-    adopt_pilot,
-    freeze_thresholds,
-    past_runs,
-    pilot_elapsed,
-    pilot_of,
-    require_complete,
-    resumed,
-)
+from adaptive_eval.run.pilot import Pilot
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
@@ -147,6 +139,11 @@ class _Run:
         self._audit, self._past = built.audit(), _Past()
         self.session: Session = built.session(self._audit.warnings)
 
+    @property
+    def pilot(self) -> Pilot:
+        """The pilot of this run as it is now built."""
+        return Pilot(self.built, self.directory)
+
     async def finish(self) -> bool:
         """Run to the end; return whether anything was left to ask."""
         for words in self.built.notices:
@@ -203,16 +200,16 @@ class _Run:
         if not (self.directory / RUN_FILE).exists():
             return None
         writer = self._stack.enter_context(continue_run(self.built, self.directory))
-        self.built = resumed(self.built, self.directory)
-        adopt_pilot(self.built, self.directory, writer)
+        self.built = self.pilot.resumed()
+        self.pilot.adopt(writer)
         self.replay(writer)
         return writer
 
     def _begin(self) -> RunWriter:
         writer = self._stack.enter_context(RunWriter.create(self.directory, meta=self.built.meta()))
-        adopt_pilot(self.built, self.directory, writer)
+        self.pilot.adopt(writer)
         self.replay(writer)
-        self._past.elapsed = pilot_elapsed(self.built, self.directory)
+        self._past.elapsed = self.pilot.elapsed
         return writer
 
     def replay(self, writer: RunWriter) -> None:
@@ -238,7 +235,7 @@ class _Run:
         stopping rule has changed since.
         """
         built, latest, elapsed = self.built, self._past.latest, self._past.elapsed
-        resume_accounts(built.tasks, built.scorers, past_runs(built, self.directory))
+        resume_accounts(built.tasks, built.scorers, self.pilot.run_files)
         with writer.reader() as reader:
             results = built.watched(self.session.results(), reader, elapsed)
         if latest is None or not _holds(from_json(latest.results), results):
@@ -260,25 +257,22 @@ class _Run:
             for endpoint in chain.from_iterable(probed.values()):
                 await connections.enter_async_context(endpoint)
             absent = require_usable(await probe_all(probed))
-            resume_accounts(built.tasks, built.scorers, past_runs(built, self.directory))
+            resume_accounts(built.tasks, built.scorers, self.pilot.run_files)
         for words in absent:
             console.say(f"{words}; the run begins without it and asks whether it is back")
         return (servers if self.options.endpoints is None else self.options.endpoints), mimic_url
 
     async def _pilot(self, servers: Mapping[str, Sequence[Endpoint]], workplace: Workplace) -> None:
         """Run the pilot where one is needed, and freeze the thresholds that it finds."""
-        found = pilot_of(self.built, self.directory)
-        if found is None:
+        pilot, say = self.pilot, self.options.console.say
+        if not pilot.passes:
             return
-        pilot, folder, passes = found
-        say = self.options.console.say
-        say(f"Pilot: {passes} trials of every question and model, to find the rubric's thresholds.")
+        say(f"Pilot: {pilot.passes} trials of every question and model, to find the rubric's thresholds.")
         with ExitStack() as stack:
-            run = _Run(pilot, folder, self.options, self._outlets_of_pilot, stack)
+            run = _Run(pilot.run(), pilot.folder, self.options, self._outlets_of_pilot, stack)
             writer = run._continue() or run._begin()
             verdict = run.session.stopped or await run.ask(writer, servers, workplace)
-        require_complete(verdict)
-        self.built = freeze_thresholds(self.built, folder, say)
+        self.built = pilot.frozen(verdict, say)
 
     def _outlets_of_pilot(self, event: Event) -> None:
         """Send no notices about the pilot: its verdicts are not those of the run."""

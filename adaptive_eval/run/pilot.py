@@ -31,25 +31,37 @@ PILOT = "pilot"
 """Folder of the pilot's run file, inside that of the run."""
 
 
-def pilot_passes(built: Built) -> int:
-    """Return how many trials of every question and model the pilot asks; 0 where none is needed."""
-    rubrics = (built.config.task(task.name).rubric for task in built.tasks)
-    return max((rubric.pilot or 0 for rubric in rubrics), default=0)
+class Pilot:
+    """The pilot of the run in `directory`; `passes` is 0 where none is needed."""
 
+    def __init__(self, built: Built, directory: Path) -> None:
+        self.built, self.directory, self.folder = built, directory, directory / PILOT
+        rubrics = (built.config.task(task.name).rubric for task in built.tasks)
+        self.passes = max((rubric.pilot or 0 for rubric in rubrics), default=0)
 
-def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
-    """Return the pilot that a run needs, its directory and its passes; None where it needs none.
+    @property
+    def exists(self) -> bool:
+        """Whether it has a run file."""
+        return (self.folder / RUN_FILE).exists()
 
-    The pilot is the same run with uniform allocation, the default rubric and no goal but its passes.
-    """
-    wanted = pilot_passes(built)
-    if not wanted:
-        return None
-    config = built.config
-    # Where a question is asked several times in a row, only whole blocks ask all questions equally often.
-    passes = 1 + -(-(wanted - 1) // built.samples_per_prompt) * built.samples_per_prompt
-    config = config.model_copy(
-        update={
+    @property
+    def is_adopted(self) -> bool:
+        """Whether its trials are those that the run begins with.
+
+        They are if the questions are laid out beforehand. With rounds they need not be: the run then asks for
+        its own, and takes from the pilot what it happens to ask again.
+        """
+        spec = self.built.spec
+        asked_alike = 1 + spec.samples_per_prompt  # passes up to which all models are asked the same
+        return self.passes > 0 and (self.passes <= asked_alike or not any(spec.own_rounds))
+
+    def run(self) -> Built:
+        """Return the same run with uniform allocation, the default rubric and no goal but its passes."""
+        built, config = self.built, self.built.config
+        # Where a question is asked several times in a row, only whole blocks ask all questions equally often.
+        block = built.samples_per_prompt
+        passes = 1 + -(-(self.passes - 1) // block) * block
+        changes = {
             "name": f"{config.name} (pilot)",
             "goal": GoalSpec("budget"),
             "stopping": replace(config.stopping, max_passes=passes),
@@ -58,96 +70,67 @@ def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
             "prior": None,
             "tasks": tuple(task.model_copy(update={"rubric": RubricConfig()}) for task in config.tasks),
         }
-    )
-    pilot = replace(built, config=config, rubrics=rubrics_of(config), stored=None, continued=None)
-    return pilot, directory / PILOT, wanted
+        config = config.model_copy(update=changes)
+        return replace(built, config=config, rubrics=rubrics_of(config), stored=None, continued=None)
 
+    def frozen(self, verdict: StopVerdict, say: Callable[[str], None]) -> Built:
+        """Return the run with the thresholds that the answers give; refuse a pilot that is not complete."""
+        if verdict.reason == "interrupted":
+            raise Interrupted("interrupted in the pilot; the next run continues it")
+        if verdict.reason in ("endpoints", "partial"):
+            raise EndpointsUnusable(f"the pilot could not be finished: {describe(verdict)}")
+        if verdict.reason != "max_passes":
+            raise UsageError(
+                f"the budget ended before the pilot ({describe(verdict)}): raise it, lower rubric.pilot, or "
+                "give the thresholds"
+            )
+        frozen = {}
+        with RunReader(self.folder) as reader:
+            for task, rubric in self.built.rubrics.items():
+                if rubric.open_thresholds:
+                    rubric = observed_thresholds(rubric, stored_signals(reader, task), task, "the pilot")
+                    values = ", ".join(f"{name} {value:.4g}" for name, value in rubric.thresholds.items())
+                    say(f"Thresholds of {task}: {values}")
+                frozen[task] = rubric
+        return replace(self.built, rubrics=frozen, stored=StoredAnswers.read(self.folder))
 
-def require_complete(verdict: StopVerdict) -> None:
-    """Raise unless the pilot has asked all its passes."""
-    if verdict.reason == "interrupted":
-        raise Interrupted("interrupted in the pilot; the next run continues it")
-    if verdict.reason in ("endpoints", "partial"):
-        raise EndpointsUnusable(f"the pilot could not be finished: {describe(verdict)}")
-    if verdict.reason != "max_passes":
-        raise UsageError(
-            f"the budget ended before the pilot ({describe(verdict)}): raise it, lower rubric.pilot, or give "
-            "the thresholds"
-        )
+    def resumed(self) -> Built:
+        """Return a stored run with the thresholds that it has frozen and the answers of its pilot."""
+        with RunReader(self.directory) as reader:
+            rubrics = with_stored_thresholds(self.built.rubrics, reader.meta())
+        stored = StoredAnswers.read(self.folder) if self.passes and self.folder.exists() else None
+        return replace(self.built, rubrics=rubrics, stored=stored)
 
-
-def freeze_thresholds(built: Built, folder: Path, say: Callable[[str], None]) -> Built:
-    """Return the run with the thresholds that the answers of the pilot in `folder` give."""
-    frozen = {}
-    with RunReader(folder) as reader:
-        for task, rubric in built.rubrics.items():
-            if rubric.open_thresholds:
-                rubric = observed_thresholds(rubric, stored_signals(reader, task), task, "the pilot")
-                values = ", ".join(f"{name} {value:.4g}" for name, value in rubric.thresholds.items())
-                say(f"Thresholds of {task}: {values}")
-            frozen[task] = rubric
-    return replace(built, rubrics=frozen, stored=StoredAnswers.read(folder))
-
-
-def resumed(built: Built, directory: Path) -> Built:
-    """Return a stored run with the thresholds that it has frozen and the answers of its pilot."""
-    with RunReader(directory) as reader:
-        rubrics = with_stored_thresholds(built.rubrics, reader.meta())
-    folder = directory / PILOT
-    stored = StoredAnswers.read(folder) if pilot_passes(built) and folder.exists() else None
-    return replace(built, rubrics=rubrics, stored=stored)
-
-
-def is_adopted(built: Built) -> bool:
-    """Return whether the pilot's trials are those that the run begins with.
-
-    They are where the questions are laid out beforehand. With rounds they need not be: the run then asks for
-    its own, and takes from the pilot what it happens to ask again.
-    """
-    return bool(pilot_passes(built)) and _laid_out_beforehand(built)
-
-
-def _laid_out_beforehand(built: Built) -> bool:
-    spec = built.spec
-    if any(spec.own_rounds):
-        return (
-            pilot_passes(built) <= 1 + spec.samples_per_prompt
-        )  # up to this point all models are asked the same
-    return True
-
-
-def adopt_pilot(built: Built, directory: Path, writer: RunWriter) -> None:
-    """Add the pilot's trials to a run file that has none, in one commit, under the frozen rubric."""
-    folder = directory / PILOT
-    if not is_adopted(built) or not (folder / RUN_FILE).exists():
-        return
-    with writer.reader() as reader:
-        if reader.count():
+    def adopt(self, writer: RunWriter) -> None:
+        """Add its trials to a run file that has none, in one commit, under the frozen rubric."""
+        if not (self.is_adopted and self.exists):
             return
-    scoring = built.scoring
-    with RunReader(folder) as pilot:
-        for attempt in pilot.attempts():
-            writer.attempt(attempt)
-        for record in pilot.trials():
-            writer.launch([record.request], record.finished_at)
-            writer.outcome(_categorised(record, scoring[record.request.task]))
-    writer.commit()
+        with writer.reader() as reader:
+            if reader.count():
+                return
+        scoring = self.built.scoring
+        with RunReader(self.folder) as pilot:
+            for attempt in pilot.attempts():
+                writer.attempt(attempt)
+            for record in pilot.trials():
+                writer.launch([record.request], record.finished_at)
+                writer.outcome(_categorised(record, scoring[record.request.task]))
+        writer.commit()
 
+    @property
+    def elapsed(self) -> float:
+        """Its running time in seconds, if it is adopted: it is part of the run's."""
+        if not (self.is_adopted and self.exists):
+            return 0.0
+        with RunReader(self.folder) as pilot:
+            latest = pilot.latest_snapshot()
+        return 0.0 if latest is None else latest.elapsed
 
-def pilot_elapsed(built: Built, directory: Path) -> float:
-    """Return the running time of an adopted pilot, in seconds: it is part of the run's."""
-    folder = directory / PILOT
-    if not is_adopted(built) or not (folder / RUN_FILE).exists():
-        return 0.0
-    with RunReader(folder) as pilot:
-        latest = pilot.latest_snapshot()
-    return 0.0 if latest is None else latest.elapsed
-
-
-def past_runs(built: Built, directory: Path) -> list[Path]:
-    """Return the run files in which the costs of scoring are stored, each answer's once."""
-    found = [folder for folder in (directory, directory / PILOT) if (folder / RUN_FILE).exists()]
-    return found[:1] if is_adopted(built) else found
+    @property
+    def run_files(self) -> list[Path]:
+        """The directories in which the costs of scoring are stored, each answer's once."""
+        found = [folder for folder in (self.directory, self.folder) if (folder / RUN_FILE).exists()]
+        return found[:1] if self.is_adopted else found
 
 
 def _categorised(record: TrialRecord, scoring: TaskScoring) -> TrialRecord:
