@@ -332,29 +332,14 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     >>> difference({"models": {"a": {}}}, {"models": {"a": {}, "b": {}}})
     ["model 'b' is new"]
     """
-    return list(_compare(_without_hashes(before), _without_hashes(now), "")) + [
-        f"task {name!r}: the questions or right answers of its dataset have changed"
-        for name, task in before.get("tasks", {}).items()
-        if name in now.get("tasks", {}) and _only_hash_differs(task, now["tasks"][name])
-    ]
-
-
-def _without_hashes(identity: Mapping[str, Any]) -> dict[str, Any]:
-    tasks = {name: _without_hash(task) for name, task in identity.get("tasks", {}).items()}
-    return {**identity, "tasks": tasks}
-
-
-def _without_hash(task: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in task.items() if key != "dataset"}
-
-
-def _only_hash_differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    return before != now and _without_hash(before) == _without_hash(now)
+    return list(_compare(before, now, ""))
 
 
 def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in [*before, *(key for key in now if key not in before)]:
+            if key == "dataset" and {**before, key: ""} != {**now, key: ""}:
+                continue  # which other changes of the task explain
             yield from _compare(before.get(key, _MISSING), now.get(key, _MISSING), _inside(place, str(key)))
     elif before is _MISSING and now is None:
         return  # an option that is newer than the run, and not used
@@ -364,6 +349,8 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
         is_plain = not isinstance(value, Mapping) and not place.endswith(_OF_FILES)
         about = _ABOUT_ROUNDS if place == "rounds" else ""
         yield f"{place.removeprefix('code.')} {what}" + (f": {_repr(value)}{about}" if is_plain else "")
+    elif before != now and place.endswith(": dataset"):
+        yield f"{place.removesuffix('dataset')}the questions or right answers of its dataset have changed"
     elif before != now:
         is_plain = not place.endswith(_OF_FILES)
         what = f"was {_repr(before)} and is now {_repr(now)}" if is_plain else "has changed"
