@@ -34,6 +34,7 @@ from adaptive_eval.cli.simulating import (
 )
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import STOPS
+from adaptive_eval.views.numbers import count, fixed
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
@@ -140,7 +141,6 @@ def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:
 
 
 def _show(spec: SessionSpec, analysis: Analysis) -> None:
-    from adaptive_eval.views.numbers import count, fixed
 
     shuffled, replay = analysis.shuffled, analysis.replay
     models, questions = count(len(spec.models), "model"), count(spec.questions, "question")
@@ -236,7 +236,6 @@ def preview(options: Mapping[str, Any]) -> None:
     from adaptive_eval.interop.found import checked
     from adaptive_eval.interop.recorded_files import open_logs
     from adaptive_eval.views.inert import inert
-    from adaptive_eval.views.numbers import count
 
     for log in open_logs(options["recorded"], choices_of(options)):
         models, questions, trials = set(), set(), 0
@@ -294,7 +293,6 @@ def _session(
 
 def _show_written(imported: Imported, logs: int, *, as_json: bool) -> None:
     from adaptive_eval.views.headline import headline
-    from adaptive_eval.views.numbers import count
 
     verdict = headline(imported.results)
     if as_json:

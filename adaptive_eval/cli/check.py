@@ -1,16 +1,13 @@
 """``adaptive-eval check``: claims about a run, as exit codes for CI."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from adaptive_eval.cli.options import NOT_NEGATIVE, PATH, named, option
 from adaptive_eval.errors import UsageError
+from adaptive_eval.run import claims
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
-
-if TYPE_CHECKING:
-    from adaptive_eval.run.claims import Claim
 
 
 @named(
@@ -27,13 +24,11 @@ def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tupl
 
     The confidence is that of the run, at every look. Exit codes: 0 all hold; 5 one does not; 3 not decided.
     """
-    from adaptive_eval.run import claims
-
     if not (not_worse or at_least):
         raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
     results = claims.results_of(run)
     names = [line.model for line in results.models]
-    found: list[Claim] = []
+    found: list[claims.Claim] = []
     for text in not_worse:
         new, old = _two(text, names)
         found.append(claims.not_worse(results, new, old, margin))

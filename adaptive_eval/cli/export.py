@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
 from adaptive_eval.errors import RunFileError, UsageError
-
-if TYPE_CHECKING:
-    from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.reader import RunReader
 
 TABLES = ("csv", "jsonl", "parquet")
 FOLDERS = ("lm-eval", "inspect")
@@ -61,8 +59,6 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
     Inspect's viewer. model-card: the model-index of a Hugging Face model card. latex, markdown: a table for a
     paper.
     """
-    from adaptive_eval.store.reader import RunReader
-
     texts, part_rows = not options["no_texts"], options["part_rows"]
     in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
     if push is not None and (form, out) != (None, None):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adaptive_eval.cli.options import COUNT, SHARE, Number, WholeNumber, flag, named, option
+from adaptive_eval.endpoints.server_info import not_served
+from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.core.spec import SessionSpec
@@ -41,7 +43,6 @@ def command(file: Path, **options: Any) -> None:
     Without an option, it asks for the value on a terminal. It asks the servers which models they list, checks
     the config, and shows some margins with the trials that each probably takes. Nothing is spent.
     """
-    from adaptive_eval.errors import UsageError
     from adaptive_eval.run.new_config import USUAL, check, config_text, list_models, schema_text, task_of
 
     folder = file.resolve().parent
@@ -128,9 +129,6 @@ def _asked(option: str, question: str, default: str) -> list[str]:
 
 def _chosen(listed: list[Listed], wanted: tuple[str, ...]) -> list[Listed]:
     """Return the models to compare: those named, else those chosen of the list, else all."""
-    from adaptive_eval.endpoints.server_info import not_served
-    from adaptive_eval.errors import UsageError
-
     ids = [one.model for one in listed]
     if not wanted and len(listed) > 2 and sys.stdin.isatty():
         for number, one in enumerate(listed, start=1):

@@ -13,6 +13,8 @@ import click
 from adaptive_eval.cli.options import PATH, WholeNumber, display_option, flag, given_options, option
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import INTERRUPTED, STOPS
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import holds_runs
 
 if TYPE_CHECKING:
     from adaptive_eval.views.summary import Summary
@@ -58,14 +60,12 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
         return 0
     if once and until is not None:
         raise UsageError("--once and --until cannot be combined: one leaves at once, the other waits")
-    from adaptive_eval.store.run_files import holds_runs
 
     if holds_runs(run):
         if until is not None:
             raise UsageError(f"--until waits for one run, and {run} is a folder of runs; name one of them")
         _list(run, as_json)
         return 0
-    from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.reading import Attachment
 
     with RunReader(run) as reader:

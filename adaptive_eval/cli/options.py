@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.column_maps import read_map
+from adaptive_eval.trial import ScoreRange
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
     from adaptive_eval.interop.found import Choices
     from adaptive_eval.simulate import RecordedAnswers
-    from adaptive_eval.trial import ScoreRange
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -170,7 +171,6 @@ def score_range(text: str | None) -> ScoreRange | None:
     """
     if text is None:
         return None
-    from adaptive_eval.trial import ScoreRange
 
     ends = numbers(text, "--range")
     if len(ends) != 2 or not -inf < ends[0] < ends[1] < inf:
@@ -184,7 +184,6 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
 
     if "rename" not in options:
         return Choices()
-    from adaptive_eval.interop.column_maps import read_map
 
     model, models = None, dict[Path, str]()
     for text in options["model"]:
@@ -304,7 +303,6 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         recorded_weights,
     )
     from adaptive_eval.simulate import RecordedAnswers
-    from adaptive_eval.trial import ScoreRange
 
     recorded = read_recorded(options["recorded"], choices_of(options), any_order=True)
     known = recorded_weights(recorded)

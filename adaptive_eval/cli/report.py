@@ -5,6 +5,8 @@ from pathlib import Path
 import click
 
 from adaptive_eval.cli.options import FOLDER, PATH, flag, named, option
+from adaptive_eval.run.claims import compare_runs
+from adaptive_eval.store.run_files import holds_runs
 
 
 @named(
@@ -36,8 +38,6 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
     Only run files are read, and datasets for expected answers. The report of an unfinished run says so.
     """
-    from adaptive_eval.store.run_files import holds_runs
-
     if leaderboard or len(run) > 2 or any(map(holds_runs, run)):
         from adaptive_eval.build.describe import report_targets
         from adaptive_eval.views.files import runs_in, write_leaderboard
@@ -59,7 +59,6 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
 def _compare(before: Path, after: Path, output: Path | None) -> None:
     """Print the changes from one run to another, or write them to a directory."""
-    from adaptive_eval.run.claims import compare_runs
     from adaptive_eval.views.comparison import comparison_markdown, write_comparison
 
     comparison = compare_runs(before, after)

@@ -13,6 +13,7 @@ import click
 from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
 from adaptive_eval.cli.simulating import print_json, print_table, progress_bar, workers_of
 from adaptive_eval.errors import UsageError
+from adaptive_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
     from adaptive_eval.options.task_options import RubricConfig
@@ -42,7 +43,6 @@ def command(run: Path, **options: Any) -> None:
     """
     from adaptive_eval.build.assembly import build, config_of_run
     from adaptive_eval.run.rescoring import rescore, stored_scoring
-    from adaptive_eval.store.reader import RunReader
     from adaptive_eval.store.writer import RunWriter
     from adaptive_eval.views.inert import inert
     from adaptive_eval.views.score_tables import ranking_rows, rankings_data

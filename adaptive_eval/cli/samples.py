@@ -11,12 +11,11 @@ import click
 
 from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, given_options, option
 from adaptive_eval.errors import UsageError
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from adaptive_eval.store.reader import RunReader
-    from adaptive_eval.store.records import TrialRecord
 
 
 @click.command("samples")
@@ -42,7 +41,6 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
     The run may still be running.
     """
     from adaptive_eval.build.describe import describe_run
-    from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.trials import sample_data, sample_lines
 
     asked = {name: options[name] for name in ("model", "task", "question", "category")}

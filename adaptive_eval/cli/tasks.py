@@ -2,6 +2,8 @@
 
 import click
 
+from adaptive_eval.options.mistakes import did_you_mean
+
 
 @click.command("tasks")
 @click.argument("name", required=False)
@@ -12,7 +14,6 @@ def command(name: str | None) -> None:
     limit: 100}].
     """
     from adaptive_eval.config.short_forms import benchmarks
-    from adaptive_eval.options.mistakes import did_you_mean
 
     known = benchmarks()
     if name is None:

@@ -16,6 +16,8 @@ from adaptive_eval.cli.options import PATH, flag, named, option, override_option
 from adaptive_eval.cli.run import is_run
 from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem, RunDamaged
 from adaptive_eval.stops import REACHED, UNEXPECTED
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import Completion
 
 if TYPE_CHECKING:
     from adaptive_eval.config import RunConfig
@@ -68,7 +70,6 @@ def command(source: Path | None, schema: bool, target: Path | None, **options: A
 
 def _check_file(run: Path, target: Path | None) -> int:
     """Check the run file, or copy what is undamaged to `target`."""
-    from adaptive_eval.store.reader import RunReader
     from adaptive_eval.store.writer import salvage
 
     if target is not None:
@@ -159,7 +160,6 @@ def _check(
     from adaptive_eval.run.observers import channels_of
     from adaptive_eval.scoring.model_graded import ModelGradedScorer
     from adaptive_eval.scoring.registry import WRONG, check_sample
-    from adaptive_eval.trial import Completion
     from adaptive_eval.views.budgets import unbounded_words
     from adaptive_eval.views.sentences import ceiling_words
     from adaptive_eval.views.verdicts import questions_words
