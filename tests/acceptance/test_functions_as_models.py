@@ -64,23 +64,16 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
     assert any(record.request.seed % 4 == 0 for record in records if record not in good)
 
 
-@pytest.mark.parametrize(
-    ("raised", "kind"), [(TimeoutError("slow"), "timeout"), (ConnectionError("gone"), "connection")]
-)
-def test_a_failure_that_may_pass_is_one_of_the_request(raised, kind):
-    def fails(prompt):
-        raise raised
+@pytest.mark.parametrize("answer", [TimeoutError("slow"), ConnectionError("gone"), 10**9, -1, 0.5])
+def test_failures_that_may_pass_are_of_the_request_and_tokens_that_cannot_be_a_mistake(answer):
+    def answers(prompt):
+        if isinstance(answer, OSError):
+            raise answer
+        return "4", {"prompt_tokens": answer}
 
-    with pytest.raises(TransientEndpointError) as found:
-        asyncio.run(FunctionEndpoint("f", fails).complete([Message("user", "?")], seed=None))
-    assert found.value.kind == kind
-
-
-@pytest.mark.parametrize("tokens", [10**9, -1, 0.5])
-def test_tokens_that_cannot_be_are_a_mistake_of_the_function(tokens):
-    endpoint = FunctionEndpoint("f", lambda prompt: ("4", {"prompt_tokens": tokens}))
-    with pytest.raises(UserCodeError, match=r"usage\.prompt_tokens"):
-        asyncio.run(endpoint.complete([Message("user", "?")], seed=None))
+    expected = TransientEndpointError if isinstance(answer, OSError) else UserCodeError
+    with pytest.raises(expected):
+        asyncio.run(FunctionEndpoint("f", answers).complete([Message("user", "?")], seed=None))
 
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):

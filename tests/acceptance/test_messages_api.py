@@ -12,7 +12,7 @@ from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.trial import Conversation, Message
+from adaptive_eval.trial import Conversation, Message, Usage
 
 MODEL = AnthropicMessages("http://127.0.0.1:1/v1", "claude", sampling={"max_completion_tokens": 9})
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -59,11 +59,7 @@ def test_an_answer_is_read_from_its_blocks(reason, finish):
         MODEL.read(body), text_of=MODEL.text_of, latency=0.0, redact=Redactor([]), tools=True
     )
     assert (answer.text, answer.reasoning, answer.finish_reason) == ("I look.", "far north", finish)
-    assert (answer.usage.prompt_tokens, answer.usage.cached_tokens, answer.usage.completion_tokens) == (
-        35,
-        10,
-        7,
-    )
+    assert answer.usage == Usage(35, 7, 10)
     assert [(call["name"], json.loads(call["arguments"])) for call in answer.tool_calls] == [
         ("weather", {"city": "Oslo"})
     ]

@@ -79,14 +79,6 @@ def test_budgets_hold_over_all_calls_of_a_trial(tmp_path):
     assert len(records) < 16
 
 
-def test_a_trial_out_of_calls_has_no_answer(tmp_path):
-    done = run(tmp_path, [], solver={"function": "python:agent.py:solve", "calls": 1})
-    assert done.code in (3, 5), done.said
-    for record in trials(tmp_path / "run"):
-        assert record.completion is not None
-        assert (record.completion.no_answer, record.usage.total_tokens) == ("length", 40)
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [

@@ -29,9 +29,9 @@ from adaptive_eval.trial import Completion, Message, Usage
 MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}
 
 
-def probe(handler, model="tiny"):
+def probe(handler, model="tiny", **options):
     async def main():
-        async with serving(handler) as server, OpenAIChat(server.url, model) as chat:
+        async with serving(handler) as server, OpenAIChat(server.url, model, **options) as chat:
             return await chat.probe()
 
     return asyncio.run(main())
@@ -57,12 +57,8 @@ def test_probe_lists_what_is_served():
     ],
 )
 def test_probe_says_how_long_the_context_is(card, length):
-    assert (
-        probe(
-            reply(200, {"data": [{"id": "other", "max_model_len": 1}, {"id": "tiny", **card}]})
-        ).context_length
-        == length
-    )
+    listed = {"data": [{"id": "other", "max_model_len": 1}, {"id": "tiny", **card}]}
+    assert probe(reply(200, listed)).context_length == length
 
 
 def test_more_tokens_than_the_context_holds_are_not_believed():
@@ -82,14 +78,8 @@ def test_more_tokens_than_the_context_holds_are_not_believed():
 
 def test_a_key_among_the_models_that_a_server_lists_is_hidden(monkeypatch):
     monkeypatch.setenv("KEY", "sk-12345678")
-
-    async def main():
-        listed = reply(200, {"data": [{"id": "sk-12345678"}]})
-        async with serving(listed) as server, OpenAIChat(server.url, "tiny", api_key_env="KEY") as chat:
-            await chat.probe()
-
     with pytest.raises(PermanentEndpointError, match=r"It serves: \[redacted\]"):
-        asyncio.run(main())
+        probe(reply(200, {"data": [{"id": "sk-12345678"}]}), api_key_env="KEY")
 
 
 def test_probe_names_the_model_that_was_meant():

@@ -239,25 +239,6 @@ def test_the_deadline_keeps_what_has_been_answered():
     assert set(scene.controller.abandoned) == {TrialKey("a", step) for step in range(8, 12)}
 
 
-def test_prompts_that_differ_share_nothing():
-    class Shuffled:
-        def messages(self, request):
-            return [Message("user", f"{request.question} in order {request.seed}")]
-
-    scene = Shared(steps={"a": 4}, concurrency=4)
-    runner_of = scene.runner
-
-    def runner():
-        made = runner_of()
-        made._prompts = Shuffled()
-        return made
-
-    scene.runner = runner
-    scene.endpoints["a"].body = lambda messages, *, seed, n=1: {"seed": seed, "n": n}
-    run(scene)
-    assert Counter(n for _, n in scene.sizes) == {1: 4}
-
-
 @pytest.mark.parametrize(
     ("second", "together"),
     [(("t", "q", 1), 2), (("t", "q", 2), 1), (("u", "q", 1), 1), (("t", "r", 1), 1), (("solved", "q", 8), 1)],
@@ -271,11 +252,13 @@ def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, 
     ]
 
     async def main():
-        trials = [TrialTask.of(request, client, [Message("user", "?")]) for request in asked]
-        share(trials)
-        return [len(trial.sending.trials) for trial in trials]
+        for prompts, size in (("??", together), ("?!", 1)):
+            messages = [[Message("user", prompt)] for prompt in prompts]
+            trials = [TrialTask.of(one, client, said) for one, said in zip(asked, messages, strict=True)]
+            share(trials)
+            assert [len(trial.sending.trials) for trial in trials] == [size, size]
 
-    assert asyncio.run(main()) == [together, together]
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize(

@@ -295,9 +295,16 @@ def test_what_is_left_of_its_budget_is_enough_for_so_many_answers_at_worst(optio
     assert client.room(10 * prompt) == (limits["tokens"] - spent) // (each * (10 * prompt + reply))
 
 
+def offline(**options):
+    return build_scorer("judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", **options})
+
+
+def task_of(name):
+    return Task(name, (QUESTION,), PromptTemplate.parse("{input}"))
+
+
 def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
-    scorer = build_scorer("judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise"})
-    task = Task("t", (QUESTION,), PromptTemplate.parse("{input}"))
+    scorer, task = offline(), task_of("t")
     request, answer = TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7), Completion("Paris", "stop")
     score = Score(1, None, {"is_correct": True, **Bill(3, 9, 9).signals("judge")}, "judged")
     stored = StoredAnswers({("m", 7): ({}, answer)}, {("m", 7): score})
@@ -308,10 +315,7 @@ def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
 
 
 def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(tmp_path):
-    scorer = build_scorer(
-        "judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", "budget": {"requests": 9}}
-    )
-    task = Task("t", (QUESTION,), PromptTemplate.parse("{input}"))
+    scorer, task = offline(budget={"requests": 9}), task_of("t")
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         writer.launch([TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7)], 1.0)
     resume_accounts([task], {"t": scorer}, [tmp_path / "run"])
@@ -319,13 +323,9 @@ def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(t
 
 
 def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():
-    server = {"endpoint": "http://127.0.0.1:9/v1", "model": "wise"}
-    scorers = {
-        name: build_scorer("judge", {**server, "budget": {"requests": requests}})
-        for name, requests in (("much", 200), ("little", 8), ("free", None))
-    }
-    tasks = [Task(name, (QUESTION,), PromptTemplate.parse("{input}")) for name in scorers]
-    allowance = ScorersAllowance(tasks, scorers)
+    budgets = {"much": 200, "little": 8, "free": None}
+    scorers = {name: offline(budget={"requests": requests}) for name, requests in budgets.items()}
+    allowance = ScorersAllowance(list(map(task_of, scorers)), scorers)
     assert allowance.room() == 4  # each may take two requests
     assert (allowance.spent()["owner"], allowance.spent()["used"]) == (
         "judge of little",
