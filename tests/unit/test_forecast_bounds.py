@@ -65,15 +65,15 @@ def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones(limit, reason
 def test_what_is_forecast_of_pairs_tokens_and_budgets_follows_from_the_trials(models, parts):
     """Every trial takes 130 tokens; the first model's own budget has 10 trials left, which are not enough.
 
-    Or the trial in flight holds all that is left of its tokens.
+    Or it has tokens for them in addition to those that the trial in flight holds.
     """
-    spec = make_spec(models, 60, equivalence=0.05, max_tokens=10**6, prompt_bounds=(30,) * 60, **parts)
+    spec = make_spec(models, 60, equivalence=0.05, max_tokens=10**6, prompt_bounds=(129,) * 60, **parts)
     found = []
-    for own in (BudgetSpec(), BudgetSpec(trials=70), BudgetSpec(tokens=60 * 130 + 30 + 10**6)):
+    for own in (BudgetSpec(), BudgetSpec(trials=70), BudgetSpec(tokens=70 * 130 + 129 + 10**6)):
         session = Session(replace(spec, models=(replace(spec.models[0], budget=own), *spec.models[1:])))
         chance = coin([0.6, 0.5])
         while session.budget.completed < 60 * models:
-            told = [TrialOutcome(one.key, chance(one), Usage(30, 100)) for one in session.ask(1)]
+            told = [TrialOutcome(one.key, chance(one), Usage(129, 1)) for one in session.ask(1)]
             session.tell(told)
         session.ask(2)  # in flight: further trials, too
         found.append(session.forecast())

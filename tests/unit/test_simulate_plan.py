@@ -110,6 +110,12 @@ class TestAssumptions:
         recorded = RecordedOutcomes(("m0", "m1"), questions, outcomes)
         found = assumed_answers(make_spec(2, 200), {}, recorded).chances[0, :, 1]
         assert found.std() > 0.25 if share else found.std() < 0.1
+        other = tuple(("u", f"q{number}") for number in range(200))
+        unlike = np.stack([outcomes[0], 1 - outcomes[0]])  # of another task
+        of_both = np.concatenate([outcomes, unlike], axis=1)
+        both = RecordedOutcomes(("m0", "m1"), questions + other, of_both)
+        again = assumed_answers(make_spec(2, 200), {}, both).chances[0, :, 1]
+        assert np.array_equal(again, found)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("trials", [1, 3])
