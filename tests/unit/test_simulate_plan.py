@@ -194,7 +194,8 @@ class TestPlan:
     )
     def test_no_run_is_simulated_beyond_the_passes_that_its_cheapest_open_models_can_pay(self, goal, rate):
         spec, work = bounded_spec(usd=900.0, **goal), [Workload(usd=one) for one in (2.0, 50.0, 1.0)]
-        assert plan_forecast._Work(spec, tuple(work), 1, 1, 1, None)._passes() == 900 / rate // 30 + 1
+        ways = plan_forecast._Work(spec, Assumptions(self.coins, work), Simulator(1, 1, workers=1))
+        assert ways._passes() == 900 / rate // 30 + 1
 
     def test_every_figure_adds_up_what_each_model_takes(self):
         """Of runs that take all passes: 4 of 30 questions, of models that run side by side."""
