@@ -172,3 +172,5 @@ def test_calls_of_tools_and_their_definitions_count_as_a_prompt():
 def test_a_goal_that_spends_a_budget_ends_with_the_budget(tmp_path, goal, stopping, passes):
     built = build(config(tmp_path, goal=goal, stopping=stopping, budget={"trials": 500}))
     assert built.spec.stopping.max_passes == passes
+    cold = {"models_0_sampling": {"temperature": 0, "max_tokens": 9}}
+    assert [model.greedy for model in build(config(tmp_path, **cold)).spec.models] == [True, False, False]

@@ -163,6 +163,11 @@ class TestRefusals:
             import_logs(logs, tmp_path / "run")
         trial = replace(trial, uuid="", number=1)  # two logs, each with a first epoch
         assert import_logs(logs, tmp_path / "run").trials == 2
+        contents = [
+            Log(tmp_path / text, "x", lambda text=text: iter([replace(trial, content=text)])) for text in "ab"
+        ]
+        with pytest.raises(UsageError, match="another revision of the dataset or prompt"):
+            import_logs(contents, tmp_path / "other")
 
     def test_no_rename_and_no_space_mixes_or_splits_models(self, tmp_path):
         table = csv(tmp_path / "x.csv", "a,q,1", "b ,q,0", "b,q,1")
