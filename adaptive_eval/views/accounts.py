@@ -205,10 +205,12 @@ def several_answers(
     rows = []
     cells = zip(*(one.by_model for one in questions), strict=True)
     for line, of_model in zip(results.models, cells, strict=False):
+        fewest = min((trials for trials, _ in of_model if trials), default=0)
+        if fewest < SEVERAL[0]:
+            continue
         asked = [(one.task, *cell) for one, cell in zip(questions, of_model, strict=True) if cell[0]]
         counts = np.array([(trials - right, right) for _, trials, right in asked])
         weights = _weights([task for task, _, _ in asked], results.tasks)
-        fewest = int(counts.sum(axis=1).min()) if asked else 0
         found: list[tuple[float, float] | None] = []
         for k in SEVERAL:
             if k > fewest:
@@ -216,8 +218,7 @@ def several_answers(
                 continue
             one = pass_at_k(None, k, counts=counts, question_weights=weights)
             found.append((one, pass_hat_k(None, k, counts=counts, question_weights=weights)))
-        if found[0] is not None:
-            rows.append((line.model, fewest, found))
+        rows.append((line.model, fewest, found))
     return rows
 
 

@@ -1,7 +1,9 @@
 """Results in words: the rule, a pair's verdict and the verdict of the whole run."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import comb, hypot, log, sqrt
 from typing import Literal
 
@@ -320,21 +322,21 @@ def tied_groups(results: Results) -> tuple[tuple[str, ...], ...]:
     B and B with C leaves A and C unresolved). Groups are built greedily from the top of the leaderboard,
     and together they cover every tied pair.
     """
-    place = {line.model: number for number, line in enumerate(model_order(results))}
-    tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
-    order = sorted(place, key=lambda model: place[model])
+    order = [line.model for line in model_order(results)]
+    tied: defaultdict[str, set[str]] = defaultdict(set)
+    for pair in results.pairs:
+        if pair.verdict == "tie":
+            tied[pair.first].add(pair.second)
+            tied[pair.second].add(pair.first)
     groups: list[tuple[str, ...]] = []
-    covered: set[frozenset[str]] = set()
-    for i, first in enumerate(order):
-        for second in order[i + 1 :]:
-            edge = frozenset((first, second))
-            if edge not in tied or edge in covered:
-                continue
+    covered: set[tuple[str, str]] = set()
+    for first, second in combinations(order, 2):
+        if second in tied[first] and (first, second) not in covered:
             group = [first, second]
             for other in order[order.index(second) + 1 :]:
-                if all(frozenset((other, member)) in tied for member in group):
+                if tied[other].issuperset(group):
                     group.append(other)
-            covered |= {frozenset((a, b)) for a in group for b in group if a != b}
+            covered.update(combinations(group, 2))
             groups.append(tuple(group))
     return tuple(groups)
 
