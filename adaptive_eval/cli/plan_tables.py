@@ -14,7 +14,7 @@ from adaptive_eval.simulate.assumptions import sole_kind
 from adaptive_eval.simulate.plan_forecast import Assumptions, Plan, PlanRow, Way
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
-from adaptive_eval.views.numbers import duration, short
+from adaptive_eval.views.numbers import duration, short, usd
 from adaptive_eval.views.verdicts import questions_words
 
 RUNS = "runs"
@@ -84,21 +84,26 @@ def _print(rows: Sequence[Mapping[str, str]], title: str) -> None:
 
 def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str, str]:
     """Return the figures of a way to run it, by the heads of their columns."""
-    fixed, shares = row.policy.startswith("fixed"), [row.winners, row.ties, row.open]
-    verdicts = "called/tied/open" if kind == "threshold" else "won/tied/open"
+    shares = "/".join(map(_whole, [row.winners, row.ties, row.open]))
+    verdicts, reached = "won/tied/open", _whole(row.resolved.share)
+    if kind == "threshold":
+        verdicts = "called/tied/open"
     if kind == "width":
-        verdicts, shares = "measured/open", shares[1:]
+        verdicts, shares = "measured/open", "/".join(map(_whole, [row.ties, row.open]))
+    if row.policy.startswith("fixed"):
+        reached = "one look"
+        shares = "–" if kind == "width" else shares
     cells = {
         "<policy": row.policy,
         "margin": "none" if row.margin is None else f"{row.margin:g}",
         "trials": f"{row.trials.median:,.0f}",
         "80 % of runs": f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
         "tokens": _median(row.tokens, short),
-        "USD": _median(row.usd, "{:,.2f}".format),
+        "USD": _median(row.usd, usd),
         "time": _median(row.hours, _duration),
         "disk": _median(row.disk_bytes, in_words),
-        "goal reached": "one look" if fixed else _whole(row.resolved.share),
-        verdicts: "–" if fixed and kind == "width" else "/".join(map(_whole, shares)),
+        "goal reached": reached,
+        verdicts: shares,
     }
     if kind != "width":
         cells["any wrong"] = f"{row.any_wrong.share:.1%}"
@@ -112,7 +117,7 @@ def _show_price_range(row: PlanRow) -> None:
         return
     click.echo(
         "USD is an upper bound: answers of unknown length are priced at their limit. "
-        f"{row.policy}: {least.median:,.2f} (empty answers) to {most.median:,.2f} (longest answers); "
+        f"{row.policy}: {usd(least.median)} (empty answers) to {usd(most.median)} (longest answers); "
         "give --answer-tokens, or --from with an earlier run."
     )
 
@@ -140,7 +145,7 @@ def _print_ways(ways: Sequence[Way], title: str) -> None:
         figures = {
             "rounds": (way.rounds, "{:,.0f}".format),
             "trials": (way.trials, "{:,.0f}".format),
-            "USD": (way.usd, "{:,.2f}".format),
+            "USD": (way.usd, usd),
             "time": (way.hours, _duration),
         }
         lines.append({"<asked": way.way, **{head: _median(*one) for head, one in figures.items()}})

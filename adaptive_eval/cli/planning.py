@@ -133,7 +133,8 @@ def _unknown_scores(built: Built) -> tuple[dict[str, float], dict[float, tuple[f
     margin = UNIT_MARGIN if equivalence is None else equivalence / spec.scale[1]
     gaps, taken = {}, "0.5 is assumed, where an interval is widest"
     if kind != "width":
-        gaps = {gap: means_for(spec, gap) for gap in (round(share * margin, 6) for share in GAPS)}
+        apart = [round(share * margin, 6) for share in GAPS]
+        gaps = {gap: means_for(spec, gap) for gap in apart}
         who = {
             "threshold": "all are taken to be {:g} from the threshold",
             "baseline": "all are taken to be {:g} from the baseline",

@@ -170,6 +170,7 @@ class Simulator:
         Examples
         --------
         >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+        >>> from adaptive_eval.simulate import BiasedCoins
         >>> questions = tuple(f"q{number}" for number in range(30))
         >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), (TaskSpec("t", questions),))
         >>> result = Simulator(replicates=5, seed=1, workers=1).fixed(spec, BiasedCoins((0.9, 0.3)), 10)
