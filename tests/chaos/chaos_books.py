@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
@@ -156,6 +158,11 @@ class Books:
         )
 
     def _damaged(self) -> int:
-        with closing(sqlite3.connect(f"file:{self.run / 'run.db'}?mode=ro", uri=True)) as db:
-            whole = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            return int(not whole) + len(db.execute("PRAGMA foreign_key_check").fetchall())
+        """Look at a copy: after a kill while the file was closed SQLite has to roll a journal back."""
+        with TemporaryDirectory() as folder:
+            for name in ("run.db", "run.db-wal", "run.db-journal"):
+                if (self.run / name).exists():
+                    shutil.copy(self.run / name, folder)
+            with closing(sqlite3.connect(Path(folder) / "run.db")) as db:
+                whole = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                return int(not whole) + len(db.execute("PRAGMA foreign_key_check").fetchall())
