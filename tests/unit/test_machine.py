@@ -168,7 +168,7 @@ def test_a_limit_that_cannot_be_raised_is_shared_and_said(pooled):
 
 
 def test_a_later_pool_has_the_environment_and_the_folder_of_its_time(tmp_path, monkeypatch):
-    """As functions of one's own need that score stored answers: one server forks for the whole session."""
+    """Like functions of a user that score stored answers: one server forks for the whole session."""
     with process_pool(1) as pool:
         pool.submit(os.getpid).result()
     monkeypatch.setenv("SET_LATER", "yes")

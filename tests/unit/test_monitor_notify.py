@@ -154,7 +154,7 @@ def test_a_variable_that_is_not_set_is_named_before_anything_is_spent():
     assert channels_of(None, {}) == []
 
 
-# Experiment trackers: they get the figures, and whatever they do, the run goes on.
+# Experiment trackers: they get the figures, and whatever they do, the run continues.
 
 
 END = Stopped(StopVerdict("resolved", "goal reached"))

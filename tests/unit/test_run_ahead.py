@@ -229,7 +229,7 @@ def drive_without(session, withheld, slots=64, rounds=20_000):
         one = ready[rng.integers(len(ready))]
         waiting.remove(one)
         session.tell([TrialOutcome(one.key, answer(one))])
-    raise AssertionError("the session goes on for ever")
+    raise AssertionError("the session never stops")
 
 
 @pytest.mark.slow
