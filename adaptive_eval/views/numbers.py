@@ -150,7 +150,7 @@ def percent(fraction: float) -> str:
 
 
 def usd(value: float | None) -> str:
-    """Return a cost in US dollars: cents, or four significant decimals below a dollar.
+    """Return a cost in US dollars: cents, or four decimals below a dollar.
 
     Examples
     --------

@@ -143,7 +143,7 @@ class Running:
     def finish(self) -> Finished:
         """Wait for its end."""
         out, err = self.process.communicate(timeout=PATIENCE)
-        return Finished(self.process.returncode, out, err)
+        return Finished(self.process.returncode, out or "", err or "")  # None: the test closed it
 
     def for_a_moment(self, seconds: float = 0.01) -> bool:
         """Let it run on, and say whether it still does."""

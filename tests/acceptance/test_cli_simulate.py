@@ -10,6 +10,8 @@ import pytest
 from answering_server import two_models
 from command_line import COINS, QUICKSTART, Finished, adaptive_eval, in_process, quickstart, write_config
 
+from adaptive_eval.views.numbers import usd
+
 QUICK = ("--replicates", "12", "--workers", "1")
 FEW = ("--replicates", "3", "--workers", "1")
 
@@ -144,7 +146,7 @@ class TestPlan:
         row = as_json(in_process("plan", config, *FEW, "--json", cwd=tmp_path))["rows"][0]
         low, high = row["least_usd"]["median"], row["usd"]["median"]
         assert 0.0 < low < high
-        assert f"{low:,.2f} (empty answers) to {high:,.2f} (longest answers)" in " ".join(unknown.out.split())
+        assert f"{usd(low)} (empty answers) to {usd(high)} (longest answers)" in " ".join(unknown.out.split())
         stated = in_process("plan", config, "--answer-tokens", "9", *FEW, cwd=tmp_path)
         assert "USD is an upper bound" not in stated.out
         prior = ("-o", f"prior.from={earlier}")
