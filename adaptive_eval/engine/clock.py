@@ -125,18 +125,19 @@ class Stopwatch:
 class Alarm:
     """One-shot timer: calls `ring` at the earliest moment it was set to."""
 
-    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, tasks: asyncio.TaskGroup, ring: Callable[[], None]) -> None:
         self._clock = clock
+        self._tasks = tasks
         self._ring = ring
         self._at = math.inf
         self._task: asyncio.Task[None] | None = None
 
-    def set(self, at: float, tasks: asyncio.TaskGroup) -> None:
+    def set(self, at: float) -> None:
         """Call at monotonic time `at`, unless an earlier moment is set; infinity means never."""
         if at < self._at:
             self.close()
             self._at = at
-            self._task = tasks.create_task(self._wait())
+            self._task = self._tasks.create_task(self._wait())
 
     def close(self) -> None:
         """Cancel the timer."""

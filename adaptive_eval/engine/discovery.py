@@ -71,15 +71,16 @@ class PoolMembers:
     pool: Pool
     enrol: Callable[[Endpoint], Member]
     clock: Clock
+    tasks: asyncio.TaskGroup
+    changes: list[Decision]
     on_change: Callable[[], None]
     _candidates: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _why_not: dict[str, EndpointError] = field(default_factory=dict, init=False)
     _members: dict[str, Member] = field(default_factory=dict, init=False)
-    _changes: list[Decision] = field(default_factory=list, init=False)
     _was_read: bool = field(default=False, init=False)
 
-    def follow(self, addresses: Sequence[str], tasks: asyncio.TaskGroup) -> None:
-        """Update the pool to these addresses; new servers are asked in `tasks`."""
+    def follow(self, addresses: Sequence[str]) -> None:
+        """Update the pool to these addresses; new servers are asked whether they serve the model."""
         self._was_read = True
         named = set(addresses)
         for url in [url for url in self._candidates if url not in named]:
@@ -92,17 +93,12 @@ class PoolMembers:
         for url in addresses:
             known = self._members.get(url)
             if url not in self._candidates and (known is None or known.left_at is not None):
-                self._candidates[url] = tasks.create_task(self._join_when_ready(url))
+                self._candidates[url] = self.tasks.create_task(self._join_when_ready(url))
 
     def close(self) -> None:
         """Stop asking servers to join."""
         for task in self._candidates.values():
             task.cancel()
-
-    def take_changes(self) -> list[Decision]:
-        """Return the changes since the last call, as decisions."""
-        changes, self._changes = self._changes, []
-        return changes
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -163,7 +159,7 @@ class PoolMembers:
 
     def _note(self, what: str, url: str, words: str) -> None:
         text = f"{self.model}: server {url} {words}"
-        self._changes.append(Decision("servers", (self.model,), what, 0, 0, text, {}))
+        self.changes.append(Decision("servers", (self.model,), what, 0, 0, text, {}))
         self.on_change()
 
 
@@ -176,22 +172,26 @@ class PoolChanges:
         pools: Mapping[str, Pool],
         enrol: Callable[[str, Endpoint], Member],
         clock: Clock,
+        tasks: asyncio.TaskGroup,
         on_change: Callable[[], None],
     ) -> None:
-        self._pool_members = {
-            model: PoolMembers(model, discovery, pools[model], partial(enrol, model), clock, on_change)
-            for model, discovery in discoveries.items()
-        }
+        self._changes: list[Decision] = []
+        self._pool_members: dict[str, PoolMembers] = {}
+        for model, discovery in discoveries.items():
+            self._pool_members[model] = PoolMembers(
+                model, discovery, pools[model], partial(enrol, model), clock, tasks, self._changes, on_change
+            )
         self._clock = clock
+        self._tasks = tasks
         self._announce = on_change
         self._problems: dict[Source, str] = {}
         self._readers: list[asyncio.Task[None]] = []
         self._reported: set[str] = set()
 
-    def begin(self, tasks: asyncio.TaskGroup) -> None:
-        """Read the sources from now on, and ask the servers that they name, in `tasks`."""
+    def begin(self) -> None:
+        """Read the sources from now on, and ask the servers that they name."""
         for source in {members.discovery.source: None for members in self._pool_members.values()}:
-            self._readers.append(tasks.create_task(self._follow(source, tasks)))
+            self._readers.append(self._tasks.create_task(self._follow(source)))
 
     def close(self) -> None:
         """Stop reading the sources."""
@@ -208,8 +208,9 @@ class PoolChanges:
 
     def take_decisions(self, trials: int) -> list[Decision]:
         """Return the changes since the last call as decisions, made after so many trials."""
-        changes = [one for members in self._pool_members.values() for one in members.take_changes()]
-        return [replace(change, trials=trials) for change in changes]
+        changes = [replace(change, trials=trials) for change in self._changes]
+        self._changes.clear()
+        return changes
 
     def remarks(self) -> tuple[str, ...]:
         """Return warnings: sources that cannot be read, models without a server."""
@@ -249,13 +250,13 @@ class PoolChanges:
             verb = "waits" if len(models) == 1 else "wait"
             yield Coded("warning/waiting", f"{', '.join(models)} {verb} {words}")
 
-    async def _follow(self, source: Source, tasks: asyncio.TaskGroup) -> None:
+    async def _follow(self, source: Source) -> None:
         while pool_members := self._following(source):
             reading = await source.read()
             self._problems[source] = reading.problem
             for members in pool_members:
                 if members.model in self._pool_members:  # it may have been stopped meanwhile
-                    members.follow(reading.addresses, tasks)
+                    members.follow(reading.addresses)
             self._announce()
             await self._clock.sleep(source.every)
         self._problems.pop(source, None)

@@ -162,6 +162,7 @@ class Fleet:
         clients: Mapping[str, ModelClient],
         limits: Mapping[str, ServerLimits],
         clock: Clock,
+        tasks: asyncio.TaskGroup,
         on_slots: Callable[[], None],
     ) -> None:
         self._clients = dict(clients)
@@ -176,16 +177,10 @@ class Fleet:
             self._pools[model] = Pool(members, client.rate, open_since=since)
         self.dispatch = Dispatch(self._pools, clock)
         discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
-        self.changes = PoolChanges(discoveries, self._pools, self._member, clock, self._on_slots)
-        self._prober = Prober(clock, self._on_slots)
-        self._alarm = Alarm(clock, self._on_slots)
-        self._tasks: asyncio.TaskGroup | None = None
+        self.changes = PoolChanges(discoveries, self._pools, self._member, clock, tasks, self._on_slots)
+        self._prober = Prober(clock, tasks, self._on_slots)
+        self._alarm = Alarm(clock, tasks, self._on_slots)
         self._news: list[str] = []
-
-    def begin(self, tasks: asyncio.TaskGroup) -> None:
-        """Watch the servers in `tasks`."""
-        self._tasks = tasks
-        self.changes.begin(tasks)
 
     def close(self) -> None:
         """Watch no server any more."""
@@ -198,8 +193,7 @@ class Fleet:
 
     def ring_when_free(self, models: Collection[str]) -> None:
         """Announce slots when the rate limit or pause ends that delays one of `models`."""
-        assert self._tasks is not None
-        self._alarm.set(self.dispatch.free_at(models), self._tasks)
+        self._alarm.set(self.dispatch.free_at(models))
 
     def ended(
         self,
@@ -249,12 +243,13 @@ class Fleet:
         news, self._news = self._news, []
         return [*news, *self.changes.news()]
 
-    def lost(self, clients: Mapping[str, ModelClient]) -> dict[str, str]:
-        """Return the models without a server for longer than their patience, and why."""
+    def lost(self, models: Collection[str]) -> dict[str, str]:
+        """Return which of `models` have had no server for longer than their patience, and why."""
         now = self._clock.now()
         found = {}
-        for model, client in clients.items():
-            reason = self._pools[model].lost(now, client.patience, self.changes.lacking(model))
+        for model in models:
+            patience = self._clients[model].patience
+            reason = self._pools[model].lost(now, patience, self.changes.lacking(model))
             if reason is not None:
                 found[model] = reason
         return found
@@ -290,8 +285,7 @@ class Fleet:
 
     def _left(self, model: str, member: Member, *, first: bool) -> None:
         """Probe a server that has gone out, and say so once until it answers again."""
-        assert self._tasks is not None
-        self._prober.watch(member, self._tasks)
+        self._prober.watch(member)
         if not first:
             return
         said = member.says(member.presence.reason)

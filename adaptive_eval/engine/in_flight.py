@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -72,6 +71,7 @@ class InFlightTrials:
         servers: Mapping[str, ServerLimits],
         *,
         clock: Clock,
+        tasks: asyncio.TaskGroup,
         executor: Executor,
         jitter: Callable[[], float],
         on_change: Callable[[], None],
@@ -80,7 +80,8 @@ class InFlightTrials:
     ) -> None:
         self._clock = clock
         self._announce = on_change
-        self.fleet = Fleet(clients, servers, clock, on_change)
+        self._tasks = tasks
+        self.fleet = Fleet(clients, servers, clock, tasks, on_change)
         self._runner = TrialRunner(
             clock,
             self.fleet.dispatch,
@@ -90,15 +91,14 @@ class InFlightTrials:
             on_end=self._on_end,
         )
         self._presume_billed = presume_billed
-        self._lanes: dict[str, Lane] = {}
+        self._all_lanes: dict[str, Lane] = {}
         for model, client in clients.items():
             limit = client.limit or OfServers(self.fleet.pool(model), client.samples)
             in_batches = isinstance(limit, BatchRounds)  # whose first answers may take a day
-            self._lanes[model] = Lane(client, limit, proven=model in proven or in_batches)
-        self._all_lanes = dict(self._lanes)  # those of stopped models included
+            self._all_lanes[model] = Lane(client, limit, proven=model in proven or in_batches)
+        self._lanes = dict(self._all_lanes)  # without those of stopped models
         self._running: dict[TrialKey, TrialTask] = {}
         self._ended: deque[TrialTask] = deque()
-        self._tasks: asyncio.TaskGroup | None = None
         self.unlogged = Unlogged()
 
     def __len__(self) -> int:
@@ -123,16 +123,6 @@ class InFlightTrials:
         """Whether a model can start nothing now, even alone, until time passes."""
         return any(not self.fleet.dispatch.slots({model: 1})[model] for model in self._lanes)
 
-    @contextmanager
-    def in_tasks(self, tasks: asyncio.TaskGroup) -> Iterator[None]:
-        """Run all trials and probes in `tasks`; probes end with the context."""
-        self._tasks = tasks
-        self.fleet.begin(tasks)
-        try:
-            yield
-        finally:
-            self.fleet.close()
-
     def client(self, model: str) -> ModelClient | None:
         """Return how `model` is asked, None where it was stopped or is unknown."""
         lane = self._lanes.get(model)
@@ -140,8 +130,7 @@ class InFlightTrials:
 
     def proven(self, model: str) -> bool:
         """Return whether `model` was reached: a request was answered or has failed, but for a refusal."""
-        lane = self._lanes.get(model)
-        return lane is None or lane.proven
+        return self._all_lanes[model].proven
 
     def capacity(self, without: Collection[str] = ()) -> dict[str, int]:
         """Return how many trials of every model that is not stopped may start; none of those `without`.
@@ -201,7 +190,6 @@ class InFlightTrials:
 
     def start(self, trial: TrialTask) -> None:
         """Start `trial` as an asyncio task."""
-        assert self._tasks is not None
         trial.failure = None
         lane = self._lanes[trial.request.key.model]
         lane.in_flight += 1
@@ -243,43 +231,38 @@ class InFlightTrials:
         it concerns this request alone; a transient one queues the trial again until its requeues are used up;
         an answer that no scorer could score yet is kept.
         """
-        failure, lane = trial.failure, self._lanes.get(trial.request.key.model)
+        failure, model = trial.failure, trial.request.key.model
+        lane = self._all_lanes[model]
         if failure is None:
             return self._settle_answered(trial, lane)
-        if isinstance(failure, PermanentEndpointError) and lane is not None:
+        if isinstance(failure, PermanentEndpointError) and model in self._lanes:
             alone = lane.answered and lane.consecutive_missing < lane.client.outage
             if alone and failure.status in REQUEST_STATUSES:
                 lane.consecutive_missing += 1
                 return "missing"
             self.drop(trial)
             return "refused"
-        dropped = not trial.wanted or lane is None
         paid = isinstance(failure, ScorerUnavailable)  # the answer is here and is kept
-        if dropped and not paid:
+        if not (trial.wanted or paid):
             self.drop(trial)
             return "abandoned"
         spent = trial.spent.total_tokens > 0 and not paid  # another run of its solver would be paid as well
-        if lane is not None and trial.wanted and not spent and trial.requeued < trial.client.requeues:
+        if trial.wanted and not spent and trial.requeued < trial.client.requeues:
             trial.queue_again()
             lane.queue.append(trial)
             return "requeued"
-        if lane is not None:
-            lane.consecutive_missing += 1
+        lane.consecutive_missing += 1
         return "unscored" if paid else "missing"
 
     @staticmethod
-    def _settle_answered(trial: TrialTask, lane: Lane | None) -> End:
-        scored = trial.score is not None and trial.score.category is not None
-        copy = trial.score is not None and COPY in trial.score.signals  # a copy is an answer
-        if lane is not None and scored:
+    def _settle_answered(trial: TrialTask, lane: Lane) -> End:
+        assert trial.score is not None
+        if trial.score.category is not None:
             lane.consecutive_missing = 0
-        elif lane is not None and not copy:
+            return "scored"
+        if COPY not in trial.score.signals:  # a copy is an answer
             lane.consecutive_missing += 1
-        return "scored" if scored else "unscored"
-
-    def lost(self) -> dict[str, str]:
-        """Return the models without a server for longer than their patience, and why."""
-        return self.fleet.lost({model: lane.client for model, lane in self._lanes.items()})
+        return "unscored"
 
     def answers_nothing(self, model: str) -> bool:
         """Return whether too many consecutive trials of `model` are missing."""
@@ -293,10 +276,8 @@ class InFlightTrials:
 
     def stop_model(self, model: str) -> None:
         """Start nothing more of `model`; requests in flight finish, waits are cancelled."""
-        lane = self._lanes.pop(model, None)
         self.fleet.changes.drop(model)
-        if lane is not None:
-            self._empty(lane.queue)
+        self._empty(self._lanes.pop(model).queue)
         self._each(TrialTask.finish_attempt, model)
 
     def drain(self) -> None:
@@ -339,14 +320,13 @@ class InFlightTrials:
                 self._announce()
 
     def _each(self, how: Callable[[TrialTask], None], model: str | None = None) -> None:
-        for trial in self._ended:
-            trial.wanted = False  # one that has failed is not queued again
-        for trial in list(self._running.values()):
-            if model is None or trial.request.key.model == model:
-                how(trial)
-                if trial.abandoned:
-                    self._leave(trial)
-                    self.drop(trial)
+        for trial in [*self._ended, *self._running.values()]:
+            if model is not None and trial.request.key.model != model:
+                continue
+            how(trial)  # one that has ended is only told that no further attempt is wanted
+            if trial.abandoned:
+                self._leave(trial)
+                self.drop(trial)
 
     def _leave(self, trial: TrialTask) -> None:
         del self._running[trial.request.key]

@@ -247,21 +247,22 @@ class Pool:
 class Prober:
     """Probes each server that is out until it answers; one task each."""
 
-    def __init__(self, clock: Clock, on_return: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, tasks: asyncio.TaskGroup, on_return: Callable[[], None]) -> None:
         self._clock = clock
+        self._tasks = tasks
         self._on_return = on_return
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._probes: set[asyncio.Task[None]] = set()
 
-    def watch(self, member: Member, tasks: asyncio.TaskGroup) -> None:
-        """Probe `member`, which has just gone out, in `tasks`."""
-        task = tasks.create_task(self._until_back(member))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def watch(self, member: Member) -> None:
+        """Probe `member`, which has just gone out."""
+        probe = self._tasks.create_task(self._until_back(member))
+        self._probes.add(probe)
+        probe.add_done_callback(self._probes.discard)
 
     def close(self) -> None:
         """Stop all probes."""
-        for task in self._tasks:
-            task.cancel()
+        for probe in self._probes:
+            probe.cancel()
 
     async def _until_back(self, member: Member) -> None:
         while member.left_at is None and member.presence.state == "out":

@@ -90,10 +90,12 @@ class Runner:
         self._drift = drift or DriftWatch()
         self._ledger = Ledger(recorder, clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
+        self._tasks = asyncio.TaskGroup()
         self._in_flight = InFlightTrials(
             clients,
             servers or {},
             clock=clock,
+            tasks=self._tasks,
             executor=executor,
             jitter=jitter,
             on_change=self._wake.set,
@@ -107,12 +109,13 @@ class Runner:
         """Run to the end; once."""
         self._pace.start()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                ticker = tasks.create_task(self._tick())
+            async with self._tasks:
+                ticker = self._tasks.create_task(self._tick())
+                self._in_flight.fleet.changes.begin()
                 try:
-                    with self._in_flight.in_tasks(tasks):
-                        return await self._loop()
+                    return await self._loop()
                 finally:
+                    self._in_flight.fleet.close()
                     ticker.cancel()
         except BaseExceptionGroup as failures:
             # The first failure; the others follow from it.
@@ -278,7 +281,7 @@ class Runner:
             self._size_rounds()
         self._decided(self._in_flight.fleet.changes.take_decisions(self._pace.trials))
         self._remark(self._in_flight.fleet.take_news())
-        lost = self._in_flight.lost() if self._ending is None else {}
+        lost = {} if self._ending else self._in_flight.fleet.lost(self._in_flight.open_models)
         for model, reason in {**lost, **refused}.items():
             self._stop_model(model, reason)
 

@@ -34,6 +34,18 @@ def test_a_model_that_is_refused_is_stopped_alone():
     assert all("bad" not in capacity for capacity in scene.controller.capacities[-2:])
 
 
+def test_a_trial_that_fails_while_another_model_is_stopped_is_queued_again():
+    scripts = {
+        "bad": lambda step, attempt: (1.0, refused()),
+        "good": lambda step, attempt: (4.0, broken()) if attempt == 1 else 1.0,
+    }
+    # Launched at 3 s; a snapshot takes until 6 s; refusals are stored until 9 s, and the others fail at 7 s.
+    retry = RetryPolicy(attempts=1)
+    scene = Scene(steps={"bad": 2, "good": 2}, scripts=scripts, retry=retry, commit_seconds=3.0)
+    run(scene)
+    assert set(scene.recorder.outcomes) == {TrialKey("good", step) for step in range(2)}
+
+
 def test_requests_of_a_stopped_model_that_are_out_come_back():
     scene = Scene(
         steps={"bad": 100, "good": 4},
