@@ -1,7 +1,7 @@
 """Tables of any format: a row a trial, as CSV, JSON or Parquet, or an array in a NumPy archive."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -57,7 +57,6 @@ _NEEDED = (
     "the columns needed are model, question and category (or correct, or score); name others with --map, "
     "such as --map model=MY_COLUMN"
 )
-_TOKENS = ("prompt_tokens", "completion_tokens")
 _NO_ANSWER = "no answer in the file"
 
 
@@ -226,13 +225,15 @@ class _Table:
         task = _name(values.get("task")) or self._task
         if self._choices.task is not None and self._task_of.setdefault(question, task) != task:
             return Flaw(place, f"question {question!r} is in several tasks, which --task would take for one")
-        tokens = [_counting(values.get(column), column) for column in _TOKENS]
         asked = [values.get(name) or "" for name in known.asked]
-        finish_reason = _text(values.get("finish_reason")) or ""
+        fields: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in _READ and value is not None and value != "":
+                fields[name] = _READ[name](value, name)
+        tokens = fields.pop("prompt_tokens", 0), fields.pop("completion_tokens", 0)
         if _text(values.get("truncated")) in ("1", "true", "True"):
-            finish_reason = "length"
-        shown = {name: _text(values.get(name)) or "" for name in ("text", "reason", "prompt", "target")}
-        fields = {**shown, "extracted": _text(values.get("extracted")), **self._result(values)}
+            fields["finish_reason"] = "length"
+        fields |= self._result(values)
         weights = values.get("weights")
         if "category" in fields and isinstance(weights, str):
             fields["weights"] = _listed(weights)
@@ -243,10 +244,7 @@ class _Table:
             place,
             _counting(values.get("trial"), "trial"),
             content=content_of(*asked) if any(asked) else "",
-            finish_reason=finish_reason,
-            tokens=(tokens[0] or 0, tokens[1] or 0),
-            latency=_amount(values.get("latency"), "latency") or 0.0,
-            finished_at=_amount(values.get("finished_at"), "finished_at") or 0.0,
+            tokens=tokens,
             **fields,
         )
 
@@ -351,6 +349,16 @@ def _text(value: Any) -> str | None:
 def _name(value: Any) -> str | None:
     """Return a name; spaces around it, as aligned tables have them, would make another model of it."""
     return None if value is None else str(value).strip()
+
+
+_READ: Mapping[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(
+        ("text", "reason", "prompt", "target", "extracted", "finish_reason"), lambda value, _: str(value)
+    ),
+    **dict.fromkeys(("latency", "finished_at"), _amount),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens"), _counting),
+}
+"""How the optional columns are read, by name."""
 
 
 # ---------------------------------------------------------------------- NumPy archives

@@ -19,6 +19,7 @@ from adaptive_eval.views.verdicts import (
     is_width,
     model_order,
     of_kind,
+    open_pairs,
     oriented,
     resolved_words,
     tie_words,
@@ -125,7 +126,7 @@ def _top_clauses(results: Results, k: int) -> list[str]:
     models = [line.model for line in model_order(results)]
     beats, beaten = Counter(map(itemgetter(0), wins)), Counter(map(itemgetter(1), wins))
     tie = tie_words(results.equivalence)
-    if not any(pair.verdict == "open" and pair.needed for pair in results.pairs):
+    if not open_pairs(results):
         best = sorted(models, key=lambda model: beaten[model] >= k)[:k]
         across = [
             f"{listing((pair.first, pair.second))} are {tie}"

@@ -27,7 +27,7 @@ from adaptive_eval.views.details import Details
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import distinct_labels
 from adaptive_eval.views.sentences import note_words
-from adaptive_eval.views.verdicts import model_order, pair_order
+from adaptive_eval.views.verdicts import model_order, open_pairs, pair_order
 
 RunState: TypeAlias = Literal["waiting", "running", "stopped", "interrupted"]
 """``waiting``: nothing is stored yet; ``interrupted``: no process runs it and its goal is not reached."""
@@ -145,8 +145,7 @@ class Summary:
     @cached_property
     def open_pairs(self) -> tuple[OpenPair, ...]:
         """The pairs that the goal needs and that have no verdict, nearest to one first."""
-        found = [open_pair(pair) for pair in self.results.pairs if pair.verdict == "open" and pair.needed]
-        return tuple(sorted(found, key=lambda one: -one.nearness))
+        return tuple(sorted(map(open_pair, open_pairs(self.results)), key=lambda one: -one.nearness))
 
     @cached_property
     def decided_pairs(self) -> tuple[PairResult, ...]:

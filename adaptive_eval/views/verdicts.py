@@ -209,6 +209,16 @@ def model_order(results: Results) -> tuple[ModelResult, ...]:
     return tuple(sorted(results.models, key=lambda line: (line.rank, -scores[line.model])))
 
 
+def open_pairs(results: Results) -> list[PairResult]:
+    """Return the pairs that the goal needs and that have no verdict."""
+    return [pair for pair in results.pairs if pair.verdict == "open" and pair.needed]
+
+
+def exact_pairs(results: Results) -> list[PairResult]:
+    """Return the pairs whose difference on these questions is known."""
+    return [pair for pair in results.pairs if pair.exact]
+
+
 def decided_trials(results: Results) -> int:
     """Return the trials on which the verdicts rest: without those answered after the stop."""
     return results.trials - sum(line.after_stop for line in results.models)
@@ -280,7 +290,7 @@ def left_open(results: Results) -> frozenset[str]:
         return frozenset()
     stopped = {line.model for line in results.models if line.state == "stopped"}
     retired = {line.model for line in results.models if line.state == "retired"}
-    pairs = [(pair.first, pair.second) for pair in results.pairs if pair.verdict == "open" and pair.needed]
+    pairs = [(pair.first, pair.second) for pair in open_pairs(results)]
     return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp
+from functools import cached_property
+from math import exp, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -212,23 +213,27 @@ class _Paths:
         self._scores, self._rng = scores, rng
         self._stored = np.isinf(scores.steps)
         self.steps = np.where(self._stored, 1.0, np.maximum(scores.steps, 1.0))
-        self._root = _root(scores.between)
         asked = np.where(self._stored, scores.questions, scores.asked(self.steps))
         most = np.maximum(asked[:, None], asked)
         by_questions = scores.between * scores.unasked(most) / most
         noise = scores.within / scores.worth(self.steps, scores.share) + scores.held
-        self._draw(by_questions, np.diag(noise + FLOOR), paths)
+        self._draw(by_questions, noise + FLOOR, paths)
 
-    def _draw(self, by_questions: Floats, by_noise: Floats, paths: int) -> None:
+    @cached_property
+    def _root(self) -> Floats:
+        return _root(self._scores.between)
+
+    def _draw(self, by_questions: Floats, noise: Floats, paths: int) -> None:
         """Draw true scores and the parts of the present errors that add up to the present scores."""
-        score = self._scores.score
-        models, weights, drawn = score.size, [], []
-        roots = [_root(by_questions), _root(by_noise)]
+        score, draw = self._scores.score, self._rng.standard_normal
+        shape, weights, drawn = (paths, score.size), [], []
+        root = _root(by_questions)
         for weight, tau in MIXTURE:
-            prior = np.ones((models, models)) + 0.5 * tau**2 * np.eye(models)
-            parts = (prior, by_questions, by_noise)
-            whole = prior + by_questions + by_noise
-            free = [self._rng.standard_normal((paths, models)) @ root.T for root in (_root(prior), *roots)]
+            own = 0.5 * tau**2  # variance of a model's score around what all have in common, of variance 1
+            parts = (1.0 + own * np.eye(score.size), by_questions, np.diag(noise))
+            whole = sum(parts)
+            truth = draw((paths, 1)) + sqrt(own) * draw(shape)
+            free = [truth, draw(shape) @ root.T, np.sqrt(noise) * draw(shape)]
             gain = np.linalg.solve(whole, (score - sum(free)).T).T
             drawn.append([one + gain @ part for one, part in zip(free, parts, strict=True)])
             fit = score @ np.linalg.solve(whole, score) + np.linalg.slogdet(whole)[1]
