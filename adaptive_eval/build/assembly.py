@@ -318,7 +318,6 @@ class Built:
         weights = {task.name: task.weights for task in self.spec.tasks}
         drift = DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)})
         drift.read(reader)
-        drift.take_news()
         return drift
 
     def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:

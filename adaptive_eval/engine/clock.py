@@ -206,13 +206,13 @@ class Deadlines:
 class Pace:
     """The pace of a run: snapshots take at most a twentieth of its time."""
 
+    every = 1.0  # seconds from one snapshot to the next, at least
     share = 20.0  # seconds of the run for a second of snapshots, at least
     longest = 30.0  # most seconds between two snapshots, whatever they cost
     busy = 10.0  # seconds by which the event loop is late where a view warns of it
 
-    def __init__(self, clock: Clock, every: float, elapsed: float) -> None:
+    def __init__(self, clock: Clock, elapsed: float) -> None:
         self.clock = clock
-        self._every = every
         self._running = Stopwatch(clock, elapsed)
         self._began = self._due = clock.now()
         self._cost = 0.0
@@ -241,7 +241,7 @@ class Pace:
     def begin(self) -> None:
         """Begin a snapshot."""
         self._began = self.clock.now()
-        self._due = self._began + self._every
+        self._due = self._began + self.every
 
     def end_of_lag(self) -> float:
         """Return the most seconds by which the event loop was late since the last call."""
@@ -257,7 +257,7 @@ class Pace:
         self.trials = trials
         before, self._cost = self._cost, self.clock.now() - self._began
         pause = min(self.share * min(self._cost, before), self.longest)
-        self._due = self._began + max(self._every, pause)
+        self._due = self._began + max(self.every, pause)
 
     def warnings(self) -> Iterator[str]:
         """Yield what is to be said about a process that is held up."""

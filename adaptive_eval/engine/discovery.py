@@ -186,7 +186,6 @@ class PoolChanges:
         self._announce = on_change
         self._problems: dict[Source, str] = {}
         self._readers: list[asyncio.Task[None]] = []
-        self._reported: set[str] = set()
 
     def begin(self) -> None:
         """Read the sources from now on, and ask the servers that they name."""
@@ -215,12 +214,6 @@ class PoolChanges:
     def remarks(self) -> tuple[str, ...]:
         """Return warnings: sources that cannot be read, models without a server."""
         return tuple(dict.fromkeys([*self._of_sources(), *self._of_models()]))
-
-    def news(self) -> list[str]:
-        """Return the remarks that were not returned before."""
-        news = [words for words in self.remarks() if words not in self._reported]
-        self._reported.update(news)
-        return news
 
     def lacking(self, model: str) -> tuple[str, ...]:
         """Return why `model` has no server that can be asked; empty where it has one."""

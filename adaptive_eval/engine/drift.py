@@ -99,7 +99,6 @@ class DriftWatch:
     def __init__(self, ranges: Mapping[str, ScoreRange] | None = None) -> None:
         self._ranges = ranges or {}  # of the tasks whose scores are numbers
         self._models: dict[str, _Model] = {}
-        self._news: list[str] = []
         self.remarks: list[str] = []
         self.changes: list[Change] = []
 
@@ -138,11 +137,6 @@ class DriftWatch:
                 self._count(key.model, known, known.next, outcome)
             known.next += 1
 
-    def take_news(self) -> list[str]:
-        """Return the remarks since the last call."""
-        news, self._news = self._news, []
-        return news
-
     def _count(self, name: str, known: _Model, index: int, outcome: _Outcome) -> None:
         question, category, at, server = outcome
         scores = self._ranges.get(question[0])
@@ -177,9 +171,7 @@ class DriftWatch:
             f"has a chance of at most {FALSE_ALARM:.1%}"
         )
         history.times, history.seen = array("d"), {}
-        said = Coded("warning/model-changed", history.words)
-        self._news.append(said)
-        self.remarks.append(said)
+        self.remarks.append(Coded("warning/model-changed", history.words))
         self.changes.append(Change(model, server, before.outcomes, at, before.mean, after.mean, FALSE_ALARM))
 
 

@@ -170,14 +170,14 @@ class Fleet:
         self._announce = on_slots
         self._limits = limits
         self._servers: dict[str, Server] = {}
-        self._pools: dict[str, Pool] = {}
+        self.pools: dict[str, Pool] = {}
         for model, client in clients.items():
             members = [self._member(model, endpoint) for endpoint in client.endpoints]
             since = None if client.discovery is None else clock.now()
-            self._pools[model] = Pool(members, client.rate, open_since=since)
-        self.dispatch = Dispatch(self._pools, clock)
+            self.pools[model] = Pool(members, client.rate, open_since=since)
+        self.dispatch = Dispatch(self.pools, clock)
         discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
-        self.changes = PoolChanges(discoveries, self._pools, self._member, clock, tasks, self._on_slots)
+        self.changes = PoolChanges(discoveries, self.pools, self._member, clock, tasks, self._on_slots)
         self._prober = Prober(clock, tasks, self._on_slots)
         self._alarm = Alarm(clock, tasks, self._on_slots)
         self._news: list[str] = []
@@ -186,10 +186,6 @@ class Fleet:
         """Watch no server any more."""
         for watch in (self.changes, self._prober, self._alarm):
             watch.close()
-
-    def pool(self, model: str) -> Pool:
-        """Return the servers of a model."""
-        return self._pools[model]
 
     def ring_when_free(self, models: Collection[str]) -> None:
         """Announce slots when the rate limit or pause ends that delays one of `models`."""
@@ -204,7 +200,7 @@ class Fleet:
     ) -> None:
         """Take note of the end of a request at `member`."""
         now, model, server = self._clock.now(), sending.model, member.server
-        pool = self._pools[model]
+        pool = self.pools[model]
         was_out = member.presence.out_since
         # No longer than a trial would wait: a server that says "tomorrow" is asked again before.
         longest = sending.sender.client.retry.total_wait
@@ -227,7 +223,7 @@ class Fleet:
     def give_up_silent(self, *, ending: bool) -> None:
         """Take out the servers that answer nothing, with their requests; soon where the run is `ending`."""
         now, rule = self._clock.now(), AT_END if ending else Silence()
-        for model, pool in self._pools.items():
+        for model, pool in self.pools.items():
             if isinstance(self._clients[model].limit, BatchRounds):
                 continue  # its answers take hours
             for member, seconds in list(pool.silent(now, rule)):
@@ -239,9 +235,9 @@ class Fleet:
                 member.give_up(TransientEndpointError(member.says(words), kind="timeout"))
 
     def take_news(self) -> list[str]:
-        """Return which servers have left or answer again since the last call, and new warnings."""
+        """Return which servers have left or answer again since the last call."""
         news, self._news = self._news, []
-        return [*news, *self.changes.news()]
+        return news
 
     def lost(self, models: Collection[str]) -> dict[str, str]:
         """Return which of `models` have had no server for longer than their patience, and why."""
@@ -249,7 +245,7 @@ class Fleet:
         found = {}
         for model in models:
             patience = self._clients[model].patience
-            reason = self._pools[model].lost(now, patience, self.changes.lacking(model))
+            reason = self.pools[model].lost(now, patience, self.changes.lacking(model))
             if reason is not None:
                 found[model] = reason
         return found
@@ -257,7 +253,7 @@ class Fleet:
     def remarks(self) -> Iterator[str]:
         """Yield warnings about servers."""
         yield from self.changes.remarks()
-        for model, pool in self._pools.items():
+        for model, pool in self.pools.items():
             for member in pool.members:
                 for count, reported in member.monitor.usages_lacking():
                     answers = "an answer" if count == 1 else f"{count:,} answers"
@@ -278,7 +274,7 @@ class Fleet:
                 limit=int(min(slots[model], member.server.slots)),
                 state=member.presence.state,
             )
-            for model, pool in self._pools.items()
+            for model, pool in self.pools.items()
             for member in pool.members
         ]
         return (*found, *self.changes.health())
@@ -290,7 +286,7 @@ class Fleet:
             return
         said = member.says(member.presence.reason)
         self._news.append(f"{model}: {said}; it gets no requests until it is back")
-        pool = self._pools[model]
+        pool = self.pools[model]
         if not pool.usable:
             self._news.append(
                 f"{model}: no server is left to ask; waiting {self._clients[model].patience:g} s at most"

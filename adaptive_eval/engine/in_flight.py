@@ -43,6 +43,16 @@ class Lane:
     consecutive_missing: int = 0
 
     @property
+    def answers_nothing(self) -> bool:
+        """Whether too many consecutive trials are missing."""
+        return self.consecutive_missing >= self.client.outage
+
+    @property
+    def unasked(self) -> bool:
+        """Whether its first trial was not started yet."""
+        return not self.begun and not self.proven
+
+    @property
     def free(self) -> int:
         """Number of trials that may start."""
         return max(0, self.limit.slots - self.in_flight)
@@ -93,10 +103,10 @@ class InFlightTrials:
         self._presume_billed = presume_billed
         self._all_lanes: dict[str, Lane] = {}
         for model, client in clients.items():
-            limit = client.limit or OfServers(self.fleet.pool(model), client.samples)
+            limit = client.limit or OfServers(self.fleet.pools[model], client.samples)
             in_batches = isinstance(limit, BatchRounds)  # whose first answers may take a day
             self._all_lanes[model] = Lane(client, limit, proven=model in proven or in_batches)
-        self._lanes = dict(self._all_lanes)  # without those of stopped models
+        self.lanes = dict(self._all_lanes)  # without those of stopped models
         self._running: dict[TrialKey, TrialTask] = {}
         self._ended: deque[TrialTask] = deque()
         self.unlogged = Unlogged()
@@ -116,21 +126,12 @@ class InFlightTrials:
     @property
     def unfinished(self) -> int:
         """Number of trials that have begun and are not settled, including queued ones."""
-        return len(self) + sum(len(lane.queue) for lane in self._lanes.values())
+        return len(self) + sum(len(lane.queue) for lane in self.lanes.values())
 
     @property
     def held(self) -> bool:
         """Whether a model can start nothing now, even alone, until time passes."""
-        return any(not self.fleet.dispatch.slots({model: 1})[model] for model in self._lanes)
-
-    def client(self, model: str) -> ModelClient | None:
-        """Return how `model` is asked, None where it was stopped or is unknown."""
-        lane = self._lanes.get(model)
-        return None if lane is None else lane.client
-
-    def proven(self, model: str) -> bool:
-        """Return whether `model` was reached: a request was answered or has failed, but for a refusal."""
-        return self._all_lanes[model].proven
+        return any(not self.fleet.dispatch.slots({model: 1})[model] for model in self.lanes)
 
     def capacity(self, without: Collection[str] = ()) -> dict[str, int]:
         """Return how many trials of every model that is not stopped may start; none of those `without`.
@@ -140,11 +141,11 @@ class InFlightTrials:
         answered or has failed, no model gets more than a few.
         """
         requests = self._requests(without)
-        firsts = [model for model, free in requests.items() if free and self._unasked(model)]
+        firsts = [model for model, free in requests.items() if free and self.lanes[model].unasked]
         few = self._waits_for_firsts()
         found = {}
         for model, free in requests.items():
-            lane = self._lanes[model]
+            lane = self.lanes[model]
             found[model] = min(lane.free, free * lane.client.samples)
             if firsts:
                 found[model] = min(found[model], int(model in firsts))
@@ -155,25 +156,21 @@ class InFlightTrials:
     @property
     def opening(self) -> bool:
         """Whether the first requests hold back others."""
-        return self._waits_for_firsts() or any(self._unasked(model) for model in self._lanes)
-
-    def _unasked(self, model: str) -> bool:
-        lane = self._lanes[model]
-        return not lane.begun and not lane.proven
+        return self._waits_for_firsts() or any(lane.unasked for lane in self.lanes.values())
 
     def _waits_for_firsts(self) -> bool:
         since = self._clock.now() - self.longest_first
-        return any(lane.begun and not lane.proven and lane.begun_at > since for lane in self._lanes.values())
+        return any(lane.begun and not lane.proven and lane.begun_at > since for lane in self.lanes.values())
 
     def _requests(self, without: Collection[str] = ()) -> dict[str, int]:
         """Return how many requests of every model may start."""
-        wanted = {model: 0 if model in without else lane.free for model, lane in self._lanes.items()}
+        wanted = {model: 0 if model in without else lane.free for model, lane in self.lanes.items()}
         return self.fleet.dispatch.slots(wanted)
 
     @property
     def constrained(self) -> list[str]:
         """The models that have fewer free slots than their own limits of concurrency would allow."""
-        return [model for model, free in self._requests().items() if free < self._lanes[model].free]
+        return [model for model, free in self._requests().items() if free < self.lanes[model].free]
 
     def ring_when_free(self) -> None:
         """Wake the runner at the end of a rate limit or pause that delays a model."""
@@ -182,36 +179,32 @@ class InFlightTrials:
     def relaunch(self) -> None:
         """Start queued trials again, as far as there are free slots."""
         self.fleet.dispatch.serve()
-        if any(lane.queue for lane in self._lanes.values()):
+        if any(lane.queue for lane in self.lanes.values()):
             for model, free in self._requests().items():
-                queue = self._lanes[model].queue
+                queue = self.lanes[model].queue
                 for _ in range(min(free, len(queue))):
                     self.start(queue.popleft())
 
     def start(self, trial: TrialTask) -> None:
         """Start `trial` as an asyncio task."""
         trial.failure = None
-        lane = self._lanes[trial.request.key.model]
+        lane = self.lanes[trial.request.key.model]
         lane.in_flight += 1
         lane.begun_at = lane.begun_at if lane.begun else self._clock.now()
         lane.begun += 1
         self._running[trial.request.key] = trial
-        trial.enter(self._first_state(trial))
+        state = State.SCORING  # its scorer was out of reach
+        if trial.completion is None:
+            if trial.sending.sender is trial:
+                self.fleet.dispatch.take(trial.sending)
+            state = State.WAITING if trial.sending.slot is None else State.ASKING
+        trial.enter(state)
         trial.task = self._tasks.create_task(self._runner.run(trial))
-
-    def _first_state(self, trial: TrialTask) -> State:
-        if trial.completion is not None:
-            return State.SCORING  # its scorer was out of reach
-        if trial.sending.sender is trial:
-            asks = self.fleet.dispatch.take(trial.sending)
-        else:
-            asks = trial.sending.slot is not None
-        return State.ASKING if asks else State.WAITING
 
     @property
     def rounds(self) -> list[BatchRounds]:
         """The limits of models that are asked in batches of a size that follows from the forecast."""
-        limits = [lane.limit for lane in self._lanes.values()]
+        limits = (lane.limit for lane in self.lanes.values())
         return [limit for limit in limits if isinstance(limit, BatchRounds)]
 
     def take_unlogged(self) -> Unlogged:
@@ -235,8 +228,8 @@ class InFlightTrials:
         lane = self._all_lanes[model]
         if failure is None:
             return self._settle_answered(trial, lane)
-        if isinstance(failure, PermanentEndpointError) and model in self._lanes:
-            alone = lane.answered and lane.consecutive_missing < lane.client.outage
+        if isinstance(failure, PermanentEndpointError) and model in self.lanes:
+            alone = lane.answered and not lane.answers_nothing
             if alone and failure.status in REQUEST_STATUSES:
                 lane.consecutive_missing += 1
                 return "missing"
@@ -264,25 +257,15 @@ class InFlightTrials:
             lane.consecutive_missing += 1
         return "unscored"
 
-    def answers_nothing(self, model: str) -> bool:
-        """Return whether too many consecutive trials of `model` are missing."""
-        lane = self._lanes.get(model)
-        return lane is not None and lane.consecutive_missing >= lane.client.outage
-
-    @property
-    def open_models(self) -> Collection[str]:
-        """The models that are asked."""
-        return self._lanes.keys()
-
     def stop_model(self, model: str) -> None:
         """Start nothing more of `model`; requests in flight finish, waits are cancelled."""
         self.fleet.changes.drop(model)
-        self._empty(self._lanes.pop(model).queue)
+        self._empty(self.lanes.pop(model).queue)
         self._each(TrialTask.finish_attempt, model)
 
     def drain(self) -> None:
         """Let all requests in flight finish, and cancel the waits."""
-        for lane in self._lanes.values():
+        for lane in self.lanes.values():
             self._empty(lane.queue)
         self._each(TrialTask.finish_attempt)
 
@@ -350,7 +333,7 @@ class InFlightTrials:
         self, sending: Sending, member: Member, records: Sequence[AttemptRecord], result: Result
     ) -> None:
         self.unlogged.attempts += records
-        lane = self._lanes.get(sending.model)
+        lane = self.lanes.get(sending.model)
         if lane is not None and not isinstance(result, PermanentEndpointError):
             lane.proven = True
             lane.answered = lane.answered or not isinstance(result, EndpointError)

@@ -5,7 +5,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
@@ -16,7 +15,6 @@ from adaptive_eval.engine.events import (
     Attempted,
     Decided,
     Draining,
-    Event,
     Finished,
     Launched,
     Observer,
@@ -37,17 +35,14 @@ from adaptive_eval.trial import COPY_REASON, Score, TrialKey, TrialRequest
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """The interval of a run's snapshots, and its time limit."""
+    """The time limits of a run, and which of its models must be there."""
 
-    snapshot_every: float = 1.0  # seconds between two stored snapshots
     deadlines: Deadlines = field(default_factory=Deadlines)  # how long the run and its models may take
     # what happens to requests in flight when the time of the run is up
     at_deadline: Literal["drain", "cancel"] = "drain"
     elapsed: float = 0.0  # seconds of running time of previous sessions of the run
     allow_missing: bool = False  # whether to go on without a model whose very first request is refused
     reached: frozenset[str] = frozenset()  # models that have answered in previous sessions
-    tick: float = 1.0  # seconds after which the loop looks at the time, whatever happens
-    burst: int = 16  # requests started before others get their turn: hundreds would hold up the event loop
 
 
 class Runner:
@@ -61,6 +56,9 @@ class Runner:
     between attempts are broken off. A trial that ends in neither an answer nor a verdict of missing leaves a
     launch in the store but no outcome, and is asked again by a resumed run.
     """
+
+    tick = 1.0  # seconds after which the loop looks at the time, whatever happens
+    burst = 16  # requests started before others get their turn: hundreds would hold up the event loop
 
     def __init__(
         self,
@@ -84,10 +82,11 @@ class Runner:
         self._prompts = prompts
         clock = clock or SystemClock()
         self._options = options or RunnerOptions()
-        self._observer = observer
+        self._emit = observer or (lambda event: None)
         self._allowance = allowance
         self._answers = answers or AnswerWatch()
         self._drift = drift or DriftWatch()
+        self._told = set(self._drift.remarks)  # warnings that are not said again
         self._ledger = Ledger(recorder, clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
@@ -103,7 +102,7 @@ class Runner:
             proven=self._options.reached,
         )
         self._ending: StopVerdict | None = None
-        self._pace = Pace(clock, self._options.snapshot_every, self._options.elapsed)
+        self._pace = Pace(clock, self._options.elapsed)
 
     async def run(self) -> StopVerdict:
         """Run to the end; once."""
@@ -139,11 +138,14 @@ class Runner:
                 self._check_verdict()
                 if self._ending is None:
                     await self._launch()
-                    self._check_verdict()  # a budget that is spent ends the session when it is asked
                 if not self._in_flight:
                     if self._ending is not None:
-                        return await self._finish()
-                    self._require_progress()
+                        return await self._finish(self._ending)
+                    if not self._in_flight.held:
+                        raise SessionError(
+                            "the session asks for nothing, nothing is in flight and it has not stopped: it "
+                            "would wait for ever. Every open model had a free slot"
+                        )
                 if self._pace.due:
                     await self._snapshot()
                 await self._wake.wait()
@@ -164,11 +166,9 @@ class Runner:
     async def _tick(self) -> None:
         """Wake the loop for what depends on time alone: snapshots, deadlines, the end of a pause."""
         while True:
-            remaining = self._until_deadline()
-            seconds = min(self._options.tick, self._options.snapshot_every)
-            if (
-                remaining > 0.0
-            ):  # nearer than a clock that has run for months can tell: the loop must not spin
+            seconds = self.tick
+            remaining = self._options.deadlines.remaining(self._pace.elapsed(), self._in_flight.lanes)
+            if remaining > 0.0:  # one nearer than a clock that has run for months can tell must not spin
                 seconds = max(min(seconds, remaining), 0.001)
             due = self._pace.clock.now() + seconds
             await self._pace.clock.sleep(seconds)
@@ -189,7 +189,7 @@ class Runner:
             if capacity and not any(capacity.values()):
                 break
             asked = await self._launch_some(dict(capacity))
-            self._check_verdict()
+            self._check_verdict()  # a budget that is spent ends the session when it is asked
             content |= {model for model, free in capacity.items() if asked[model] < free}
             if not (self._in_flight.constrained or self._in_flight.opening):
                 break
@@ -201,18 +201,20 @@ class Runner:
         asked = Counter(request.key.model for request in requests)
         if not requests:
             return asked
-        trials = {request.key: self._trial(request, capacity) for request in requests}
-        if len(trials) < len(requests):
-            raise SessionError(f"the session asked for a trial twice at once: {requests}")
+        trials: dict[TrialKey, TrialTask] = {}
+        for request in requests:
+            if request.key in trials or request.key in self._in_flight:
+                raise SessionError(f"the session asked for {request.key} twice")
+            trials[request.key] = self._trial(request, capacity)
         share(trials.values())
         at = await self._ledger.launches(requests)
-        self._emit(lambda: Launched(at, tuple(requests)))
-        for number, trial in enumerate(trials.values()):
+        self._emit(Launched(at, tuple(requests)))
+        for number, trial in enumerate(trials.values(), start=1):
             if self._ending is not None:  # ended during the commit
                 self._in_flight.drop(trial)
                 continue
             self._in_flight.start(trial)
-            if (number + 1) % self._options.burst == 0:
+            if number % self.burst == 0:
                 await asyncio.sleep(0)
         return asked
 
@@ -231,15 +233,13 @@ class Runner:
 
     def _trial(self, request: TrialRequest, capacity: dict[str, int]) -> TrialTask:
         model = request.key.model
-        client = self._in_flight.client(model)
-        if client is None:
+        lane = self._in_flight.lanes.get(model)
+        if lane is None:
             raise SessionError(f"the session asked for {request.key}, but the model is stopped or unknown")
-        if request.key in self._in_flight:
-            raise SessionError(f"the session asked for {request.key}, which is in flight")
         if capacity[model] < 1:
             raise SessionError(f"the session asked for {request.key}, but the model has no free slot")
         capacity[model] -= 1
-        return TrialTask.of(request, client, self._prompts.messages(request))
+        return TrialTask.of(request, lane.client, self._prompts.messages(request))
 
     async def _absorb(self) -> None:
         """Store completed trials, commit once, and only then tell the session."""
@@ -256,7 +256,8 @@ class Runner:
                 case "missing" | "unscored" as end:
                     why = _why_missing(trial, end)
                     records.append(self._ledger.outcome(trial, missing=why, after_stop=after_stop))
-                    if self._in_flight.answers_nothing(model):
+                    lane = self._in_flight.lanes.get(model)
+                    if lane is not None and lane.answers_nothing:
                         # An answer that no scorer can use is not the server's fault.
                         words = f"consecutive trials without a score: {why}"
                         if end == "missing":
@@ -269,19 +270,23 @@ class Runner:
         await self._ledger.commit()
         for event in unlogged.recorded:
             event.set()
-        self._report_dropped(unlogged)
+        for key, billed in unlogged.dropped:
+            self._controller.abandon(key, billed=billed)
         # Before the session gets outcomes: it must not call a ranking resolved that rests on such answers.
         self._watch_answers(records)
         if records:
-            self._emit(lambda: Finished(tuple(records)))
+            self._emit(Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
             for record in records:
                 self._drift.take(record, servers[record.request.key])
-            self._remark(self._drift.take_news())
             self._size_rounds()
         self._decided(self._in_flight.fleet.changes.take_decisions(self._pace.trials))
-        self._remark(self._in_flight.fleet.take_news())
-        lost = {} if self._ending else self._in_flight.fleet.lost(self._in_flight.open_models)
+        fleet = self._in_flight.fleet
+        self._remark(fleet.take_news())
+        warnings = [*self._drift.remarks, *fleet.changes.remarks()]
+        self._remark([words for words in warnings if words not in self._told])
+        self._told.update(warnings)
+        lost = {} if self._ending else fleet.lost(self._in_flight.lanes)
         for model, reason in {**lost, **refused}.items():
             self._stop_model(model, reason)
 
@@ -290,7 +295,7 @@ class Runner:
 
         Such a model is not stopped: the run may continue with another address.
         """
-        never = [model for model in refused if not self._in_flight.proven(model)]
+        never = [model for model in refused if not self._in_flight.lanes[model].proven]
         if never and self._ending is None and not self._options.allow_missing:
             reasons = {model: refused.pop(model) for model in never}
             self._end(StopVerdict("endpoints", evidence={"models": reasons, "refused": True}))
@@ -298,10 +303,12 @@ class Runner:
     def _size_rounds(self) -> None:
         """Let the next batches be as large as the forecast says."""
         rounds = self._in_flight.rounds
-        results = self._controller.results() if rounds else None
-        if results is not None and results.forecast is not None:
-            asked = sum(line.state == "active" for line in results.models)
-            for limit in rounds:
+        if not rounds:
+            return
+        results = self._controller.results()
+        asked = sum(line.state == "active" for line in results.models)
+        for limit in rounds:
+            if results.forecast is not None:
                 limit.expect(results.forecast.trials.low, asked)
 
     def _watch_answers(self, records: Sequence[TrialRecord]) -> None:
@@ -319,18 +326,13 @@ class Runner:
 
     def _remark(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self._emit(partial(Remarked, self._pace.clock.time(), text))
+            self._emit(Remarked(self._pace.clock.time(), text))
 
     def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
         """Stop a model, unless it is stopped already."""
-        if self._in_flight.client(model) is not None:
+        if model in self._in_flight.lanes:
             self._in_flight.stop_model(model)
             self._decided(self._controller.stop_model(model, reason, spent=spent))
-
-    def _report_dropped(self, unlogged: Unlogged) -> None:
-        """Tell the session which trials were dropped."""
-        for key, billed in unlogged.dropped:
-            self._controller.abandon(key, billed=billed)
 
     def _check_verdict(self) -> None:
         verdict = self._controller.stopped
@@ -357,68 +359,48 @@ class Runner:
         if cancel:
             self._in_flight.abandon()
         else:
-            self._emit(lambda: Draining(verdict.reason, self._in_flight.running))
+            self._emit(Draining(verdict.reason, self._in_flight.running))
 
-    async def _finish(self) -> StopVerdict:
-        assert self._ending is not None
-        ending = self._ending
-        self._report_dropped(self._log_attempts())
+    async def _finish(self, ending: StopVerdict) -> StopVerdict:
+        await self._absorb()  # what was dropped at the end
         self._decided(self._controller.end(ending.reason, ending.text, ending.evidence))
         verdict = self._controller.stopped
         if verdict is None:
             raise SessionError("the session was ended but has no verdict")
         await self._snapshot()
-        self._emit(lambda: Stopped(verdict))
+        self._emit(Stopped(verdict))
         return verdict
-
-    def _require_progress(self) -> None:
-        """Raise instead of waiting for ever."""
-        if not self._in_flight.held:
-            raise SessionError(
-                "the session asks for nothing, nothing is in flight and it has not stopped: it would wait "
-                "for ever. Every open model had a free slot"
-            )
 
     def _decided(self, decisions: Sequence[Decision]) -> None:
         if decisions:
             at = self._ledger.decisions(decisions)
-            self._emit(lambda: Decided(at, tuple(decisions)))
+            self._emit(Decided(at, tuple(decisions)))
 
     async def _snapshot(self) -> None:
         self._pace.begin()
         elapsed = self._pace.elapsed()
-        results = self._with_engine_state(self._controller.results(), elapsed)
+        deadlines = self._options.deadlines.lines(elapsed)
+        results = watched_results(
+            self._controller.results(),
+            self._answers,
+            self._drift,
+            deadlines=deadlines,
+            allowance=self._allowance,
+        )
+        warnings = (*results.warnings, *self._in_flight.fleet.remarks(), *self._pace.warnings())
+        results = replace(results, warnings=warnings)
         lag = self._pace.end_of_lag()
         endpoints = self._in_flight.health()
         at = await self._ledger.snapshot(results, endpoints, elapsed=elapsed)
         self._pace.end(results.trials)
-        self._emit(lambda: Progress(at, elapsed, results, endpoints, lag))
-
-    def _with_engine_state(self, results: Results, elapsed: float) -> Results:
-        """Add the budgets of time and scoring, and the engine's warnings."""
-        watched = watched_results(
-            results,
-            self._answers,
-            self._drift,
-            deadlines=self._options.deadlines.lines(elapsed),
-            allowance=self._allowance,
-        )
-        warnings = (*self._in_flight.fleet.remarks(), *self._pace.warnings())
-        return replace(watched, warnings=(*watched.warnings, *warnings))
-
-    def _until_deadline(self) -> float:
-        return self._options.deadlines.remaining(self._pace.elapsed(), self._in_flight.open_models)
+        self._emit(Progress(at, elapsed, results, endpoints, lag))
 
     def _log_attempts(self) -> Unlogged:
         unlogged = self._in_flight.take_unlogged()
         self._ledger.attempts(unlogged.attempts)
         if unlogged.attempts:
-            self._emit(lambda: Attempted(tuple(unlogged.attempts)))
+            self._emit(Attempted(tuple(unlogged.attempts)))
         return unlogged
-
-    def _emit(self, event: Callable[[], Event]) -> None:
-        if self._observer is not None:
-            self._observer(event())
 
 
 def watched_results(

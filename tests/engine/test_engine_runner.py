@@ -321,7 +321,7 @@ def test_nothing_is_kept_of_finished_trials():
     assert not trials._running
     assert not trials._ended
     assert trials.unlogged == Unlogged()
-    assert not any(lane.queue for lane in trials._lanes.values())
+    assert not any(lane.queue for lane in trials.lanes.values())
 
 
 # However it goes

@@ -83,7 +83,7 @@ class Shared(Scene):
 
     def runner(self) -> Runner:
         runner = super().runner()
-        for lane in runner._in_flight._lanes.values():
+        for lane in runner._in_flight.lanes.values():
             lane.client = replace(lane.client, samples=self.samples)
         return runner
 
