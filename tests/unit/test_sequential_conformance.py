@@ -21,7 +21,7 @@ from scorio.sequential.evidence import (
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.parts import Board
 from scorio.sequential.rules import Anytime, Exact, ExactReader, log_exact_evidence
-from scorio.sequential.trial_sequence import RunSequence, TrialSequence
+from scorio.sequential.trial_sequence import TrialSequence
 
 # The decision statistic against worked examples: c, D, V, log E and the verdict at several steps.
 
@@ -101,12 +101,6 @@ def test_no_evidence_before_ten_questions_nor_more_than_a_likelihood_ratio_can_g
     assert (Anytime(0.05, 0.1).statistic(within, np.zeros(15, dtype=bool)) < np.log(20)).all()
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}")
-def test_walks_the_schedule_of_the_vectors(vector):
-    head = vector["schedule_head"]
-    assert RunSequence([vector["M"]], seed=None).sequences[0].question(0, len(head)).tolist() == head
-
-
 # The radius of a confidence sequence is where the evidence reaches its threshold, at any variance.
 
 
@@ -145,14 +139,6 @@ def test_evidence_reaches_its_level_at_the_boundary(equivalence, alpha):
     assert evidence == pytest.approx(np.log(1 / alpha), rel=1e-6)
     wider = log_tie_evidence(bound[possible] * 1.01 + 1e-9, TIE_VARIANCES[possible], equivalence)
     assert (wider < np.log(1 / alpha)).all()
-
-
-def test_calls_ties_no_later_than_the_first_boundary_at_one_variance():
-    """ln cosh x ≤ x: what the first boundary allowed is allowed."""
-    for equivalence in (0.02, 0.1):
-        first = 0.5 * equivalence - TIE_VARIANCES * np.log(20.0) / equivalence
-        bound = tie_boundary(TIE_VARIANCES, equivalence, 0.05)
-        assert (bound[first >= 0.0] >= first[first >= 0.0]).all()
 
 
 @pytest.mark.parametrize(("better", "worse", "trials"), [(12, 9, 100), (0, 0, 50), (3, 3, 400), (40, 5, 60)])
