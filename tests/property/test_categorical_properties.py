@@ -4,11 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from scorio import eval as metrics
-from scorio.categorical import Signals, Thresholds, evaluate, get_schema, schema_names
+from scorio.categorical import Signals, Thresholds, get_schema, schema_names
 from scorio.categorical.conditions import Scope
 
 EACH_SCHEMA = pytest.mark.parametrize("name", schema_names())
@@ -68,53 +65,3 @@ def test_every_possible_attempt_has_exactly_one_category(name):
         assert np.array_equal(assigned == 0, holds[0])
         assert np.array_equal(assigned[valid], holds[:, valid].argmax(axis=0))
     assert seen == set(range(len(schema.categories)))
-
-
-@st.composite
-def attempts(draw):
-    size = draw(st.integers(1, 12))
-
-    def column(elements):
-        return draw(st.lists(elements, min_size=size, max_size=size))
-
-    bits = st.floats(0, 8)
-    probability = st.floats(0, 1)
-    return Signals(
-        has_box=column(st.booleans()),
-        is_correct=column(probability),
-        token_ratio=column(st.floats(0, 3)),
-        repeated_pattern=column(st.booleans()),
-        prompt_bpt=column(bits),
-        completion_bpt=column(bits),
-        verifier_a=column(probability),
-        verifier_b=column(probability),
-        verifier_c=column(probability | st.none()),
-    )
-
-
-WITHOUT_C = pytest.mark.parametrize("name", [name for name in schema_names() if name != "verifier-only"])
-
-
-@pytest.mark.slow
-@WITHOUT_C
-@settings(max_examples=30)
-@given(signals=attempts())
-def test_evaluation_is_bayes_of_the_assigned_categories(name, signals):
-    result = evaluate(signals, name)
-    assert result.outcomes.shape == (1, *signals.shape)
-    assert ((result.outcomes >= 0) & (result.outcomes < len(result.weights))).all()
-    mu, sigma = metrics.bayes(result.outcomes, result.weights)
-    assert (result.mu, result.sigma) == (pytest.approx(mu, abs=1e-12), pytest.approx(sigma, abs=1e-12))
-
-
-@pytest.mark.slow
-@WITHOUT_C
-@settings(max_examples=30)
-@given(signals=attempts(), data=st.data())
-def test_an_attempt_is_judged_alone_once_thresholds_are_frozen(name, signals, data):
-    schema = get_schema(name)
-    thresholds = Thresholds.observed(signals, schema, partial=True)
-    together = schema.assign(signals, thresholds)
-    index = data.draw(st.integers(0, signals.shape[0] - 1))
-    alone = Signals(**{key: signals[key][index] for key in signals.names})
-    assert int(schema.assign(alone, thresholds)) == together[index]

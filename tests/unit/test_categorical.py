@@ -218,7 +218,7 @@ def test_frozen_thresholds_survive_storage_exactly_and_do_not_drift():
     assert pickle.loads(pickle.dumps(frozen)) == frozen
     # Judged within a larger set, an old attempt keeps its category under frozen thresholds only.
     before = schema.assign(first, frozen)
-    assert np.array_equal(schema.assign(SIGNALS, stored)[0], before)
+    assert np.array_equal(evaluate(SIGNALS, schema, thresholds=stored).outcomes[0], before)
     assert not np.array_equal(schema.assign(SIGNALS, Thresholds.observed(SIGNALS, schema))[0], before)
 
 

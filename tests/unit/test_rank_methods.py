@@ -239,7 +239,7 @@ def test_question_weights(name, args, tensor):
 def test_avg_and_bayes_are_those_of_eval(name):
     for w, tensor in ((None, R), (W, CATEGORIES)):
         tensor = np.where(np.random.default_rng(2).random(tensor.shape) < 0.2, -1, tensor)
-        _, scores = getattr(rank, name)(tensor, w, missing=-1, return_scores=True)
+        _, scores = getattr(rank, name)(tensor, w=w, missing=-1, return_scores=True)
         expected = [getattr(metrics, name)(model, w, missing=-1)[0] for model in tensor]
         np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
 
