@@ -130,7 +130,7 @@ def with_answers(folder: Path, count: int) -> None:
     """Measure writing, reading and exporting trials with answers."""
     texts = list(answers(count))
     timed("writing, empty answers", lambda: write(folder / "empty", iter([""] * count)), count)
-    with patch("adaptive_eval.store.pending.pack", lambda text: text):
+    with patch("adaptive_eval.store.codec.pack", lambda text: text):
         timed("writing, answers uncompressed", lambda: write(folder / "plain", iter(texts)), count)
     timed("writing, answers compressed", lambda: write(folder / "full", iter(texts)), count)
     empty, plain, full = (stored_bytes(folder / name) / count for name in ("empty", "plain", "full"))

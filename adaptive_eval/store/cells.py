@@ -137,10 +137,12 @@ _ROW = np.dtype(
 )
 
 
-def read_columns(db: sqlite3.Connection) -> dict[str, npt.NDArray[Any]]:
-    """Read the columns of :class:`OutcomeColumns` from an open run file, without the names."""
+def read_columns(db: sqlite3.Connection, names: Callable[[], Names]) -> OutcomeColumns:
+    """Read the outcomes of an open run file; `names` as for :func:`read_cells`."""
     rows = np.fromiter(db.execute(_QUERY), dtype=_ROW)  # NULL becomes NaN
-    return {name: np.ascontiguousarray(rows[name]) for name in _ROW.names or ()}
+    columns = {name: np.ascontiguousarray(rows[name]) for name in _ROW.names or ()}
+    models, questions = names()
+    return OutcomeColumns(models, questions, **columns)
 
 
 _IN_SEQUENCE = """

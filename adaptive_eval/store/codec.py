@@ -10,7 +10,7 @@ import json
 import math
 import operator
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, TypeAlias
 
 import zstandard
@@ -82,9 +82,9 @@ def unpack(value: Packed) -> str:
     return _here.decompressor.decompress(value).decode("utf-8", "surrogatepass")
 
 
-def pack_optional(text: str | None) -> Packed | None:
-    """Return ``pack(text)``, or None for None."""
-    return None if text is None else pack(text)
+def packed(values: Iterable[Any]) -> list[Any]:
+    """Return values with their texts packed."""
+    return [pack(value) if isinstance(value, str) else value for value in values]
 
 
 def unpack_optional(value: Packed | None) -> str | None:

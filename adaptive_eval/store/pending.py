@@ -1,51 +1,39 @@
 """The rows of the run file since the last commit, its tables, and which snapshots they keep."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
 from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.cells import COUNTED
-from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional, real, unpack, whole
+from adaptive_eval.store.codec import dump_json, packed, real, unpack, whole
 from adaptive_eval.store.queries import OUTCOME, TEXTS, largest_id
-from adaptive_eval.store.records import (
-    AttemptRecord,
-    DecisionRecord,
-    Rescored,
-    ScoringRecord,
-    SnapshotRecord,
-    TrialRecord,
-)
-from adaptive_eval.store.trial_rows import (
-    Texts,
-    checksum_of,
-    outcome_row,
-    sent_parts,
-    texts_of,
-)
+from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.trial_rows import checksum_of, outcome_row, sent_parts, texts_of
 from adaptive_eval.trial import TrialRequest
 
 
 class Table:
-    """One append-only table: rows added since the last commit.
+    """One append-only table: rows added since the last commit, their texts packed.
 
     The writer gives every id itself, from the largest stored one on, so that writing the same rows twice
     changes nothing: a commit whose result is not known can be repeated.
     """
 
-    def __init__(self, db: sqlite3.Connection, name: str, columns: str) -> None:
+    def __init__(self, db: sqlite3.Connection, name: str, columns: str, key: str = "id") -> None:
         self._db = db
         marks = ", ".join("?" * (2 + columns.count(",")))
-        self._insert = f"INSERT INTO {name} (id, {columns}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608
+        into = f"INSERT INTO {name} ({key}, {columns})"
+        self._insert = f"{into} VALUES ({marks}) ON CONFLICT ({key}) DO NOTHING"
         self.next_id = largest_id(db, name) + 1
         self.rows: list[tuple[Any, ...]] = []
 
     def add(self, *values: Any) -> int:
         """Add a row and return its id."""
         row_id = self.next_id
-        self.rows.append((row_id, *values))
+        self.rows.append((row_id, *packed(values)))
         self.next_id += 1
         return row_id
 
@@ -67,14 +55,14 @@ class Names(Table):
         super().__init__(db, name, columns)
         rows = db.execute(f"SELECT id, {columns} FROM {name}")  # noqa: S608
         self._ids: dict[tuple[int | str, ...], int] = {
-            (*parents, unpack(packed)): row_id for row_id, *parents, packed in rows
+            (*parents, unpack(stored)): row_id for row_id, *parents, stored in rows
         }
 
     def id(self, name: str, *parent: int) -> int:
         """Return the id of `name`, giving it one where it is new."""
         known = self._ids.get((*parent, name))
         if known is None:
-            known = self._ids[(*parent, name)] = self.add(*parent, pack(name))
+            known = self._ids[(*parent, name)] = self.add(*parent, name)
         return known
 
     def identity(self, row_id: int) -> tuple[int | str, ...]:
@@ -99,7 +87,7 @@ class Bodies(Table):
         known = self._ids.get(digest)
         if known is None:
             stored = self._db.execute("SELECT id FROM bodies WHERE digest = ?", (digest,)).fetchone()
-            known = self.add(digest, pack(text)) if stored is None else int(stored[0])
+            known = self.add(digest, text) if stored is None else int(stored[0])
             self._ids[digest] = known
         return known
 
@@ -175,11 +163,15 @@ def tally(db: sqlite3.Connection, end: int) -> None:
 _ASKED = "SELECT question, repeat, seed FROM outcomes WHERE model = ? AND step = ?"
 _FURTHEST = "SELECT model, max(step) FROM outcomes GROUP BY model"
 
-_INSERT_ANSWER = f"""
-INSERT INTO answers (outcome, body, sent_seed, checksum, {TEXTS})
-VALUES (?, ?, ?, ?{", ?" * (TEXTS.count(",") + 1)})
-ON CONFLICT (outcome) DO NOTHING
-"""  # noqa: S608 - our own words
+_TRIAL = "model, step, question, repeat, seed"
+_LOGS = {
+    "launches": f"{_TRIAL}, at",
+    "attempts": "model, step, attempt, endpoint, started_at, latency, status, error, message",
+    "outcomes": f"{_TRIAL}, {OUTCOME}",
+    "decisions": "at, trials, body",
+    "snapshots": "at, elapsed, trials, body",
+}
+"""Tables of the log, with their columns after the id."""
 
 _UPSERT_META = (
     "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -195,28 +187,18 @@ class Pending:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._models = Names(db, "models")
-        self._tasks = Names(db, "tasks")
+        names = [Names(db, name) for name in ("models", "tasks", "endpoints", "signal_sets")]
+        self._models, self._tasks, self._endpoints, self._signal_sets = names
         self._questions = Names(db, "questions", parent="task")
-        self._endpoints = Names(db, "endpoints")
-        self._signal_sets = Names(db, "signal_sets")
         self._bodies = Bodies(db)
-        asked = "model, step, question, repeat, seed"
-        self._launches = Table(db, "launches", f"{asked}, at")
-        self._attempts = Table(
-            db, "attempts", "model, step, attempt, endpoint, started_at, latency, status, error, message"
-        )
-        self._outcomes = Table(db, "outcomes", f"{asked}, {OUTCOME}")
-        self._decisions = Table(db, "decisions", "at, trials, body")
-        self._snapshots = Table(db, "snapshots", "at, elapsed, trials, body")
-        self._answers: list[tuple[Any, ...]] = []
-        self._meta: dict[Packed, Packed] = {}
-        self._asked: dict[tuple[int, int], tuple[int, int, int]] = {}
+        logs = [Table(db, name, columns) for name, columns in _LOGS.items()]
+        self._launches, self._attempts, self._outcomes, self._decisions, self._snapshots = logs
+        self._answers = Table(db, "answers", f"body, sent_seed, checksum, {TEXTS}", key="outcome")
+        self._tables: tuple[Table, ...] = (*names, self._questions, self._bodies, *logs, self._answers)
+        self._meta: dict[str, str] = {}
+        self._asked: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._furthest: dict[int, int] = dict(db.execute(_FURTHEST))  # step of each model that is stored
         self._keep = KEEP_ALL
-        names = (self._models, self._tasks, self._questions, self._endpoints, self._signal_sets, self._bodies)
-        logs = (self._launches, self._attempts, self._outcomes, self._decisions, self._snapshots)
-        self._tables: tuple[Table, ...] = (*names, *logs)
 
     def __bool__(self) -> bool:
         return bool(self._meta) or any(table.rows for table in self._tables)
@@ -229,13 +211,13 @@ class Pending:
     def add_launches(self, requests: Sequence[TrialRequest], at: float) -> None:
         """Add a launch of each request, or of none if one of them is wrong."""
         at = real("at", at)
-        rows = [(*self._key(request), *self._question(request), at) for request in requests]
+        rows = [(*self._trial(request), at) for request in requests]
         for row in rows:
             self._launches.add(*row)
 
     def add_attempt(self, record: AttemptRecord) -> None:
         """Add one attempt."""
-        row = (
+        self._attempts.add(
             self._models.id(record.key.model),
             whole("step", record.key.index),
             whole("attempt", record.attempt),
@@ -243,14 +225,14 @@ class Pending:
             real("started_at", record.started_at),
             real("latency", record.latency),
             None if record.status is None else whole("status", record.status),
-            pack_optional(record.error),
-            pack(record.message),
+            record.error,
+            record.message,
         )
-        self._attempts.add(*row)
 
     def add_outcome(self, record: TrialRecord) -> bool:
         """Add a finished trial with its answer; return False where it has an outcome already."""
-        key, asked = self._key(record.request), self._question(record.request)
+        trial = self._trial(record.request)
+        key, asked = trial[:2], trial[2:]
         before = self._asked.get(key)
         if before is None and key[1] <= self._furthest.get(key[0], -1):
             before = self._db.execute(_ASKED, key).fetchone()
@@ -261,18 +243,18 @@ class Pending:
         outcome, texts = outcome_row(record), texts_of(record)
         body, seed = sent_parts(record.sent)
         checksum = checksum_of(record.request, outcome, (body, seed), texts)
-        answer = (self._bodies.id(body), seed, checksum, *self._packed(texts))
-        number = self._outcomes.add(*key, *asked, *_packed_words(outcome))
-        self._answers.append((number, *answer))
+        *words, names, signals = texts
+        signal_set = None if names is None else self._signal_sets.id(str(names))
+        sent = self._bodies.id(body), seed
+        self._answers.next_id = self._outcomes.add(*trial, *outcome)
+        self._answers.add(*sent, checksum, *words, signal_set, signals)
         self._asked[key] = asked
         self._furthest[key[0]] = max(key[1], self._furthest.get(key[0], -1))
         return True
 
-    def add_decision(self, record: DecisionRecord) -> None:
+    def add_decision(self, at: float, trials: int, body: Mapping[str, Any]) -> None:
         """Add a decision."""
-        self._decisions.add(
-            real("at", record.at), whole("trials", record.trials), pack(dump_json(record.body))
-        )
+        self._decisions.add(real("at", at), whole("trials", trials), dump_json(body))
 
     def add_snapshot(self, record: SnapshotRecord) -> None:
         """Add a snapshot; those that it makes superfluous are deleted in the same commit."""
@@ -283,20 +265,19 @@ class Pending:
             real("at", record.at),
             real("elapsed", record.elapsed),
             whole("trials", record.trials),
-            pack(dump_json(body)),
+            dump_json(body),
         )
 
     def set_meta(self, key: str, value: str) -> None:
         """Set one value of the run's description."""
-        self._meta[pack(key)] = pack(value)
+        self._meta[key] = value
 
     def write(self) -> None:
         """Write every row, inside the caller's transaction; writing the same rows again changes nothing."""
         for table in self._tables:
             table.write()
-        self._db.executemany(_INSERT_ANSWER, self._answers)
         tally(self._db, self._outcomes.next_id)
-        self._db.executemany(_UPSERT_META, self._meta.items())
+        self._db.executemany(_UPSERT_META, map(packed, self._meta.items()))
         for row in self._snapshots.rows:
             expired = ((number,) for number in expired_by(row[0], self._keep))
             self._db.executemany("DELETE FROM snapshots WHERE id = ?", expired)
@@ -305,28 +286,20 @@ class Pending:
         """Forget the rows: they are committed."""
         for table in self._tables:
             table.written()
-        self._answers.clear()
         self._meta.clear()
         self._asked.clear()
 
-    def _key(self, request: TrialRequest) -> tuple[int, int]:
-        return self._models.id(request.key.model), whole("step", request.key.index)
-
-    def _question(self, request: TrialRequest) -> tuple[int, int, int]:
+    def _trial(self, request: TrialRequest) -> tuple[int, ...]:
+        """Return the columns :data:`_TRIAL` of a trial."""
         return (
+            self._models.id(request.key.model),
+            whole("step", request.key.index),
             self._questions.id(request.question, self._tasks.id(request.task)),
             whole("repeat", request.repeat),
             whole("seed", request.seed),
         )
 
-    def _packed(self, texts: Texts) -> list[Any]:
-        *words, _, signals = _packed_words(texts)
-        signal_set = None if texts[-2] is None else self._signal_sets.id(str(texts[-2]))
-        return [*words, signal_set, signals]
-
-    def _mismatch(
-        self, request: TrialRequest, before: tuple[int, int, int], now: tuple[int, int, int]
-    ) -> RunMismatch:
+    def _mismatch(self, request: TrialRequest, before: tuple[int, ...], now: tuple[int, ...]) -> RunMismatch:
         task, question = self._questions.identity(before[0])
         compared = (
             ("question", question, request.question),
@@ -343,32 +316,18 @@ class Pending:
         )
 
 
-_INSERT_RESCORED = (
-    "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)"
-)
-
-
 def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Rescored]) -> int:
     """Add a scoring with its rows, in one transaction; return its id."""
     db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:
         number = largest_id(db, "scorings") + 1
-        head = (number, pack(record.name), real("at", record.at), pack(dump_json(record.body)))
+        head = packed((number, record.name, real("at", record.at), dump_json(record.body)))
         db.execute("INSERT INTO scorings (id, name, at, body) VALUES (?, ?, ?, ?)", head)
-        db.executemany(_INSERT_RESCORED, (_rescored(number, row) for row in rows))
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+        query = "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)"
+        db.executemany(query, (_rescored(number, row) for row in rows))
     return number
 
 
-def _rescored(scoring: int, row: Rescored) -> tuple[Any, ...]:
+def _rescored(scoring: int, row: Rescored) -> list[Any]:
     category = None if row.category is None else whole("category", row.category)
-    return scoring, whole("outcome", row.outcome), category, pack_optional(row.extracted), pack(row.reason)
-
-
-def _packed_words(values: Sequence[Any]) -> list[Any]:
-    """Return values with their texts packed."""
-    return [pack(value) if isinstance(value, str) else value for value in values]
+    return packed((scoring, whole("outcome", row.outcome), category, row.extracted, row.reason))

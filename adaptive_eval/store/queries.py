@@ -71,14 +71,12 @@ ORDER BY id LIMIT -1 OFFSET :known
 LOG = """
 SELECT id, model, step, category, missing, answer, after_stop, prompt_tokens, completion_tokens,
     cached_tokens
-FROM outcomes WHERE id > :last AND id <= :end AND (:after_stop IS NULL OR after_stop = :after_stop)
-ORDER BY id LIMIT :batch
+FROM outcomes WHERE id > :last AND id <= :end ORDER BY id LIMIT :batch
 """
 
 ATTEMPTS = """
 SELECT id, model, step, attempt, endpoint, started_at, latency, status, error, message FROM attempts
 WHERE id > :last AND id <= :end AND (:model IS NULL OR model = :model) AND (:step IS NULL OR step = :step)
-  AND (NOT :errors_only OR error IS NOT NULL)
 ORDER BY id LIMIT 4096
 """
 
@@ -130,5 +128,5 @@ RESCORED = (
 
 def largest_id(db: sqlite3.Connection, table: str) -> int:
     """Return the largest id of a table, -1 where it is empty."""
-    (largest,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608 - our own names
+    (largest,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()  # noqa: S608 - our own names
     return -1 if largest is None else int(largest)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few re
     import numpy as np
     import numpy.typing as npt
 
-    from adaptive_eval.store.cells import OutcomeCells, OutcomeColumns
+    from adaptive_eval.store.cells import Names, OutcomeCells, OutcomeColumns
 
 
 Made = TypeVar("Made")
@@ -97,7 +97,7 @@ class RunReader:
 
     def __init__(self, directory: Path | str) -> None:
         self._files = RunFiles(Path(directory))
-        self._db, self._scratch = open_for_reading(self._files)
+        self._db = open_for_reading(self._files)
         # of a large board a snapshot takes tenths of a second to decode, and the latest is read several times
         self._snapshot = lru_cache(maxsize=2)(_snapshot)
         self._interned: dict[str, tuple[Any, ...]] = {}
@@ -110,8 +110,6 @@ class RunReader:
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
         self._db.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
     def __enter__(self) -> Self:
         return self
@@ -148,25 +146,16 @@ class RunReader:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""
         return self._newest("outcomes") + 1
 
-    def log(
-        self, batch: int = 4096, *, after_stop: bool | None = None
-    ) -> Iterator[list[TrialOutcome | Missing]]:
+    def log(self) -> Iterator[list[TrialOutcome | Missing]]:
         """Yield the outcomes in the order in which they were committed, for replay.
-
-        Parameters
-        ----------
-        batch : int
-            At most so many outcomes at a time.
-        after_stop : bool, optional
-            False: only the outcomes that came before a stop. True: only those that came after one. Default:
-            all. A session that continues after a stop counts what came after it as well.
 
         Yields
         ------
         list of TrialOutcome or Missing
-            Never empty; all of them before a stop, or all after it.
+            Never empty; all of them before a stop, or all after it. A session that continues after a stop
+            counts what came after it as well.
         """
-        parameters = {"end": self._newest("outcomes"), "after_stop": after_stop, "batch": _batch(batch)}
+        parameters = {"end": self._newest("outcomes"), "batch": _OUTCOMES_AT_ONCE}
         models = self._names("models")
 
         def outcome(_: int, model: int, step: int, *told: Any) -> tuple[bool, TrialOutcome | Missing]:
@@ -182,12 +171,10 @@ class RunReader:
 
     def outcomes(self) -> OutcomeColumns:
         """Return all outcomes as NumPy columns, in commit order; 500,000 take under a second."""
-        from adaptive_eval.store.cells import OutcomeColumns, read_columns
+        from adaptive_eval.store.cells import read_columns
 
         with self._reading():
-            arrays = read_columns(self._db)
-        # names after rows: a name is committed with its first trial or before
-        return OutcomeColumns(tuple(self._names("models")), tuple(self._questions()), **arrays)
+            return read_columns(self._db, self._asked)
 
     def cells(self, since: int = 0) -> OutcomeCells:
         """Return the outcomes from number `since` on, counted by model and question.
@@ -198,9 +185,7 @@ class RunReader:
         from adaptive_eval.store.cells import read_cells
 
         with self._reading():
-            return read_cells(
-                self._db, since, lambda: (tuple(self._names("models")), tuple(self._questions()))
-            )
+            return read_cells(self._db, since, self._asked)
 
     def in_sequence(self, model: str, end: int, since: int = 0) -> npt.NDArray[np.int64]:
         """Return step, question and category (-1 for a missing trial) of a model's trials, in order of steps.
@@ -274,7 +259,7 @@ class RunReader:
             As it was given to the writer, with `charged` filled in.
         """
         end = self._newest("outcomes")
-        models, questions = self._names("models"), self._questions()
+        models, questions = self._asked()
         decode = TrialDecoder(models, questions, self._names("signal_sets"))
         parameters = {
             "models": ids_of(models, model),
@@ -313,9 +298,7 @@ class RunReader:
         found = self._rows(queries.PLACE, {"model": id_of(models, key.model), "step": key.index})
         return int(found[0][0]) if found else None
 
-    def attempts(
-        self, *, model: str | None = None, step: int | None = None, errors_only: bool = False
-    ) -> Iterator[AttemptRecord]:
+    def attempts(self, *, model: str | None = None, step: int | None = None) -> Iterator[AttemptRecord]:
         """Yield the attempts in commit order.
 
         Parameters
@@ -324,12 +307,10 @@ class RunReader:
             Only attempts for this model.
         step : int, optional
             Only attempts for this step.
-        errors_only : bool
-            Leave out the successful ones.
         """
         end = self._newest("attempts")
         models, endpoints = self._names("models"), self._names("endpoints")
-        parameters = {"model": id_of(models, model), "step": step, "errors_only": errors_only, "end": end}
+        parameters = {"model": id_of(models, model), "step": step, "end": end}
         decode = partial(attempt_of, models, endpoints)
         yield from chain.from_iterable(self._batches(queries.ATTEMPTS, parameters, decode))
 
@@ -402,7 +383,7 @@ class RunReader:
         They are all the trials of every so many-th question. Of an answer, only text, calls of tools and
         response id are read.
         """
-        models, questions, count = self._names("models"), self._questions(), self.count()
+        (models, questions), count = self._asked(), self.count()
         parameters = {"end": count - 1, "every": max(1, -(-count // most)), "batch": _TRIALS_AT_ONCE}
 
         def answer(_: int, model: int, question: int, text: Packed, details: Packed) -> Any:
@@ -432,7 +413,7 @@ class RunReader:
         After a crash these are the ones whose answers were lost in flight. It looks through all launches.
         """
         rows = self._rows(queries.LAUNCHED)
-        models, questions = self._names("models"), self._questions()
+        models, questions = self._asked()
 
         def request(model: int, step: int, question: int, repeat: int, seed: int) -> TrialRequest:
             return TrialRequest(TrialKey(models[model], step), *questions[question], repeat, seed)
@@ -480,8 +461,13 @@ class RunReader:
         """Return the names of a table; ids count from 0, so they are places in it."""
         return self._all_of(table, f"SELECT name FROM {table} ORDER BY id LIMIT -1 OFFSET :known", unpack)  # noqa: S608
 
-    def _questions(self) -> tuple[tuple[str, str], ...]:
-        return self._all_of("questions", queries.QUESTIONS, lambda task, name: (unpack(task), unpack(name)))
+    def _asked(self) -> Names:
+        """Return the names of the models, and task and id of the questions."""
+
+        def question(task: Packed, name: Packed) -> tuple[str, str]:
+            return unpack(task), unpack(name)
+
+        return self._names("models"), self._all_of("questions", queries.QUESTIONS, question)
 
     def _all_of(self, table: str, query: str, make: Callable[..., Made]) -> tuple[Made, ...]:
         """Return what is made of a table that only grows; rows that are known are not read again."""
@@ -492,16 +478,10 @@ class RunReader:
         return known
 
 
-_TRIALS_AT_ONCE = 64
+_TRIALS_AT_ONCE, _OUTCOMES_AT_ONCE = 64, 4096
 
 _BETWEEN_SNAPSHOTS = 60.0
 """Most seconds between two snapshots of a session; after more, it is another session's event."""
-
-
-def _batch(batch: int) -> int:
-    if batch < 1:
-        raise ValueError(f"batch is {batch!r}: give at least 1")
-    return batch
 
 
 def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:

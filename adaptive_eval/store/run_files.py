@@ -6,12 +6,15 @@ SQLite's plain mode: it can be copied as one file and read on any medium. A dire
 run, whatever else it holds.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files as resources
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.errors import RunDamaged, RunExists, RunFileError, RunNotFound, RunOfOtherVersion
-from adaptive_eval.store.codec import pack
+from adaptive_eval.store.codec import packed
 from adaptive_eval.store.file_errors import translated
 
 Durability: TypeAlias = Literal["full", "normal"]
@@ -162,20 +165,15 @@ def create_database(files: RunFiles, meta: Mapping[str, str]) -> None:
     It is built under another name and renamed when it is on the disk, so that a crash at any moment leaves
     nothing that looks like a run. The caller holds the run's lock.
     """
-    rows = [(pack(key), pack(value)) for key, value in meta.items()]
     with translated(files.draft, "creating"):
         for leftover in (files.draft, files.draft.with_name("run.db.new-journal")):
             leftover.unlink(missing_ok=True)
-        db = sqlite3.connect(_uri(files.draft, "mode=rwc"), uri=True, isolation_level=None)
-        try:
+        with closing(sqlite3.connect(_uri(files.draft, "mode=rwc"), uri=True, isolation_level=None)) as db:
             db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            db.executescript(f"BEGIN;\n{_SCHEMA}\nCOMMIT;")
-            db.execute("BEGIN")
-            db.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
+            db.executescript(f"BEGIN;\n{_SCHEMA}")
+            db.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", map(packed, meta.items()))
             db.execute("COMMIT")
             _use_wal(db, files.draft)
-        finally:
-            db.close()
         _sync(files.draft)
         files.draft.rename(files.database)
         _sync(files.directory)
@@ -234,7 +232,7 @@ def merge_log(db: sqlite3.Connection) -> None:
             return
 
 
-def open_for_reading(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:
+def open_for_reading(files: RunFiles) -> sqlite3.Connection:
     """Open the run file read-only, whether it is live, finished, left by a crash or in a read-only place.
 
     The file may be a stranger's: nothing in it is executed, and no query takes much longer than its size
@@ -242,38 +240,38 @@ def open_for_reading(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.Temp
     """
     files.require_present()
     with translated(files.database, "reading"):
-        db, scratch = _open_anywhere(files)
+        db = _open_anywhere(files)
         try:
             _require_run_file(db, files.database)
         except BaseException:
             db.close()
-            if scratch is not None:
-                scratch.cleanup()
             raise
-    return db, scratch
+    return db
 
 
-def _open_anywhere(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:
+def _open_anywhere(files: RunFiles) -> sqlite3.Connection:
     try:
-        return _connect(files.database, "mode=ro"), None
+        return _connect(files.database, "mode=ro")
     except sqlite3.OperationalError as error:
         # in a directory it may not write to, SQLite can neither make run.db-shm nor roll a journal back
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
     logs = files.unmerged()
     if not logs:
-        return _connect(files.database, "mode=ro&immutable=1"), None
+        return _connect(files.database, "mode=ro&immutable=1")
     scratch = tempfile.TemporaryDirectory(prefix="adaptive-eval-")
     try:
         for source in (files.database, *logs):
             shutil.copyfile(source, Path(scratch.name, source.name))  # without the read-only mode
-        return _connect(Path(scratch.name, files.database.name), "mode=rw"), scratch
+        db = _connect(Path(scratch.name, files.database.name), "mode=rw")
     except BaseException:
         scratch.cleanup()
         raise
+    db.scratch = scratch
+    return db
 
 
-def _connect(path: Path, query: str) -> sqlite3.Connection:
+def _connect(path: Path, query: str) -> _Bounded:
     db = sqlite3.connect(
         _uri(path, query),
         uri=True,
@@ -295,7 +293,14 @@ def _connect(path: Path, query: str) -> sqlite3.Connection:
 class _Bounded(sqlite3.Connection):
     """A connection whose statements end with an error after far more steps than their file explains."""
 
+    scratch: tempfile.TemporaryDirectory[str] | None = None  # where its file is a copy
     _left = _most = 0
+
+    def close(self) -> None:
+        """Close the file, and delete it where it is a copy."""
+        super().close()
+        if self.scratch is not None:
+            self.scratch.cleanup()
 
     def bound(self, path: Path) -> None:
         """Bound each further statement by the size of its file."""
@@ -323,12 +328,9 @@ _STEPS_A_BYTE = 100
 @lru_cache
 def _known_objects() -> frozenset[tuple[str, str]]:
     """Return type and name of each table and index of a run file."""
-    db = sqlite3.connect(":memory:")
-    try:
+    with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
         return frozenset(db.execute(_OBJECTS))
-    finally:
-        db.close()
 
 
 def _require_run_file(db: sqlite3.Connection, path: Path) -> None:

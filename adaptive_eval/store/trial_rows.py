@@ -18,6 +18,9 @@ ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
 Texts: TypeAlias = tuple[str | int | None, ...]
 """An answer with its score, as :data:`TEXTS` orders its parts; all None for a missing trial."""
 
+Parts: TypeAlias = tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]
+"""What was asked, the columns :data:`OUTCOME`, body and seed as sent, and the answer."""
+
 _DETAILS = ("model", "response_id", "reasoning", "reasoning_tokens", "tool_calls", "calls")
 """Fields of an answer that are stored where they are not empty."""
 
@@ -120,18 +123,25 @@ class TrialDecoder:
 
     def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
-        return _record(*self.checked(*row))
+        request, outcome, (body, seed), texts = self.checked(*row)
+        category, *tokens, latency, finished_at, reason, missing, after_stop, _ = outcome
+        charged, sent = Usage(*tokens), json.loads(body)
+        if seed is not None:
+            sent["seed"] = seed
+        answer, score = None, None
+        if texts[0] is not None:
+            answer, score = _answer(category, charged, latency, reason or "", texts)
+        return TrialRecord(request, finished_at, answer, score, missing, bool(after_stop), sent, charged)
 
-    def checked(self, *row: Any) -> tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]:
+    def checked(self, *row: Any) -> Parts:
         """Return the parts of a row that matches its checksum."""
         parts = self.parts(*row)
-        _, _, checksum = row[16:19]
-        if checksum_of(*parts) != checksum:
+        if checksum_of(*parts) != row[18]:
             key = parts[0].key
             raise ValueError(f"trial {key.index} of {key.model} does not match its checksum")
         return parts
 
-    def parts(self, *row: Any) -> tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]:
+    def parts(self, *row: Any) -> Parts:
         """Return the parts of a row, all that :func:`checksum_of` takes."""
         _, model, step, question, repeat, seed = row[:6]
         *numbers, finish_reason, missing, after_stop, digest = row[6:16]
@@ -143,20 +153,6 @@ class TrialDecoder:
         parts = map(unpack_optional, (text, logprobs, details))
         texts = (*parts, names, unpack_optional(signals))
         return request, outcome, sent, texts
-
-
-def _record(
-    request: TrialRequest, outcome: Sequence[Any], sent: tuple[str, int | None], texts: Texts
-) -> TrialRecord:
-    category, prompt, completion, cached, latency, finished_at, reason, missing, after_stop, _ = outcome
-    charged = Usage(prompt, completion, cached)
-    sent_body = json.loads(sent[0])
-    if sent[1] is not None:
-        sent_body["seed"] = sent[1]
-    answer, score = None, None
-    if texts[0] is not None:
-        answer, score = _answer(category, charged, latency, reason or "", texts)
-    return TrialRecord(request, finished_at, answer, score, missing, bool(after_stop), sent_body, charged)
 
 
 def _answer(

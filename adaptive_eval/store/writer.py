@@ -9,7 +9,7 @@ import sys
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -18,14 +18,7 @@ from adaptive_eval.store.file_errors import UNREADABLE, decoding, translated
 from adaptive_eval.store.integrity import Damage, require_undamaged
 from adaptive_eval.store.pending import Pending, add_scoring
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import (
-    AttemptRecord,
-    DecisionRecord,
-    Rescored,
-    ScoringRecord,
-    SnapshotRecord,
-    TrialRecord,
-)
+from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.run_files import (
     Durability,
     RunFiles,
@@ -154,22 +147,24 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
     """
 
     def __init__(
-        self, files: RunFiles, lock: WriterLock, durability: Durability, *, check: bool = False
+        self, files: RunFiles, durability: Durability, meta: Mapping[str, str] | None = None
     ) -> None:
+        """Continue a run or, with a description, create one."""
         self._files = files
-        self._lock = lock
         self._closed = False
         self._log: tuple[int, int] | None = None
-        self._db = open_for_writing(files, durability)
-        try:
-            if check:
+        with ExitStack() as opened:
+            opened.callback(WriterLock.acquire(files.lock).release)
+            if meta is not None:
+                files.require_absent()  # another process may have created it and gone
+                create_database(files, meta)
+            self._db = opened.enter_context(closing(open_for_writing(files, durability)))
+            if meta is None:
                 require_undamaged(self._db, files.database)
             with decoding(files.database):
                 self._identity = files.identity()
                 self._pending = Pending(self._db)
-        except BaseException:
-            self._db.close()
-            raise
+            self._opened = opened.pop_all()
 
     @classmethod
     def create(
@@ -204,14 +199,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
         files.require_absent()
         with translated(files.directory, "creating"):
             files.directory.mkdir(parents=True, exist_ok=True)
-        lock = WriterLock.acquire(files.lock)
-        try:
-            files.require_absent()  # another process may have created it and gone
-            create_database(files, meta)
-            return cls(files, lock, durability)
-        except BaseException:
-            lock.release()
-            raise
+        return cls(files, durability, meta)
 
     @classmethod
     def open(cls, directory: Path | str, *, durability: Durability = "full") -> RunWriter:
@@ -237,12 +225,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
         """
         files = _files(directory, durability)
         files.require_present()
-        lock = WriterLock.acquire(files.lock)
-        try:
-            return cls(files, lock, durability, check=True)
-        except BaseException:
-            lock.release()
-            raise
+        return cls(files, durability)
 
     @property
     def directory(self) -> Path:
@@ -282,7 +265,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
 
     def decision(self, at: float, trials: int, body: Mapping[str, Any]) -> None:
         """Log a decision made at Unix time `at`, when `trials` trials counted; `body` is JSON-able."""
-        self._pending.add_decision(DecisionRecord(at, trials, body))
+        self._pending.add_decision(at, trials, body)
 
     def snapshot(self, record: SnapshotRecord) -> None:
         """Add a snapshot; older ones are thinned (:func:`~adaptive_eval.store.pending.expired_by`)."""
@@ -337,13 +320,8 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
                     code="run/replaced",
                 )
             self._db.execute("BEGIN IMMEDIATE")
-            try:
+            with self._db:  # commits, or rolls back whatever fails
                 self._pending.write()
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
         self._log = log or identity(self._files.wal)
         committed = self._pending.trials
         self._pending.written()
@@ -359,13 +337,10 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
         """
         if self._closed:
             return
-        try:
+        self._closed = True
+        with self._opened:
             self.commit()
             merge_log(self._db)
-        finally:
-            self._closed = True
-            self._db.close()
-            self._lock.release()
 
     def __enter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.errors import RunExists, RunLocked, RunMismatch, RunNotFound
+from adaptive_eval.store import reader as store_reader
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import (
     AttemptRecord,
@@ -84,8 +85,8 @@ def holding(writer, *records: TrialRecord) -> Iterator[Any]:
         yield reader
 
 
-def logged(reader, **options) -> list[TrialOutcome | Missing]:
-    return [outcome for batch in reader.log(**options) for outcome in batch]
+def logged(reader) -> list[TrialOutcome | Missing]:
+    return [outcome for batch in reader.log() for outcome in batch]
 
 
 def test_the_answers_of_every_so_many_th_question(run, writer):
@@ -238,29 +239,24 @@ def test_another_question_under_a_stored_key_is_refused(writer, committed, chang
 # Replay
 
 
-def test_log_yields_in_commit_order_what_the_session_was_told(writer):
+def test_log_yields_in_commit_order_what_the_session_was_told(writer, monkeypatch):
     records = [scored("b", 0), lost("a", 0), scored("a", 2, category=0), scored("a", 1), lost("b", 1)]
     for record in records:
         writer.outcome(record)
         writer.commit()
     with holding(writer) as reader:
         assert logged(reader) == [record.outcome for record in records]
-        assert logged(reader, batch=2) == logged(reader)
-        assert [len(batch) for batch in reader.log(batch=2)] == [2, 2, 1]
-        with pytest.raises(ValueError, match="batch is 0"):
-            next(reader.log(batch=0))
+        monkeypatch.setattr(store_reader, "_OUTCOMES_AT_ONCE", 2)
+        assert logged(reader) == [record.outcome for record in records]
+        assert [len(batch) for batch in reader.log()] == [2, 2, 1]
 
 
 def test_after_stop_trials_are_known_and_replayed_in_their_order(writer):
     records = [scored(step=step, after_stop=step % 3 == 2) for step in range(9)]
     with holding(writer, *records) as reader:
-        assert logged(reader, batch=2) == [record.outcome for record in records]
+        assert logged(reader) == [record.outcome for record in records]
         assert [len(batch) for batch in reader.log()] == [2, 1, 2, 1, 2, 1], "a stop falls between batches"
-        before = [record for record in records if not record.after_stop]
-        assert logged(reader, batch=2, after_stop=False) == [record.outcome for record in before]
-        late = [record for record in records if record.after_stop]
-        assert logged(reader, batch=2, after_stop=True) == [record.outcome for record in late]
-        assert list(reader.trials(after_stop=True)) == late
+        assert list(reader.trials(after_stop=True)) == records[2::3]
         assert reader.outcomes().after_stop.tolist() == [record.after_stop for record in records]
 
 
@@ -298,7 +294,6 @@ def test_attempts_are_kept_and_failures_counted(writer):
         assert list(reader.attempts()) == attempts
         assert list(reader.attempts(model="b")) == attempts[3:4]
         assert list(reader.attempts(model="a", step=1)) == attempts[4:]
-        assert list(reader.attempts(errors_only=True)) == attempts[:2] + attempts[3:]
         assert list(reader.attempts(model="unknown")) == []
         assert reader.error_counts() == {"a": {"rate_limit": 2, "connection": 1}, "b": {"rate_limit": 1}}
 
