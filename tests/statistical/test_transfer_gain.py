@@ -39,10 +39,3 @@ def test_transfer_gains_early_and_costs_nothing_later(boards, trials, least):
     mean, variance = moments(right, trials)
     found = transfer_posterior(mean, variance, *moments(earlier, 8))
     assert tau(found.mu, truth) - tau(mean, truth) >= least
-
-
-def test_adding_the_earlier_trials_up_costs_later(boards):
-    rng, p, earlier = boards
-    right, truth = rng.binomial(20, p), p.mean(axis=2)
-    pooled = (right + earlier).sum(axis=2)
-    assert tau(pooled, truth) < tau(right.sum(axis=2), truth)

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
-from session_scripts import calls, coin, drive, make_spec
+from session_scripts import make_spec
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, AllOf, BestK, Decided, Known, make_goal
@@ -50,17 +50,6 @@ def test_a_call_needs_no_third_model(name):
     assert session.comparison.reached == 0
     session.results()
     assert session.comparison.fold.verdict.tolist() == [BETTER, OPEN, OPEN]
-
-
-def test_with_families_the_same_outcomes_are_called_no_later_the_less_is_promised():
-    last = {}
-    for name in ("holm", "pair"):
-        spec = make_spec(4, 30, family=name, max_passes=100)
-        last[name] = {call[0]: call[2] for call in calls(drive(Session(spec), coin([0.9, 0.7, 0.65, 0.2])))}
-    assert len(last["holm"]) >= 5
-    assert set(last["holm"]) <= set(last["pair"])
-    assert all(last["pair"][pair] <= step for pair, step in last["holm"].items())
-    assert sum(last["pair"].values()) < sum(last["holm"].values())
 
 
 def test_a_level_that_falls_calls_a_pair_at_its_present_step():

@@ -1,14 +1,12 @@
 """Every goal, rule, policy and question order, run to its end."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.foresight import SLOW_START
 from adaptive_eval.core.session import Session
-from adaptive_eval.trial import TrialKey, TrialOutcome
+from adaptive_eval.trial import TrialOutcome
 from adaptive_eval.views.sentences import describe
 
 MEANS = [0.9, 0.7, 0.65, 0.2]
@@ -50,13 +48,6 @@ class TestGoals:
         assert session.states.issued == [100, 100, 100, 100]
 
 
-def test_exact_needs_more_trials_than_anytime():
-    exact = {call[0]: call[2] for call in calls(run(rule="exact", equivalence=None))}
-    anytime = {call[0]: call[2] for call in calls(run(equivalence=None))}
-    assert len(exact) >= 5
-    assert all(exact[pair] > anytime[pair] for pair in exact)
-
-
 def test_zscore_calls_at_complete_passes_and_warns():
     session = run(rule="zscore", equivalence=None)
     assert calls(session)
@@ -64,31 +55,7 @@ def test_zscore_calls_at_complete_passes_and_warns():
     assert "meant for one look" in session.results().warnings[0]
 
 
-def test_a_population_of_questions_takes_more_trials_and_clusters_of_them_more_still():
-    """Questions of a cluster are answered alike: the six of them tell as much as one."""
-
-    def answer(request):
-        return coin([0.8, 0.55])(
-            replace(request, key=TrialKey(request.key.model, int(request.question[1:]) // 6))
-        )
-
-    clusters, steps = tuple(f"g{number // 6}" for number in range(600)), []
-    for parts in ({}, {"target": "population"}, {"target": "population", "clusters": clusters}):
-        named, spec = parts.pop("clusters", None), make_spec(2, 600, max_passes=2, **parts)
-        spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=named),))
-        ((_, verdict, step, _),) = calls(drive(Session(spec), answer, slots=6))
-        assert verdict == "better"
-        steps.append(step)
-    assert steps[0] <= steps[1] < steps[2]
-
-
 class TestPolicies:
-    @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
-    def test_every_policy_resolves_a_ranking(self, policy):
-        session = run(policy=policy)
-        assert session.stopped.reason == "resolved"
-        assert len(calls(session)) == 6
-
     def test_top_two_spends_a_budget_where_it_is_close(self):
         session = drive(
             Session(make_spec(4, 30, goal="budget", trials=1200, policy="top-two")), coin(MEANS), slots=1
@@ -105,17 +72,6 @@ class TestPolicies:
         session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in early])
         assert session.stopped is None
         assert session.ask({"m0": 60, "m1": 60}) == []
-
-
-def test_a_bimodal_benchmark_asks_the_uncertain_questions_more():
-    def answer(request):
-        question = int(request.question[1:])
-        return int(question < 10) if question < 20 else coin([0.5, 0.5])(request)
-
-    session = Session(make_spec(2, 30, goal="ranking", max_passes=12, rounds="rounds"))
-    drive(session, answer, slots=6)
-    counts = session.board.cells[0].counts[0].sum(axis=1)
-    assert counts[20:].min() > 1.2 * counts[:20].max()
 
 
 @pytest.mark.parametrize(("goal", "slots"), [("ranking", 1), ("top-k", 20), ("budget", 9)])

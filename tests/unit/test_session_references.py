@@ -42,17 +42,6 @@ def test_every_policy_leaves_references_alone(policy):
     assert {call[0] for call in calls(session)} >= {("m0", "good"), ("m1", "bad")}
 
 
-def test_rounds_are_laid_out_for_the_models_that_are_asked():
-    plain = make_spec(2, 30, max_passes=4, rounds="rounds")
-    answer = coin([0.5, 0.5], spread=0.3)
-    alone = drive(Session(plain), answer)
-    beside = drive(Session(against(plain, old=0.5)), answer)
-    steps = range(4 * 30)
-    assert [beside.board.run_sequence.at(step, 1) for step in steps] == [
-        alone.board.run_sequence.at(step, 1) for step in steps
-    ]
-
-
 class TestBoard:
     def test_a_reference_has_a_line_of_its_own(self):
         spec = against(make_spec(2, 30, price=None), old=0.6)
@@ -160,8 +149,9 @@ def test_goals_about_single_models_leave_references_out():
     assert [pair.first for pair in session.results().pairs] == ["m0", "m1"]
 
 
-def test_pairs_of_models_are_decided_as_without_references():
-    plain = make_spec(3, 40, family="pair", equivalence=0.2)
+@pytest.mark.parametrize("rounds", ["schedule", "rounds"])
+def test_models_are_decided_and_their_rounds_are_laid_out_as_without_references(rounds):
+    plain = make_spec(3, 40, family="pair", equivalence=0.2, rounds=rounds)
     answer = coin([0.9, 0.5, 0.45], spread=0.1)
     alone = drive(Session(plain), answer)
     beside = drive(Session(against(plain, old=0.7)), answer)
