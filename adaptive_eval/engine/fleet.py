@@ -114,7 +114,6 @@ class Dispatch:
         except asyncio.CancelledError:
             if entry in queue:
                 queue.remove(entry)
-            self.release(sending)
             raise
 
     def _give(self, sending: Sending) -> bool:

@@ -177,13 +177,11 @@ class InFlightTrials:
         self.fleet.ring_when_free(self.constrained)
 
     def relaunch(self) -> None:
-        """Start queued trials again, as far as there are free slots."""
+        """Start queued trials again: each has left a slot of its model's limit."""
         self.fleet.dispatch.serve()
-        if any(lane.queue for lane in self.lanes.values()):
-            for model, free in self._requests().items():
-                queue = self.lanes[model].queue
-                for _ in range(min(free, len(queue))):
-                    self.start(queue.popleft())
+        for lane in self.lanes.values():
+            while lane.queue:
+                self.start(lane.queue.popleft())
 
     def start(self, trial: TrialTask) -> None:
         """Start `trial` as an asyncio task."""

@@ -45,11 +45,10 @@ class Ledger:
 
     def outcome(self, trial: TrialTask, *, missing: str | None, after_stop: bool) -> TrialRecord:
         """Add a finished trial; `missing` says why it has no category."""
-        answer = None if trial.score is None else trial.completion
         record = TrialRecord(
             request=trial.request,
             finished_at=self._clock.time(),
-            completion=answer,
+            completion=trial.completion,
             score=trial.score,
             missing=missing,
             after_stop=after_stop,

@@ -172,7 +172,7 @@ class Sending:
     def alone(self, trial: TrialTask) -> Sending:
         """Return the request that `trial` sends for itself."""
         prompt = self.prompt if self.sender is trial else self.prompt._replace(seed=trial.request.seed)
-        return Sending((trial,), prompt, None, self.last, set(self.failed_at), self.recorded)
+        return Sending((trial,), prompt, last=self.last, failed_at=set(self.failed_at))
 
     def hand_out(self, answers: Sequence[Completion | None]) -> None:
         """Give each trial the answer with its number; one without an answer sends its own request."""

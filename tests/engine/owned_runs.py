@@ -17,7 +17,8 @@ def elapsed(scene: Scene) -> tuple[StopVerdict, float]:
     """Run `scene`; return verdict and seconds."""
 
     async def main() -> tuple[StopVerdict, float]:
-        verdict = await scene.run()
+        async with asyncio.timeout(1e5):
+            verdict = await scene.run()
         return verdict, asyncio.get_running_loop().time()
 
     return run_owned(main())

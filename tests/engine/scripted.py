@@ -293,7 +293,7 @@ class Scene:
     """Everything of one scripted run; `others` are further servers of a model."""
 
     steps: dict[str, int] = field(default_factory=lambda: {"a": 8})
-    concurrency: int | None = 4
+    concurrency: Any = 4  # a number, a limit, or None for as many as servers take
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     requeues: int = 1
     outage: int = 8
@@ -332,7 +332,7 @@ class Scene:
         """Return how a model is asked; where its servers are found, there are none to begin with."""
         return ModelClient(
             () if model in self.discoveries else self.pool(model),
-            None if self.concurrency is None else FixedConcurrency(self.concurrency),
+            FixedConcurrency(self.concurrency) if isinstance(self.concurrency, int) else self.concurrency,
             self.retry,
             self.requeues,
             self.outage,
@@ -383,7 +383,8 @@ class Scene:
         assert len(told) == len(set(told))
         for model in self.endpoints:
             for endpoint in self.pool(model):
-                assert self.concurrency is None or endpoint.most_in_flight <= self.concurrency
+                if isinstance(self.concurrency, int):
+                    assert endpoint.most_in_flight <= self.concurrency
                 assert endpoint.in_flight == 0
 
     def missing(self) -> list[Missing]:

@@ -161,6 +161,16 @@ def test_a_model_whose_answers_are_none_is_stopped_alone():
     assert "is not ranked" in scene.controller.stopped_models["a"]
 
 
+def test_copies_are_answers_and_no_outage():
+    class Copying:
+        async def score(self, request, completion):
+            return COPIED
+
+    scene = Scene(steps={"a": 30}, scoring=Copying(), outage=3)
+    assert run_owned(scene.run()).reason == "resolved"
+    assert len(scene.missing()) == 30
+
+
 def test_a_scorer_that_fails_now_and_then_costs_those_answers_only():
     scene = Scene(steps={"a": 40}, scoring=Failing(lambda step: step % 4 == 0))
     assert run_owned(scene.run()).reason == "resolved"

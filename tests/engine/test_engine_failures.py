@@ -112,6 +112,13 @@ def test_a_model_that_takes_no_question_any_more_is_stopped_with_few_holes():
     assert len(scene.missing()) == 5
 
 
+def test_a_model_that_has_failed_and_then_takes_no_question_is_stopped():
+    error = PermanentEndpointError("HTTP 400: no such field", kind="bad_request", status=400)
+    scene = Scene(scripts={"a": lambda step, attempt: broken() if attempt == 1 else error})
+    assert run(scene).reason == "endpoints"
+    assert not scene.missing()
+
+
 def test_single_failures_are_no_outage():
     scene = Scene(
         steps={"a": 200},

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,15 @@ from hypothesis import strategies as st
 from owned_runs import elapsed, run
 from scripted import Scene, ScoreWithin, ScriptedEndpoint, broken, busy, vanished
 
-from adaptive_eval.engine.limits import MINUTE, FixedConcurrency, Rates, ServerLimits, SlidingWindow
+from adaptive_eval.core.results import Forecast, Range
+from adaptive_eval.engine.limits import (
+    MINUTE,
+    BatchRounds,
+    FixedConcurrency,
+    Rates,
+    ServerLimits,
+    SlidingWindow,
+)
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Usage
@@ -87,6 +96,20 @@ def test_servers_of_a_pool_have_limits_of_their_own():
     assert large.most_in_flight == 17
 
 
+def test_a_batch_may_take_hours_and_is_as_large_as_the_forecast_says():
+    scene = Scene(
+        steps={"a": 100},
+        concurrency=BatchRounds(start=40),
+        scripts={"a": lambda step, attempt: 1.0 if step <= 40 else 100.0},
+    )
+    scene.controller.resolve_after = 41
+    results, few = scene.controller.results, Range(50.0, 60.0, 70.0)
+    scene.controller.results = lambda: replace(results(), forecast=Forecast(0.9, few, few, None, ()))
+    _, seconds = elapsed(scene)
+    assert seconds > 100.0
+    assert len(scene.recorder.outcomes) == len(scene.recorder.launched) == 90
+
+
 # Requests and tokens a minute
 
 
@@ -123,18 +146,21 @@ def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be(at):
     assert seconds <= 6 * 60 + 60
 
 
-def test_a_failed_request_that_may_be_billed_counts_with_all_it_could_have_taken():
+@pytest.mark.parametrize("billed", [True, False])
+def test_a_failed_request_counts_with_all_it_could_have_taken_if_it_may_be_billed(billed):
+    error = vanished() if billed else broken()
     scene = Scene(
         steps={"a": 60},
         concurrency=64,
         most_tokens=100,
         rates={"a": RateLimit(tokens_per_minute=2000)},
-        scripts={"a": lambda step, attempt: (1.0, vanished()) if attempt == 1 and step % 3 else 1.0},
+        scripts={"a": lambda step, attempt: (1.0, error) if attempt == 1 and step % 3 else 1.0},
     )
-    run(scene)
+    _, seconds = elapsed(scene)
+    assert (seconds < 60.0) is not billed
     first = {step: at for at, step in reversed(scene.endpoints["a"].calls) if step % 3}
     assert len(first) == 40
-    assert most_in_a_minute(sorted(first.values())) <= 20
+    assert (most_in_a_minute(sorted(first.values())) <= 20) is billed
 
 
 def test_an_answer_that_reports_no_tokens_counts_with_all_it_could_have_taken():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_runs import answered_once, elapsed
-from scripted import Scene, ScriptedEndpoint, broken, vanished
+from scripted import Scene, ScriptedEndpoint, broken, refused, vanished
 
 from adaptive_eval.engine.discovery import Discovery, Reading
 from adaptive_eval.engine.events import Progress, Remarked
@@ -32,10 +32,11 @@ class Scripted:
     every: float = 10.0
     reads: list[float] = field(default_factory=list)
     last: tuple[str, ...] = ()
+    read_for: float = 0.01
 
     async def read(self):
         self.reads.append(now())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.read_for)
         said = self.says(now())
         if isinstance(said, str):
             return Reading(self.last, f"{self.name}: {said}")
@@ -110,6 +111,7 @@ def test_a_server_joins_while_the_run_goes_on():
     assert min(at for at, _ in found.servers[TWO].calls) == pytest.approx(20.05, abs=1.0)
     assert answers(scene)[TWO] > 50
     assert told(scene) == [f"a: server {ONE} joined", f"a: server {TWO} joined"]
+    assert [body["trials"] > 0 for body in scene.recorder.of("decision")[:2]] == [False, True]
 
 
 def test_an_empty_source_is_waited_for_and_said_so_once():
@@ -162,14 +164,17 @@ def test_a_server_that_leaves_gets_nothing_more_and_what_is_out_comes_back():
 
 
 def test_requests_that_hang_at_a_server_that_has_left_do_not_hold_up_the_end():
-    found = cluster(lambda at: [ONE, TWO] if at < 15.0 else [ONE], ONE, TWO)
+    """Two servers leave, one after the other."""
+    found = cluster(lambda at: [ONE, TWO, THREE][: 1 + (at < 15.0) + (at < 5.0)], ONE, TWO, THREE)
     late = TransientEndpointError("no answer within 3600 s", kind="timeout")
-    found.servers[TWO].script = lambda step, attempt: (3600.0, late)
+    for url in (TWO, THREE):
+        found.servers[url].script = lambda step, attempt: (3600.0, late)
     scene = scene_of(found, steps=200, concurrency=4)
     scene.controller.resolve_after = 60
     verdict, ended = play(scene, found)
     assert verdict.reason == "resolved"
     assert found.servers[TWO].calls
+    assert found.servers[THREE].calls
     assert ended <= 60.0
 
 
@@ -200,7 +205,8 @@ def test_a_server_that_comes_back_is_used_again():
     ]
 
 
-def test_a_server_that_leaves_and_has_refused_gets_another_chance():
+@pytest.mark.parametrize("other", [[ONE], []], ids=["one of two", "the only one"])
+def test_a_server_that_leaves_and_has_refused_gets_another_chance(other):
     refusing = [True]
 
     def script(step, attempt):
@@ -208,7 +214,7 @@ def test_a_server_that_leaves_and_has_refused_gets_another_chance():
 
     def says(at):
         refusing[0] = at < 25.0
-        return [ONE] if 15.0 <= at < 25.0 else [ONE, TWO]
+        return other if 15.0 <= at < 25.0 else [*other, TWO]
 
     found = cluster(says, ONE, TWO)
     found.servers[TWO].script = script
@@ -222,24 +228,39 @@ def test_a_server_that_leaves_and_has_refused_gets_another_chance():
 # All gone
 
 
-def test_no_server_within_the_patience_stops_the_model_alone():
-    found = cluster([])
-    scene = Scene(steps={"a": 10, "b": 10}, discoveries={"a": found.discovery(patience=120.0)})
+@pytest.mark.parametrize("read_for", [0.01, 5.0], ids=["between two readings", "during one"])
+def test_no_server_within_the_patience_stops_the_model_alone(read_for):
+    found = cluster(lambda at: [ONE] if at > 124.0 else [])
+    found.source.read_for = read_for
+    scripts = {"b": lambda step, attempt: 20.0}
+    discoveries = {"a": found.discovery(patience=120.0)}
+    scene = Scene(steps={"a": 10, "b": 40}, discoveries=discoveries, scripts=scripts)
     verdict, ended = play(scene, found)
     assert verdict.reason == "resolved"
     assert scene.controller.stopped_models == {"a": "there was no server for 120 s: servers.txt names none"}
-    assert ended == pytest.approx(121.0, abs=2.0)
+    assert ended == pytest.approx(200.0, abs=2.0)
     assert not scene.missing()
+    assert not found.asked
+    assert scene.recorder.of("snapshot")[-1].results["warnings"] == ()
     assert "a" not in {key.model for key in scene.recorder.launched}
 
 
-def test_all_gone_for_longer_than_the_patience_stops_the_model_and_leaves_no_hole():
-    found = cluster(lambda at: [ONE] if at < 15.0 else [], ONE)
+@pytest.mark.parametrize(
+    ("gone", "reason"),
+    [(True, "servers.txt names none"), (False, f"{ONE}: HTTP 401: no key")],
+    ids=["named no more", "refuses"],
+)
+def test_all_gone_for_longer_than_the_patience_stops_the_model_and_leaves_no_hole(gone, reason):
+    def script(step, attempt):
+        return 1.0 if gone or now() < 20.0 else refused()
+
+    found = cluster(lambda at: [ONE] if at < 15.0 or not gone else [], ONE, script=script)
+    found.servers[ONE].up = lambda at: at >= 3.0  # what it said before it joined is not the reason
     scene = scene_of(found, patience=300.0, retry=RetryPolicy(attempts=1), requeues=0, steps=500)
     verdict, ended = play(scene, found)
     assert verdict.reason == "endpoints"
     assert ended == pytest.approx(321.0, abs=3.0)
-    assert scene.controller.stopped_models["a"] == "there was no server for 300 s: servers.txt names none"
+    assert scene.controller.stopped_models["a"] == f"there was no server for 300 s: {reason}"
     assert not scene.missing()
 
 

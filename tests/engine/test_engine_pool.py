@@ -1,10 +1,12 @@
 """Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from owned_clock import run_owned
 from owned_runs import answered_once, elapsed, interrupted, run
 from scripted import Scene, ScriptedEndpoint, broken, busy, refused
 
@@ -94,6 +96,21 @@ def test_errors_in_a_row_take_a_server_out_and_the_others_carry_on():
     assert not scene.missing()
     # It is back after every probe, and fails again: ever less often.
     assert len(sick.calls) < 60
+
+
+def test_a_trial_that_is_queued_again_goes_to_another_server():
+    """Though that one has more to do."""
+    other = server(2, lambda step, attempt: 5.0)
+    scene = Scene(
+        steps={"a": 2},
+        concurrency=2,
+        retry=RetryPolicy(attempts=1),
+        scripts={"a": lambda step, attempt: (1.0, broken())},
+        others={"a": [other]},
+    )
+    run(scene)
+    assert not scene.missing()
+    assert sorted(step for _, step in other.calls) == [0, 1]
 
 
 def test_a_server_that_asks_for_silence_is_spared_and_the_others_carry_on():
@@ -269,6 +286,24 @@ def test_requests_that_hang_do_not_hold_up_the_end(hanging, end):
     assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == lost
 
 
+def test_an_interrupt_while_requests_are_given_up_cancels_them():
+    scene = Scene(scripts={"a": lambda step, attempt: 60.0})
+
+    async def main():
+        runner = scene.runner()
+
+        def both():
+            runner._in_flight.fleet.pools["a"].members[0].give_up(timed_out())
+            runner.request_stop()
+            runner.request_stop()
+
+        asyncio.get_running_loop().call_at(5.0, both)
+        return await runner.run()
+
+    assert run_owned(main()).reason == "interrupted"
+    assert list(scene.controller.abandoned.values()) == [True] * 4
+
+
 def test_a_long_answer_at_the_end_is_awaited_where_others_took_as_long():
     scene = Scene(steps={"a": 100}, concurrency=8, scripts={"a": lambda step, attempt: 1.0 + step % 40})
     scene.controller.resolve_after = 100
@@ -297,19 +332,21 @@ def test_it_is_said_when_a_server_leaves_when_none_is_left_and_when_it_is_back()
     assert left.startswith("a: http://a/v1: the connection was reset")
     assert none_left.startswith("a: no server is left")
     assert back == "a: http://a/v1 answers again"
+    returned = scene.endpoints["a"].probes[-1]
+    assert min(at for at, _ in scene.endpoints["a"].calls if at > 20.0) == pytest.approx(returned)
 
 
 class StandIn:
     """A server of which only requests in flight and answers matter."""
 
-    def __init__(self, in_flight: int, answers: int) -> None:
-        self.in_flight = in_flight
-        self.slots = [SimpleNamespace(since=0.0)] * in_flight
+    def __init__(self, answers: int, *since: float) -> None:
+        self.in_flight = len(since)
+        self.slots = [SimpleNamespace(since=at) for at in since]
         self.monitor = SimpleNamespace(answers=answers, longest=0.1, last=0.0)
 
 
 def test_a_server_is_silent_after_ten_seconds_at_the_least_however_quick_the_others_are():
-    quiet = StandIn(in_flight=4, answers=0)
-    pool = Pool((quiet, StandIn(in_flight=0, answers=20)))
+    quiet = StandIn(0, -9.0, -2.0, -1.0, 0.0)
+    pool = Pool((quiet, StandIn(20)))
     assert list(pool.silent(9.0, Silence())) == []
     assert list(pool.silent(11.0, Silence())) == [(quiet, 11.0)]

@@ -14,7 +14,7 @@ from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
@@ -81,11 +81,8 @@ class Shared(Scene):
             for model, one in self.endpoints.items()
         }
 
-    def runner(self) -> Runner:
-        runner = super().runner()
-        for lane in runner._in_flight.lanes.values():
-            lane.client = replace(lane.client, samples=self.samples)
-        return runner
+    def client(self, model):
+        return replace(super().client(model), samples=self.samples)
 
     @property
     def sizes(self):
@@ -136,6 +133,22 @@ def test_an_answer_that_waits_for_its_scorer_keeps_the_request_that_gave_it():
     run(scene)
     assert scene.sizes == [(0, 4)]
     assert {(one.sent["seed"], one.sent["n"]) for one in scene.recorder.outcomes.values()} == {(0, 4)}
+
+
+def test_an_answer_that_lacks_something_is_billed_and_asked_for_again_alone():
+    asked: set[int] = set()
+
+    class LackingAtFirst(ScoreByStep):
+        async def score(self, request, completion):
+            if request.seed == 1 and not asked:
+                asked.add(1)
+                raise TransientEndpointError("no log-probabilities", kind="malformed")
+            return await super().score(request, completion)
+
+    scene = Shared(steps={"a": 4}, scoring=LackingAtFirst())
+    run(scene)
+    assert scene.sizes == [(0, 4), (1, 1)]
+    assert scene.controller.presumed == [TrialKey("a", 1)]
 
 
 @pytest.mark.parametrize(("samples", "sizes"), [(1, {1: 12}), (2, {2: 6}), (3, {3: 3, 1: 3}), (9, {4: 3})])
@@ -266,12 +279,13 @@ def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, 
     [
         {"rates": {"a": RateLimit(requests_per_minute=60)}},
         {"servers": {"http://a/v1": ServerLimits(FixedConcurrency(2))}},
+        {"servers": {"http://a/v1": ServerLimits(FixedConcurrency(2))}, "concurrency": None},
         {"rates": {"a": RateLimit(tokens_per_minute=80)}, "most_tokens": 8},
     ],
-    ids=["a request a second", "two requests at a server", "two requests a minute, of four answers"],
+    ids=["a request a second", "two requests at a server", "the same, by its limit alone", "tokens"],
 )
 def test_limits_count_requests_and_break_up_none(limits):
-    scene = Shared(steps={"a": 48}, concurrency=24, scripts={"a": lambda step, attempt: 5.0}, **limits)
+    scene = Shared(steps={"a": 48}, scripts={"a": lambda step, attempt: 5.0}, **{"concurrency": 24, **limits})
     run(scene)
     assert scene.texts() == {step: f"answer {step}" for step in range(48)}
     assert scene.sizes == [(seed, 4) for seed in range(0, 48, 4)]
