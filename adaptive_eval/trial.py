@@ -8,7 +8,7 @@ trial for ever. Everything here is frozen and free of behaviour that could fail.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from types import MappingProxyType
@@ -309,6 +309,11 @@ class Conversation(tuple[Message, ...]):
         made = super().__new__(cls, messages)
         made.fields, made.image_tokens = dict(fields), image_tokens
         return made
+
+
+def fields_of(messages: Sequence[Message]) -> Mapping[str, Any]:
+    """Return the fields of a request that belong to messages; none but for a :class:`Conversation`."""
+    return messages.fields if isinstance(messages, Conversation) else _EMPTY
 
 
 def estimated_tokens(messages: Iterable[Message]) -> float:

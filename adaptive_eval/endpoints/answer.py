@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from adaptive_eval.endpoints.failures import at, from_answer, malformed
 from adaptive_eval.endpoints.redaction import REDACTED, Redactor, storable
@@ -128,14 +127,19 @@ def read_completions(
     reported = read_usage(body.get("usage"), context, most)
     usage = Usage() if reported is None else reported
     thought = min(reasoning_tokens(body.get("usage")), usage.completion_tokens)
-    common = _Common(body, usage, reported is None, thought, latency)
-    for index, choice in sorted(choices.items(), key=itemgetter(0)):
+    common: dict[str, Any] = {
+        "usage": usage,
+        "latency": latency,
+        "model": _text(body.get("model"), redact),
+        "response_id": _text(body.get("id"), redact),
+        "reasoning_tokens": thought,
+        "impossible_usage": reported is None,
+    }
+    for index in sorted(choices):
         if index >= most:
             break
         try:
-            answer = _completion(choice, common, text_of=text_of, redact=redact)
-            calls = _calls(choice.get("message"), redact) if tools else ()
-            found[index] = replace(answer, tool_calls=calls) if calls else answer
+            found[index] = _completion(choices[index], body, text_of, redact, tools=tools, **common)
         except TransientEndpointError as error:
             failure = failure or error
     if not found:
@@ -143,32 +147,25 @@ def read_completions(
     if not usage.completion_tokens and any(answer.said or answer.reasoning for answer in found.values()):
         usage = Usage()  # a report without the tokens of the answer is none
         found = {index: replace(answer, usage=usage) for index, answer in found.items()}
-    if most == 1:
-        return (found[0],)
-    shared = _shared(list(found.values()), usage, thought, limit)
-    for (index, answer), (alone, share, own) in zip(list(found.items()), shared, strict=True):
-        found[index] = replace(
-            answer,
-            usage=alone,
-            share=share,
-            response_id=f"{answer.response_id}#{index}" if answer.response_id else "",
-            reasoning_tokens=own,
-        )
+    if most > 1:
+        _divide(found, usage, thought, limit)
     return tuple(found.get(index) for index in range(max(found) + 1))
 
 
-def _shared(
-    answers: Sequence[Completion], usage: Usage, thought: int, limit: int | None
-) -> list[tuple[Usage, Usage, int]]:
-    """Return the usage of each answer alone, its share of the bill, and its tokens of reasoning."""
+def _divide(found: dict[int, Completion], usage: Usage, thought: int, limit: int | None) -> None:
+    """Divide the bill of a request, and its tokens of reasoning, among its answers."""
+    answers = found.values()
     usage = whole_usage(usage, [answer.finish_reason for answer in answers], limit)
     shares = share_usage(usage, [len(answer.said) + len(answer.reasoning) for answer in answers], limit)
     thoughts = share_usage(Usage(0, thought), [len(answer.reasoning) for answer in answers])
-    found = []
-    for share, own in zip(shares, thoughts, strict=True):
-        alone = replace(usage, completion_tokens=share.completion_tokens)
-        found.append((alone, share, min(own.completion_tokens, share.completion_tokens)))
-    return found
+    for (index, answer), share, own in zip(found.items(), shares, thoughts, strict=True):
+        found[index] = replace(
+            answer,
+            usage=replace(usage, completion_tokens=share.completion_tokens),
+            share=share,
+            response_id=answer.response_id and f"{answer.response_id}#{index}",
+            reasoning_tokens=min(own.completion_tokens, share.completion_tokens),
+        )
 
 
 def chat_text(choice: dict[str, Any], redact: Redactor) -> str:
@@ -311,18 +308,16 @@ def index_of(choice: Mapping[str, Any], default: int, redact: Redactor) -> int:
     return index
 
 
-class _Common(NamedTuple):
-    """What all answers of a request share."""
-
-    body: dict[str, Any]
-    usage: Usage
-    impossible: bool  # whether the server reported more tokens than can be
-    thought: int  # tokens of reasoning
-    latency: float
-
-
-def _completion(choice: dict[str, Any], common: _Common, *, text_of: TextOf, redact: Redactor) -> Completion:
-    body = common.body
+def _completion(
+    choice: dict[str, Any],
+    body: dict[str, Any],
+    text_of: TextOf,
+    redact: Redactor,
+    *,
+    tools: bool,
+    **common: Any,
+) -> Completion:
+    """Return the answer of a choice; `common` are the fields that all answers of a request share."""
     finish_reason = _text(choice.get("finish_reason"), redact)
     if finish_reason in _ABORTED:
         raise TransientEndpointError(f"the server broke the answer off ({finish_reason})", kind="aborted")
@@ -335,15 +330,11 @@ def _completion(choice: dict[str, Any], common: _Common, *, text_of: TextOf, red
     return Completion(
         text=text,
         finish_reason=finish_reason,
-        usage=common.usage,
-        latency=common.latency,
-        model=_text(body.get("model"), redact),
-        response_id=_text(body.get("id"), redact),
         logprobs=_logprobs(of_answer if text == said else _unspelled(of_answer), of_prompt),
         without_text="" if text else _instead_of_text(message, thought),
         reasoning=thought,
-        reasoning_tokens=common.thought,
-        impossible_usage=common.impossible,
+        tool_calls=_calls(message, redact) if tools else (),
+        **common,
     )
 
 

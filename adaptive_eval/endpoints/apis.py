@@ -11,7 +11,7 @@ from adaptive_eval.endpoints.answer import count_of, plain_text
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches
 from adaptive_eval.endpoints.failures import at
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.trial import Conversation, Message
+from adaptive_eval.trial import Message, fields_of
 
 
 class OpenAIChat(OpenAIEndpoint):
@@ -32,8 +32,7 @@ class OpenAIChat(OpenAIEndpoint):
 
     def question(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the messages as they are, with the tools that are offered."""
-        fields = messages.fields if isinstance(messages, Conversation) else {}
-        return {"messages": [message.sent for message in messages], **fields}
+        return {"messages": [message.sent for message in messages], **fields_of(messages)}
 
 
 class OpenAICompletions(OpenAIEndpoint):
@@ -104,7 +103,7 @@ class OpenAIResponses(OpenAIEndpoint):
     def question(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the messages as items, with the tools that are offered."""
         asked: dict[str, Any] = {"input": [item for message in messages for item in _items(message)]}
-        fields = messages.fields if isinstance(messages, Conversation) else {}
+        fields = fields_of(messages)
         if "tools" in fields:
             asked["tools"] = [{"type": "function", **tool["function"]} for tool in fields["tools"]]
         return asked
@@ -230,7 +229,7 @@ class AnthropicMessages(OpenAIEndpoint):
         system = "\n\n".join(message.content for message in messages if message.role == "system")
         turns = [_turn(message) for message in messages if message.role != "system"]
         asked: dict[str, Any] = {"messages": turns, **({"system": system} if system else {})}
-        fields = messages.fields if isinstance(messages, Conversation) else {}
+        fields = fields_of(messages)
         if "tools" in fields:
             asked["tools"] = [_tool(tool["function"]) for tool in fields["tools"]]
         return asked

@@ -173,27 +173,13 @@ class Exchange:
 
     async def get(self, path: str) -> bytes:
         """Return the body of the answer to a GET of `path` below the base address, or of a whole address."""
-        try:
-            async with asyncio.timeout(self._total_timeout), self._client.send("GET", self._url(path)) as got:
-                content = await self._client.read(got)
-        except _client_failures() as error:
-            raise self._mapped(error) from None
-        if got.status >= 300:
-            raise self._refused(got, content)
+        content, _ = await self._whole("GET", path)
         return content
 
     async def post(self, path: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
         """Send `body`; return the parsed body of the answer, and its headers about rate limits."""
-        url, data = self._url(path), _COMPACT.encode(body).encode()
-        try:
-            async with asyncio.timeout(self._total_timeout), self._client.send("POST", url, data) as got:
-                content = await self._client.read(got)
-        except _client_failures() as error:
-            # Not chained: an exception of the client may carry the request, and with it the key.
-            raise self._mapped(error) from None
-        if got.status >= 300:
-            raise self._refused(got, content)
-        return self.json(content), _limits(got)
+        content, limits = await self._whole("POST", path, _COMPACT.encode(body).encode())
+        return self.json(content), limits
 
     async def call(self, ask: Callable[[openai.AsyncOpenAI], Awaitable[T]]) -> T:
         """Return what `ask` gets from OpenAI's own client, for interfaces beyond a single request."""
@@ -246,6 +232,21 @@ class Exchange:
             said = content.decode("utf-8", "replace").strip() or "nothing"
             raise malformed("JSON was expected, not:", said, redact=self.redact) from None
 
+    async def _whole(
+        self, method: str, path: str, data: bytes | None = None
+    ) -> tuple[bytes, Mapping[str, str]]:
+        """Return the whole body of the answer to a request, and its headers about rate limits."""
+        url = self._url(path)
+        try:
+            async with asyncio.timeout(self._total_timeout), self._client.send(method, url, data) as got:
+                content = await self._client.read(got)
+        except _client_failures() as error:
+            # Not chained: an exception of the client may carry the request, and with it the key.
+            raise self._mapped(error) from None
+        if got.status >= 300:
+            raise self._refused(got, content)
+        return content, _limits(got)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
@@ -280,17 +281,11 @@ class Exchange:
 
     def _all_headers(self) -> Mapping[str, str]:
         """Return the headers of every request: ours, or the config's of the same name in any case."""
-        own = {
-            "Accept": "application/json",
-            **self._credentials,
-            "Content-Type": "application/json",
-            "User-Agent": "adaptive-eval",
-        }
+        of_a_body = dict.fromkeys(_OF_A_BODY, "application/json")
+        own = {**of_a_body, **self._credentials, "User-Agent": "adaptive-eval"}
         configured = {name.lower() for name in self._headers}
-        return {
-            **{name: value for name, value in own.items() if name.lower() not in configured},
-            **self._headers,
-        }
+        kept = {name: value for name, value in own.items() if name.lower() not in configured}
+        return {**kept, **self._headers}
 
     def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> EndpointError:
         """Return the EndpointError for an answer with an error status."""
@@ -304,12 +299,10 @@ class Exchange:
 
         url = self.address.base
         if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
-            words = (
-                f"silent for {self._idle_timeout:g}"
-                if silent
-                else f"no answer within {self._total_timeout:g}"
-            )
-            return TransientEndpointError(f"{url}: {words} s", kind="timeout")
+            words = f"no answer within {self._total_timeout:g} s"
+            if silent:
+                words = f"silent for {self._idle_timeout:g} s"
+            return TransientEndpointError(f"{url}: {words}", kind="timeout")
         return from_connection(error, url=url, connect_timeout=self._connect_timeout, redact=self.redact)
 
 

@@ -20,7 +20,7 @@ from adaptive_eval.endpoints.failures import from_status
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.server_info import Probe
 from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError, UserCodeError, library
-from adaptive_eval.trial import Completion, Conversation, Message, Usage
+from adaptive_eval.trial import Completion, Message, Usage, fields_of
 
 Answer: TypeAlias = str | tuple[str, Usage | Mapping[str, int]] | Completion
 Answerer: TypeAlias = Callable[..., Answer | Awaitable[Answer]]
@@ -75,8 +75,10 @@ class FunctionEndpoint:
 
     def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
         """Return the stored form of a request."""
-        tools = _tools(messages)
-        asked = {"messages": [message.sent for message in messages], **({"tools": tools} if tools else {})}
+        asked: dict[str, Any] = {"messages": [message.sent for message in messages]}
+        tools = fields_of(messages).get("tools")
+        if tools:
+            asked["tools"] = list(tools)
         return {"model": self._name, **asked, "seed": seed, **self.parameters}
 
     async def probe(self) -> Probe:
@@ -174,7 +176,7 @@ class FunctionEndpoint:
     async def _answer(self, messages: Sequence[Message], seed: int | None) -> Answer:
         asked = {
             "messages": [message.sent for message in messages],
-            "tools": _tools(messages),
+            "tools": list(fields_of(messages).get("tools", ())),
             "sampling": dict(self.parameters),
             "seed": seed,
         }
@@ -214,10 +216,6 @@ def content_taken(function: Answerer) -> tuple[str, ...]:
     """
     kinds = {"messages": ("image", "audio"), "tools": ("tools",)}
     return ("text", *(kind for name in _named(function) for kind in kinds.get(name, ())))
-
-
-def _tools(messages: Sequence[Message]) -> list[Any]:
-    return list(messages.fields.get("tools", ())) if isinstance(messages, Conversation) else []
 
 
 _SECRETS = ("_KEY", "_KEY_ID", "_TOKEN", "_SECRET", "_PASSWORD")

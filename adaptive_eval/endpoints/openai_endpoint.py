@@ -17,7 +17,7 @@ from adaptive_eval.endpoints.server_info import Probe, context_length, model_ids
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.trial import Completion, Conversation, Message
+from adaptive_eval.trial import Completion, Message, fields_of
 
 _OURS = ("model", "messages", "prompt", "n", "seed", "echo", "stream", "stream_options")
 """Fields of the request that the run decides; a config that sets them would change what a trial is. With
@@ -60,13 +60,13 @@ class OpenAIEndpoint(ABC):
         self.model = model
         self._key_variable = api_key_env
         self._own_headers = bool(headers)
-        self._parameters = {**(sampling or {}), **(extra_body or {})}
+        # sampling parameters and further fields, as they go into every request
+        self.parameters: Mapping[str, Any] = {**(sampling or {}), **(extra_body or {})}
         for field in _OURS:
-            if field in self._parameters:
+            if field in self.parameters:
                 raise UsageError(f"sampling: {field!r} is decided by the run; remove it")
-        most_bytes = most_bytes or body_limit(
-            self._parameters, n=most_answers, stream=idle_timeout is not None
-        )
+        self._streams = idle_timeout is not None
+        most_bytes = most_bytes or body_limit(self.parameters, n=most_answers, stream=self._streams)
         if batch is not None:  # a file of a batch has the answers of all requests
             most_bytes *= concurrency
         self._exchange = Exchange(
@@ -83,9 +83,8 @@ class OpenAIEndpoint(ABC):
         )
         self._batches = None if batch is None else Batches(self.batches(self._exchange, batch))
         self._context: int | None = None
-        self._streams = idle_timeout is not None
         self._send_seed = send_seed
-        limits = (self._parameters.get(name) for name in ("max_completion_tokens", "max_tokens"))
+        limits = (self.parameters.get(name) for name in ("max_completion_tokens", "max_tokens"))
         # most tokens of an answer, where one is configured
         self._limit = next((limit for limit in limits if isinstance(limit, int)), None)
 
@@ -110,11 +109,6 @@ class OpenAIEndpoint(ABC):
         """Return the body of a request with the names that the API has for its fields."""
         return body
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Sampling parameters and further fields, as they go into every request."""
-        return self._parameters
-
     def body(
         self,
         messages: Sequence[Message],
@@ -129,7 +123,7 @@ class OpenAIEndpoint(ABC):
             body["n"] = n
         if seed is not None and self._send_seed and self.seeds_and_counts:
             body["seed"] = seed
-        body.update(self._parameters if parameters is None else parameters)
+        body.update(self.parameters if parameters is None else parameters)
         if self._streams:
             body.update(STREAMED)
         return self.renamed(body)
@@ -165,7 +159,7 @@ class OpenAIEndpoint(ABC):
             most=n,
             limit=self._limit if parameters is None else None,
             context=self._context,
-            tools=isinstance(messages, Conversation) and "tools" in messages.fields,
+            tools="tools" in fields_of(messages),
         )
         if not limits:
             return answers

@@ -164,12 +164,17 @@ class RemoteExecutor:
         try:
             await self._ready
         except BaseException:
-            await self._close()
+            await self.__aexit__()
             raise
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        await self._close()
+        for handle in (self._sending, self._deadline):
+            if handle is not None:
+                handle.cancel()
+        for supervisor in self._supervisors:
+            supervisor.cancel()
+        await asyncio.gather(*self._supervisors, return_exceptions=True)
 
     @property
     def workers(self) -> dict[str, int]:
@@ -334,11 +339,3 @@ class RemoteExecutor:
         for pending in [*self._queue, *(pending for slot in self._slots for pending in slot.jobs.values())]:
             pending.fail(why)
         self._queue.clear()
-
-    async def _close(self) -> None:
-        for handle in (self._sending, self._deadline):
-            if handle is not None:
-                handle.cancel()
-        for supervisor in self._supervisors:
-            supervisor.cancel()
-        await asyncio.gather(*self._supervisors, return_exceptions=True)

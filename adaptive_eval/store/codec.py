@@ -89,7 +89,7 @@ def packed(values: Iterable[Any]) -> list[Any]:
 
 def unpack_optional(value: Packed | None) -> str | None:
     """Return ``unpack(value)``, or None for None."""
-    return None if value is None else unpack(value)
+    return value if value is None or isinstance(value, str) else unpack(value)
 
 
 def _plain_json(value: Any) -> object:
