@@ -4,6 +4,7 @@
 process would store, with times that are counted and not measured.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -148,24 +149,39 @@ def _make_run(
     session = Session(spec_of(coins, trials=trials, **stopping))
     answers = Coins(coins, missing=missing, truncated=truncated)
     described = {"name": "forest", "started_at": repr(STARTED), "config": CONFIG, "seed": "7"} | (meta or {})
-    with RunWriter.create(directory, meta=described, durability="normal") as writer:
+    store_run(directory, described, session, answers.answer, rounds=rounds, one_by_one=one_by_one, held=held)
+    return session
+
+
+def store_run(
+    directory: Path,
+    meta: dict[str, str],
+    session: Session,
+    answer: Callable[..., TrialRecord],
+    *,
+    rounds: int | None = None,
+    one_by_one: bool = False,
+    held: tuple[str, int] | None = None,
+    slots: int = 16,
+) -> None:
+    """Drive a session with these answers to its end, and store all of it; see :func:`_make_run`."""
+    with RunWriter.create(directory, meta=meta, durability="normal") as writer:
         at, done = STARTED, 0
         _snapshot(writer, session, at)
         while session.stopped is None and done != rounds:
             done += 1
-            requests = [one for one in session.ask(16) if (one.key.model, one.key.index) != held]
+            requests = [one for one in session.ask(slots) if (one.key.model, one.key.index) != held]
             writer.launch(requests, at)
             at += 1.0
             for part in [[request] for request in requests] if one_by_one else [requests]:
                 late = session.stopped is not None
-                answered = [answers.answer(request, at, after_stop=late) for request in part]
+                answered = [answer(request, at, after_stop=late) for request in part]
                 _store(writer, answered, at)
                 for decision in session.tell([record.outcome for record in answered]):
                     writer.decision(at, decision.trials, asdict(decision))
             if done != rounds:
                 _snapshot(writer, session, at)
             writer.commit()
-    return session
 
 
 def _store(writer: RunWriter, records: list[TrialRecord], at: float) -> None:

@@ -1,0 +1,510 @@
+"""All that is shown of a run, against a small calculation from its answers.
+
+Crossed: two tasks of unequal size and weight, three kinds of scores, several answers a request, lost and
+cut-off answers, prices.
+"""
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import run_examples as runs
+from click.testing import CliRunner
+
+from adaptive_eval.build.assembly import build
+from adaptive_eval.cli.main import cli
+from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.trial import Completion, Score, Usage
+from adaptive_eval.views.files import write_leaderboard, write_reports
+from adaptive_eval.views.metrics import RunMetrics
+from adaptive_eval.views.report_json import report_data
+from scorio.eval import bayes
+
+CHANCES = {"fair": 0.5, "good": 0.97, "poor": 0.25}
+SIZES, SHARES = {"long": 14, "short": 10}, {"long": 0.75, "short": 0.25}
+STARS = {"kind": "python", "function": "stars:stars", "range": [-1, 3]}
+KINDS = {
+    "rights": [{"scorer": "numeric"}, {"scorer": "numeric", "rubric": {"truncated": "judged"}}],
+    "graded": [
+        {"scorer": "numeric", "rubric": {"weights": [-1, 3]}},
+        {"scorer": "numeric", "rubric": {"schema": "exact-match", "weights": [1, -1, 3]}},
+    ],
+    "numbers": [{"scorer": STARS}, {"scorer": STARS}],
+}
+TABLES = ("models", "pairs", "decisions", "questions")
+WORTHS = {"rights": [(0, 1), (0, 1)], "graded": [(-1, 3), (1, -1, 3)], "numbers": [(-1, 3), (-1, 3)]}
+JUDGED = {("rights", 1)}
+"""Tasks whose cut-off answers are read as if they had ended by themselves."""
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+def command(*arguments, code=0):
+    """Run a command, which has to end with this code; return what it prints."""
+    done = CliRunner().invoke(cli, [str(one) for one in arguments], standalone_mode=False)
+    assert (done.exception, done.return_value or 0) == (None, code), (done.output, done.exception)
+    return done.stdout
+
+
+def config_of(folder, kind, models=CHANCES, confidence=0.95, **changes):
+    """Write the datasets, and return the config of three models and two tasks."""
+    (folder / "stars.py").write_text("def stars(answer, question):\n    return float(answer)\n", "utf-8")
+    tasks = []
+    for (name, size), scored in zip(SIZES.items(), KINDS[kind], strict=True):
+        rows = [{"id": f"q{n}", "input": f"{n} + {n}?", "target": str(2 * n)} for n in range(size)]
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+        tasks.append({"name": name, "dataset": f"{name}.jsonl", "weight": 4 * SHARES[name], **scored})
+    asked = {"endpoints": ["http://localhost:9/v1"], "samples_per_request": 3, "concurrency": 8}
+    asked |= {"sampling": {"max_tokens": 64}, "price": {"input": 2.0, "output": 8.0}}
+    data = {"name": kind, "seed": 5, "models": [{"name": name, **asked} for name in models], "tasks": tasks}
+    unit = 1 if kind == "rights" else 4
+    data["stopping"] = {"equivalence": 0.2 * unit, "confidence": confidence}
+    data["allocation"] = {"questions": "schedule"}
+    data["budget"] = {"trials": 450 if kind == "numbers" else 600}
+    return config_from_data({**data, "spend": "usd", **changes}, folder)
+
+
+def answering(built, kind, seed):
+    """Return what answers a request: lost, cut off, right, wrong or a number, as its own die falls."""
+
+    def answer(request, at, *, after_stop=False):
+        name, place = request.key.model, [*SIZES].index(request.task)
+        chance = CHANCES.get({"good": "poor", "poor": "good"}.get(name, name) if seed else name, 0.8)
+        rng = np.random.default_rng([seed, *name.encode(), place, int(request.question[1:]), request.repeat])
+        lost, cut, right = rng.random(3)
+        question = built.tasks[place].by_id[request.question]
+        sent = {"messages": [{"role": "user", "content": question.fields["input"]}]}
+        if lost < 0.08:
+            why = "timeout" if lost < 0.04 else "refused"
+            return TrialRecord(request, at, None, None, why, after_stop, sent)
+        text = f"\\boxed{{{2 * int(request.question[1:]) + int(right > chance)}}}"
+        if kind == "numbers":
+            text = f"{-1 + 4 * (right < chance) * (0.5 + right / 2):.3f}"
+        usage = Usage(int(rng.integers(20, 30)), int(rng.integers(5, 60)))
+        completion = Completion(text, "length" if cut < 0.1 else "stop", usage, latency=float(cut))
+        scoring = built.scoring[request.task]
+        if kind == "numbers":  # as the function has it, which is a process away
+            score = scoring.categorised(Score(1, text, {"score": float(text)}, ""), completion)
+        else:
+            score = scoring.score(completion, question)
+        return TrialRecord(request, at, completion, score, after_stop=after_stop, sent=sent)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return what makes a run of a kind, once."""
+    known = {}
+
+    def make(kind, name="first", seed=0, **changes):
+        if (kind, name) not in known:
+            folder = tmp_path_factory.mktemp(kind)
+            built = build(config_of(folder, kind, name=name, **changes))
+            known[kind, name] = folder / name
+            answer = answering(built, kind, seed)
+            runs.store_run(folder / name, built.meta(), built.session(), answer, slots=90)
+        return known[kind, name]
+
+    return make
+
+
+def report_of(run):
+    return report_data(runs.read_summary(run))
+
+
+def parts(mapping, names):
+    return {name: mapping[name] for name in names}
+
+
+def rows_of(text):
+    """Return the rows of a CSV text, numbers as numbers."""
+    return [{name: _value(cell) for name, cell in row.items()} for row in csv.DictReader(io.StringIO(text))]
+
+
+def _value(cell):
+    try:
+        return json.loads(cell) if math.isfinite(float(cell)) else cell
+    except ValueError:
+        return cell
+
+
+def trials_of(run):
+    with RunReader(run) as reader:
+        return list(reader.trials())
+
+
+def worth(kind, record):
+    """Return what an answer is worth, from its text alone; nothing of one that is lost."""
+    if record.missing is not None:
+        return None
+    place, answer = [*SIZES].index(record.request.task), record.completion
+    cut, right = (
+        answer.finish_reason == "length",
+        answer.text == f"\\boxed{{{2 * int(record.request.question[1:])}}}",
+    )
+    if kind == "numbers":
+        return WORTHS[kind][place][0] if cut else float(answer.text)
+    weights = WORTHS[kind][place]
+    if len(weights) == 3:
+        return weights[0 if cut else 1 + right]
+    return weights[right and not (cut and (kind, place) not in JUDGED)]
+
+
+def cells(kind, trials, task, fill=None):
+    """Return the worths of each question of a task; lost ones as `fill`, if it is given."""
+    found = {}
+    for record in trials:
+        if record.request.task == task:
+            value = worth(kind, record)
+            found.setdefault(record.request.question, []).append(fill if value is None else value)
+    return {name: [value for value in cell if value is not None] for name, cell in found.items()}
+
+
+def score(kind, trials, fill=None, shares=SHARES):
+    """Return the mean of answers, then of questions, then of tasks by weight."""
+    of_tasks = {}
+    for task in SIZES:
+        of_tasks[task] = np.mean([np.mean(cell) for cell in cells(kind, trials, task, fill).values() if cell])
+    return sum(shares[task] * mean for task, mean in of_tasks.items()), of_tasks
+
+
+def figures(kind, trials):
+    """Return what a report has to say of a model with these trials."""
+    answered = [one for one in trials if one.missing is None]
+    low, high = min(WORTHS[kind][0]), max(WORTHS[kind][0])
+    read, wrote = (
+        sum(getattr(one.usage, f"{name}_tokens") for one in answered) for name in ("prompt", "completion")
+    )
+    p50, p95 = np.quantile([one.completion.latency for one in answered], (0.5, 0.95))
+    return {
+        "trials": len(answered),
+        "issued": len(trials),
+        "missing": len(trials) - len(answered),
+        "questions": len({(one.request.task, one.request.question) for one in answered}),
+        "truncated": sum(one.completion.finish_reason == "length" for one in answered),
+        "prompt_tokens": read,
+        "completion_tokens": wrote,
+        "usd": (2 * read + 8 * wrote) / 1e6,
+        "latency_p50_seconds": p50,
+        "latency_p95_seconds": p95,
+        "after_stop": sum(one.after_stop for one in answered),
+        "score": score(kind, trials)[0],
+        "score_if_missing_wrong": score(kind, trials, low)[0],
+        "score_if_missing_right": score(kind, trials, high)[0],
+    }
+
+
+def near(expected):
+    """Return what figures are compared with; numbers are kept as steps of 1/24,576 of their range."""
+    return pytest.approx(expected, rel=1e-9, abs=1e-4)
+
+
+def of_model(trials, name, until=math.inf):
+    """Return a model's trials, those of the first steps of its sequence."""
+    return [one for one in trials if one.request.key.model == name and one.request.key.index < until]
+
+
+def posterior(kind, trials, shares=SHARES, earlier=None):
+    """Return Bayes@N over both tasks, with two earlier answers of each question as its prior."""
+    found = []
+    for (task, share), weights in zip(shares.items(), WORTHS[kind], strict=True):
+        own = cells(kind, trials, task)
+        prior = {} if earlier is None else cells(kind, earlier, task)
+        counts = [[own[one].count(value) for value in weights] for one in own]
+        before = [[prior[one][:2].count(value) for value in weights] for one in own] if prior else None
+        found.append(share * np.array(bayes(None, weights, counts=counts, prior_counts=before)))
+    mu, sigma = np.transpose(found)
+    return {"bayes_mu": mu.sum(), "bayes_sigma": np.linalg.norm(sigma)}
+
+
+@EACH_KIND
+def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
+    run, trials = made(kind), trials_of(made(kind))
+    write_reports(run, with_examples=False)
+    data = json.loads((run / "report.json").read_text("utf-8"))
+    tables = {name: rows_of((run / "report" / f"{name}.csv").read_text("utf-8")) for name in TABLES}
+    for name in TABLES[:3]:
+        for line, row in zip(data[name], tables[name], strict=True):
+            said = {key: "" if line[key] is None else line[key] for key in row.keys() & line.keys()}
+            assert parts(row, said) == said
+    for line, row in zip(data["models"], tables["models"], strict=True):
+        own = of_model(trials, line["model"])
+        expected = figures(kind, own) | ({} if kind == "numbers" else posterior(kind, own))
+        assert parts(line, expected) == parts(row, expected) == near(expected)
+        assert line["missing_reasons"] == Counter(one.missing for one in own if one.missing is not None)
+        found = Counter(one.score.category for one in own if one.missing is None)
+        assert line["categories"] == ([] if kind == "numbers" else [found[n] for n in range(max(found) + 1)])
+        for task in data["tasks"]:
+            (said,) = [one["score"] for one in task["scores"] if one["model"] == line["model"]]
+            assert said == near(score(kind, own)[1][task["task"]])
+    assert {task["task"]: task["questions"] for task in data["tasks"]} == SIZES
+    assert {task["task"]: task["weight"] for task in data["tasks"]} == SHARES
+    verdicts = Counter(pair["verdict"] for pair in data["pairs"])
+    for pair in data["pairs"]:
+        until = pair["decided_at"] or pair["trials_each"]
+        both = [score(kind, of_model(trials, pair[side], until))[0] for side in ("first", "second")]
+        assert pair["difference"] == near(both[0] - both[1])
+        assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
+    for one, row in zip(data["decisions"], tables["decisions"], strict=True):
+        assert [row["first"], row["second"]] == [*one["models"], "", ""][:2]
+    expected = {
+        "separated": verdicts["better"],
+        "tied": 0,
+        "measured": 0,
+        "open": verdicts["open"],
+        "uncounted": 0,
+    }
+    expected |= {"trials": len(trials), "stored": len(trials), "questions": 24, "models": 3, "pairs": 3}
+    assert data["counts"] == expected
+    usd = sum(line["usd"] for line in data["models"])
+    spent = {line["name"]: line["spent"] for line in data["budgets"]}
+    tokens = sum(line["prompt_tokens"] + line["completion_tokens"] for line in data["models"])
+    assert spent == near({"trials": len(trials), "tokens": tokens, "usd": usd})
+    assert verdicts == ({"better": 2, "open": 1} if kind == "numbers" else {"better": 3})
+    if kind != "numbers":
+        saving, most = data["saving"], max(line["issued"] for line in data["models"])
+        found = saving["issued"], saving["uniform"], saving["cost"]["spent"]
+        assert found == near((len(trials), 3 * most, usd))
+        each = sum(line["usd"] / line["trials"] for line in data["models"])
+        assert saving["cost"]["uniform"] == pytest.approx(each * most, rel=0.1)
+        assert saving["cost"]["fixed"] / saving["fixed"] == pytest.approx(each / 3, rel=0.1)
+    paper = [row.split(" | ") for row in (run / "report" / "bayes.md").read_text("utf-8").splitlines()[2:5]]
+    percent = 100 if kind == "rights" else 1
+    for line, (_, name, mean, span, *_) in zip(data["models"], paper, strict=True):
+        ends = [float(end) / percent for end in span.strip("[]").split(", ")]
+        assert name == line["model"]
+        said = line["score"], line["score_low"], line["score_high"]
+        assert (float(mean) / percent, *ends) == pytest.approx(said, abs=0.051)
+    assert len(tables["questions"]) == (72 if kind == "rights" else 0)
+    for row in tables["questions"]:
+        asked = cells(kind, of_model(trials, row["model"]), row["task"])[row["question"]]
+        assert (row["trials"], row["correct"]) == (len(asked), sum(asked))
+
+
+def later(made, kind):
+    """Return a run of the same tasks, by other models of the same names, in the other order."""
+    return made(kind, "second", 1, models=[*CHANCES][::-1], confidence=0.9)
+
+
+@EACH_KIND
+def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
+    places = made(kind), later(made, kind)
+    before, after = map(report_of, places)
+    command("report", *places, "--output", tmp_path)
+    data = json.loads((tmp_path / "comparison.json").read_text("utf-8"))
+    assert data["confidence"] == near(0.85)
+    assert data["comparable"]
+    lines, verdicts, rows = [], [], []
+    for report in (before, after):
+        lines.append({line["model"]: line for line in report["models"]})
+        verdicts.append({(pair["first"], pair["second"]): pair["verdict"] for pair in report["pairs"]})
+        rows += [{"run": report["run"]["name"], **line} for line in report["models"]]
+    for one in data["models"]:
+        old, new = (of_run[one["model"]] for of_run in lines)
+        assert one["difference"] == near(new["score"] - old["score"])
+        assert one["difference_low"] == near(new["score_low"] - old["score_high"])
+        assert one["difference_high"] == near(new["score_high"] - old["score_low"])
+        for side, line in (("before", old), ("after", new)):
+            assert one[side] == parts(line, one[side])
+    turned = {"better": "worse", "worse": "better"}
+    for one in data["pairs"]:
+        pair = (one["first"], one["second"])
+        old = verdicts[0].get(pair) or turned.get(said := verdicts[0][pair[::-1]], said)
+        assert (one["before"], one["after"]) == (old, verdicts[1][pair])
+        same = "same" if one["before"] == one["after"] else "reversed"
+        assert one["change"] == {one["before"]: "settled", one["after"]: "reopened"}.get("open", same)
+    site = write_leaderboard(places, tmp_path / "site").with_name("index.json")
+    (board,) = json.loads(site.read_text("utf-8"))["boards"]
+    rows.sort(key=lambda row: -row["score"])
+    same = ("run", "model", "score", "rank_low", "rank_high", "trials")
+    assert [parts(row, same) for row in board["models"]] == [parts(row, same) for row in rows]
+    assert {(row["run"], row["confidence"]) for row in board["models"]} == {("first", 0.95), ("second", 0.9)}
+
+
+@EACH_KIND
+def test_check_says_of_every_model_and_pair_where_its_interval_is(made, kind):
+    run, data, (lowest, highest) = made(kind), report_of(made(kind)), sorted(WORTHS[kind][0])
+    claims = []
+    for line in data["models"]:
+        low, high = line["score_low"], line["score_high"]
+        for value, code in ((low, 0), ((low + high) / 2, 3), (high + 1e-6, 5)):
+            claims.append((value, code, "--at-least", f"{line['model']}:{value}"))
+    for pair in data["pairs"]:
+        low, high = pair["difference_low"], pair["difference_high"]
+        for first, second, ends in (("first", "second", (-low, -high)), ("second", "first", (high, low))):
+            least, most = (max(0.0, end) for end in ends[::-1])  # margins at which the code changes
+            for margin, code in ((least - 1e-6, 5), (least + 1e-6, 3), (most, 0)):
+                if margin >= 0 and (code != 3 or least < most):
+                    claim = ("--not-worse", f"{pair[first]}:{pair[second]}", "--margin", margin)
+                    claims.append((lowest + margin, code, *claim))
+    assert {code for _, code, *_ in claims} == {0, 3, 5}
+    for value, code, *claim in claims:
+        if value < highest:
+            command("check", run, "--at-least", f"good:{lowest}", *claim, code=code)
+
+
+def samples(run, *options):
+    return list(map(json.loads, command("samples", run, "--json", *options).splitlines()))
+
+
+@EACH_KIND
+def test_samples_are_those_that_are_asked_for(made, kind):
+    run, trials = made(kind), trials_of(made(kind))
+    told = {(one["model"], one["step"]): one for one in samples(run)}
+    assert len(told) == len(trials)
+    for record in trials:
+        one, request = told[record.request.key.model, record.request.key.index], record.request
+        same = ("task", "question", "repeat", "seed")
+        assert parts(one, same) == {name: getattr(request, name) for name in same}
+        assert (one.get("missing"), one["target"]) == (record.missing, str(2 * int(request.question[1:])))
+        if record.missing is None:
+            assert one["answer"] == record.completion.text
+            if kind == "numbers":
+                assert (one["category"], one["signals"]["score"]) == (None, float(one["answer"]))
+            else:
+                assert WORTHS[kind][[*SIZES].index(one["task"])][one["category"]] == worth(kind, record)
+    fair = of_model(trials, "fair")
+    short = [one.request.key.index for one in fair if one.missing and one.request.task == "short"]
+    newest = [one.request.key.index for one in fair[:-4:-1]]
+    for options, steps in ((("--missing", "--task", "short"), short), (("--newest", "--limit", 3), newest)):
+        assert [one["step"] for one in samples(run, "--model", "fair", *options)] == steps
+    worths = {(one.request.key.model, one.request.key.index): worth(kind, one) for one in trials}
+    alike = []
+    for one, other in samples(run, "--compare", "good", "poor", "--task", "long"):
+        assert parts(one, ("question", "repeat")) == parts(other, ("question", "repeat"))
+        alike.append(worths[one["model"], one["step"]] == worths[other["model"], other["step"]])
+    assert alike == sorted(alike)
+    assert len(set(alike)) == 2
+
+
+def analysed(place, kind, *options):
+    span = ["--range", "-1,3"] if kind == "numbers" else []
+    return json.loads(command("analyze", place, *span, "--json", *options))
+
+
+@EACH_KIND
+def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
+    run, trials, table = made(kind), trials_of(made(kind)), tmp_path / "x.csv"
+    command("export", run, "--out", table)
+    with table.open(encoding="utf-8", newline="") as file:
+        for row, record in zip(rows_of(file.read()), trials, strict=True):
+            value = worth(kind, record)
+            assert row["score"] == ("" if value is None else near(value))
+            assert (row["model"], row["step"], row["missing"]) == (
+                record.request.key.model,
+                record.request.key.index,
+                record.missing or "",
+            )
+    for place, shares in ((run, SHARES), (table, dict.fromkeys(SIZES, 0.5))):
+        expected = {name: score(kind, of_model(trials, name), shares=shares)[0] for name in CHANCES}
+        written = analysed(place, kind, "--write", tmp_path / f"again-{place.name}")
+        lost = sum(one.missing is not None for one in trials)
+        assert (written["trials"], written["missing"], written["copies"]) == (len(trials) - lost, lost, 0)
+        assert written["models"] == near(expected)
+        again = report_of(tmp_path / f"again-{place.name}")
+        for line in again["models"]:
+            own = figures(kind, of_model(trials, line["model"]))
+            kept = ("trials", "prompt_tokens", "completion_tokens", "truncated", "latency_p50_seconds")
+            assert {name: line[name] for name in kept} == near({name: own[name] for name in kept})
+        assert again["counts"]["stored"] == len(trials) + written["absent"]
+        if kind == "graded":  # two rubrics, which analyze does not compare
+            continue
+        told = analysed(place, kind, "--fixed", "--replicates", 2, "--workers", 1)
+        assert told["recorded_trials"] == len(trials) - lost
+        for line in told["models"]:
+            own = of_model(trials, line["model"])
+            assert line["score"] == near(expected[line["model"]])
+            assert line["trials"] == figures(kind, own)["trials"]
+            if kind == "rights":
+                assert {"bayes_mu": line["mu"], "bayes_sigma": line["sigma"]} == near(
+                    posterior(kind, own, shares)
+                )
+        for pair in told["fixed"]:
+            assert pair["difference"] == near(expected[pair["first"]] - expected[pair["second"]])
+            assert expected[pair["winner"]] == max(expected[pair["first"]], expected[pair["second"]])
+
+
+def whole(kind, record):
+    """Return 1 for an answer that has ended by itself."""
+    return None if record.missing is not None else int(record.completion.finish_reason != "length")
+
+
+AGAIN = {
+    "rights": (["--rubric", "{schema: binary, weights: [-3, 1], truncated: judged}"], (-3, 1)),
+    "graded": (["--rubric", "{schema: exact-match, weights: [0, 5, 2]}"], (0, 5, 2)),
+    "numbers to rights": (["--scorer", "{kind: numeric, tolerance: 1000}"], (0, 1)),
+    "numbers": (["--scorer", "{kind: python, function: 'stars:stars', range: [-2, 4]}"], (-2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
+    (kind, *others), (options, weights) = name.split(), AGAIN[name]
+    run, trials = made(kind), trials_of(made(kind))
+    if others:  # every answer is near enough
+        monkeypatch.setitem(globals(), "worth", whole)
+    monkeypatch.setitem(WORTHS, kind, [weights, weights])
+    monkeypatch.setitem(globals(), "JUDGED", {("rights", 0), ("rights", 1)})
+    (_, again) = json.loads(command("rescore", run, *options, "--json", "--name", f"{name} both"))
+    for line in again["models"]:
+        own = of_model(trials, line["model"])
+        assert (line["score"], line["missing"]) == near((score(kind, own)[0], figures(kind, own)["missing"]))
+    command("rescore", run, *options, "--name", f"{name} one", "--task", "short")
+    with RunReader(run) as reader:
+        rows = {one.name: list(reader.rescored(place)) for place, one in enumerate(reader.scorings())}
+    for part, tasks in (("both", [*SIZES]), ("one", ["short"])):
+        there = [
+            place for place, one in enumerate(trials) if one.missing is None and one.request.task in tasks
+        ]
+        assert [row.outcome for row in rows[f"{name} {part}"]] == there
+        if name != "numbers":
+            assert [weights[row.category] for row in rows[f"{name} {part}"]] == [
+                worth(kind, trials[place]) for place in there
+            ]
+
+
+@pytest.mark.parametrize("kind", ["rights", "graded"])
+def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp_path):
+    run, trials, table = made(kind), trials_of(made(kind)), tmp_path / "old.csv"
+    command("export", run, "--out", table)
+    place = {"run": str(run)} if kind == "rights" else {"file": str(table)}
+    goal = {"kind": "baseline", "model": "fair"}
+    stored = {"references": [{**place, "models": ["fair"]}], "goal": goal, "budget": {"trials": 300}}
+    new = made(kind, "referring", 2, models=["new", "good"], **stored)
+    data, own, old = report_of(new), trials_of(new), figures(kind, of_model(trials, "fair"))
+    lines = {line["model"]: line for line in data["models"]}
+    expected = {name: old[name] for name in old if name.startswith(("score", "trials", "questions"))}
+    assert {name: lines["fair"][name] for name in expected} == near(expected)
+    assert (lines["fair"]["state"], lines["fair"]["issued"], lines["fair"]["usd"]) == ("reference", 0, None)
+    assert data["counts"]["stored"] == data["counts"]["trials"] == len(own)
+    for pair in data["pairs"]:
+        sides = {"fair": old["score"]}
+        for name in {pair["first"], pair["second"]} - {"fair"}:
+            sides[name] = score(kind, of_model(own, name, pair["decided_at"] or math.inf))[0]
+        assert pair["difference"] == near(sides[pair["first"]] - sides[pair["second"]])
+    metrics = RunMetrics("run")
+    metrics.update(0.0, 0.0, runs.read_summary(new).results, ())
+    told = {one.name.removeprefix("adaptive_eval_"): one.samples for one in metrics.collect()}
+    for name, key in {
+        "cost_usd": "usd",
+        "missing_trials": "missing",
+        "prompt_tokens": "prompt_tokens",
+    }.items():
+        said = {sample.labels["model"]: sample.value for sample in told[name]}
+        assert said == {model: lines[model][key] for model in ("new", "good")}
+    for name, key in {"score_low": "score_low", "score": "score", "rank_high": "rank_high"}.items():
+        assert {one.labels["model"]: one.value for one in told[name]} == {
+            one: lines[one][key] for one in lines
+        }
+    prior = {"prior": {"from": str(run), "depth": 2}, "budget": {"trials": 150}}
+    new = made(kind, "prior", 3, **prior)
+    for line in report_of(new)["models"]:
+        own, old = (of_model(of, line["model"]) for of in (trials_of(new), trials))
+        expected = posterior(kind, own, earlier=old)
+        assert {name: line[name] for name in expected} == near(expected)
