@@ -13,6 +13,7 @@ import run_examples as runs
 import standings_examples as examples
 
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.sentences import describe
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
@@ -149,7 +150,7 @@ def changes_under_the_reader(page, live, told):
     assert page.evaluate("document.activeElement.textContent") == "Scores as a table"
     assert page.evaluate("document.querySelector('.scroll:has(table.pinned)').scrollLeft") == 40
     assert abs(page.evaluate("scrollY") - place) < 400, "the browser holds what is read, not the top"
-    assert page.locator("[role=status]").text_content() == told[-1].text
+    assert page.locator("[role=status]").text_content() == describe(told[-1])
     page.set_viewport_size(DESKTOP)
 
 

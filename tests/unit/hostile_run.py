@@ -6,9 +6,12 @@ from pathlib import Path
 import standings_examples as examples
 
 from adaptive_eval.core.results import Decision, Results
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
+from adaptive_eval.views.reading import summarise
+from adaptive_eval.views.summary import Summary
 
 SCRIPT = "<script>window.pwned = 'script'</script>"
 IMAGE = "<img src=x onerror=\"window.pwned = 'image'\">"
@@ -32,7 +35,8 @@ def results(stopped: bool = True) -> Results:
 
 def make_hostile_run(directory: Path) -> Path:
     """Make the run file and return its directory."""
-    meta = {"name": f"{SCRIPT}{OVERRIDE}", "started_at": repr(examples.STARTED)}
+    meta = {"name": f"{SCRIPT}{OVERRIDE}", "started_at": repr(examples.STARTED), f"note|{IMAGE}": ANSI}
+    meta["config"] = f"a: |\n  ```\n  {BREAKOUT}{SCRIPT}\n"
     with RunWriter.create(directory, meta=meta, durability="normal") as writer:
         for m, model in enumerate(NAMES):
             for step, answer in enumerate(ANSWERS):
@@ -57,6 +61,12 @@ def make_hostile_run(directory: Path) -> Path:
             )
             writer.decision(examples.STARTED, 18, asdict(decision))
     return directory
+
+
+def hostile_summary(directory: Path) -> Summary:
+    """Make the run file, and return what a report says of it, with answers."""
+    with RunReader(make_hostile_run(directory)) as reader:
+        return summarise(reader, examples_with=lambda trial: SCRIPT)
 
 
 def _trial(request: TrialRequest, answer: str, *, missing: bool) -> TrialRecord:

@@ -51,98 +51,73 @@ def example(
     steps: dict[str, int] | int,
     *,
     questions: int = 40,
-    equivalence: float | None = 0.05,
     stop: StopVerdict | None = None,
     warnings: tuple[str, ...] = (),
-    trial_limit: float | None = 20_000,
-    missing: dict[str, int] | None = None,
-    price: float | None = 0.4,
+    missing: str = "",
 ) -> Results:
-    """Return results of models with these scores after these steps of their walks."""
+    """Return results of models with these scores after these steps; model `missing` has lost two answers."""
     walked = steps if isinstance(steps, dict) else dict.fromkeys(scores, steps)
-    missing = missing or {}
-    pairs = tuple(
-        _pair(a, b, scores, walked, equivalence, questions) for a, b in itertools.combinations(scores, 2)
-    )
-    models = tuple(
-        _model(name, scores, walked[name], pairs, questions, missing.get(name, 0), price, stop is not None)
-        for name in sorted(scores, key=lambda name: -scores[name])
-    )
-    trials = sum(line.trials for line in models)
-    tokens = sum(line.prompt_tokens + line.completion_tokens for line in models)
+    pairs = tuple(_pair(a, b, scores, walked, questions) for a, b in itertools.combinations(scores, 2))
+    lines = []
+    for rank, name in enumerate(sorted(scores, key=lambda name: -scores[name]), start=1):
+        mine = [pair for pair in pairs if name in (pair.first, pair.second)]
+        line = _model(name, scores[name], walked[name], 2 * (name == missing), rank, mine)
+        if stop is not None:
+            line = replace(line, state="retired", issued=walked[name])
+        lines.append(replace(line, questions=min(line.trials, questions)))
+    trials = sum(line.trials for line in lines)
+    budgets = BudgetLine("trials", trials, 24, 20_000), BudgetLine("tokens", 470 * trials, 9_000, 50_000_000)
     return Results(
         goal="rank all models",
         rule="anytime",
         confidence=0.95,
         family="holm",
-        equivalence=equivalence,
+        equivalence=0.05,
         questions=questions,
-        models=models,
+        models=tuple(lines),
         pairs=pairs,
-        budgets=(
-            BudgetLine("trials", trials, 0 if stop else 24, trial_limit),
-            BudgetLine("tokens", tokens, 0 if stop else 9_000, 50_000_000),
-        ),
+        budgets=budgets,
         trials=trials,
         stop=stop,
         warnings=warnings,
     )
 
 
-def _pair(a, b, scores, walked, equivalence, questions):
+def _pair(a, b, scores, walked, questions):
     """Return a pair that is decided where its difference is large enough after the steps of both."""
     t, threshold = min(walked[a], walked[b]), 5.3
     if t == 0:
         return PairResult(a, b, "open", None, None, None, 0.0, threshold, None, 0, 0, None)
     difference, variance = scores[a] - scores[b], 0.3 / t
-    radius = 2.8 * math.sqrt(variance)
-    evidence, margin, verdict = difference**2 / variance / 2 - 1.2, None, "open"
-    if equivalence is not None:
-        margin = min(1.0, (equivalence / 2 - abs(difference)) / (variance * 3 / equivalence))
+    radius, evidence = 2.8 * math.sqrt(variance), difference**2 / variance / 2 - 1.2
+    margin = min(1.0, (0.025 - abs(difference)) / (variance * 60))
+    verdict = "tie" if margin >= 1 else "open"
     if evidence >= threshold:
         verdict = "better" if difference > 0 else "worse"
-    elif margin is not None and margin >= 1:
-        verdict = "tie"
     return PairResult(
         a, b, verdict, difference, difference - radius, difference + radius,
         evidence, threshold, margin, t, min(t, questions), None if verdict == "open" else t,
     )  # fmt: skip
 
 
-def _model(name, scores, t, pairs, questions, missing, price, stopped):
+def _model(name, score, t, missing, rank, pairs):
     """Return the line of a model after `t` steps, whose rank interval its pairs bound."""
-    winners = {"better": 0, "worse": 1}
-    won = [(pair.first, pair.second)[winners[pair.verdict]] for pair in pairs if pair.verdict in winners
-           if name in (pair.first, pair.second)]  # fmt: skip
-    worse = won.count(name)
-    is_open = any(pair.verdict == "open" and name in (pair.first, pair.second) for pair in pairs)
-    score, trials = scores[name], max(0, t - missing)
-    radius = 2.6 * math.sqrt(max(score * (1 - score), 0.01) / trials) if trials else 0.0
-    completion = trials * 350
-    line = ModelResult(
-        model=name,
-        state="active" if is_open and not stopped else "retired",
-        trials=trials,
-        issued=t + (0 if stopped else 4),
-        missing=missing,
-        after_stop=0,
-        questions=min(trials, questions),
-        score=score,
-        low=max(0.0, score - radius),
-        high=min(1.0, score + radius),
-        mu=(score * trials + 1) / (trials + 2),
-        sigma=radius / 2.6,
-        rank=1 + sum(other > score for other in scores.values()),
-        rank_low=1 + len(won) - worse,
-        rank_high=len(scores) - worse,
-        prompt_tokens=trials * 120,
-        completion_tokens=completion,
-        usd=None if price is None else completion * price / 1e6,
-    )
-    return line if trials else replace(line, rank=1, **dict.fromkeys(UNKNOWN))
+    won = sum(pair.verdict == ("better" if pair.first == name else "worse") for pair in pairs)
+    lost = sum(pair.verdict == ("worse" if pair.first == name else "better") for pair in pairs)
+    state = "active" if any(pair.verdict == "open" for pair in pairs) else "retired"
+    trials = max(0, t - missing)
+    counts = {"trials": trials, "issued": t + 4, "missing": missing, "after_stop": 0, "questions": 0}
+    tokens = {"prompt_tokens": 120 * trials, "completion_tokens": 350 * trials, "usd": 0.4 * 350e-6 * trials}
+    ranks = {"rank": rank, "rank_low": 1 + lost, "rank_high": 1 + len(pairs) - won}
+    if trials == 0:
+        return ModelResult(name, state, **counts, **dict.fromkeys(UNKNOWN), **ranks | {"rank": 1}, **tokens)
+    radius = 2.6 * math.sqrt(max(score * (1 - score), 0.01) / trials)
+    low, high, mu = max(0.0, score - radius), min(1.0, score + radius), (score * trials + 1) / (trials + 2)
+    known = dict(zip(UNKNOWN, (score, low, high, mu, radius / 2.6), strict=True))
+    return ModelResult(name, state, **counts, **known, **ranks, **tokens)
 
 
-RESOLVED = StopVerdict("resolved", "goal reached: 10 pairs decided, 1 of them tied")
+RESOLVED = StopVerdict("resolved", evidence={"pairs": 10, "tied_pairs": 1})
 MORE = Forecast(
     0.91,
     Range(594, 1_056, 4_362),
@@ -162,7 +137,7 @@ def finished() -> Results:
 def midrun() -> Results:
     """Return a run on its way: some pairs resolved, some open, two answers missing."""
     steps = {"oak": 160, "elm": 160, "ash": 160, "fir": 160, "yew": 90}
-    return example(QUICKSTART, steps, missing={"ash": 2}, warnings=("ash: 2 trials have no answer",))
+    return example(QUICKSTART, steps, missing="ash", warnings=("ash: 2 trials have no answer",))
 
 
 def out_of_budget() -> Results:
@@ -191,14 +166,14 @@ def no_trials() -> Results:
 
 def all_none() -> Results:
     """Return results in which everything that may be None is, with nothing limited."""
-    base = example(QUICKSTART, 3, equivalence=None, price=None)
-    models = tuple(replace(line, **dict.fromkeys(UNKNOWN)) for line in base.models)
+    base = example(QUICKSTART, 3)
+    models = tuple(replace(line, usd=None, **dict.fromkeys(UNKNOWN)) for line in base.models)
     pairs = tuple(
         replace(pair, verdict="open", difference=None, low=None, high=None, tie_margin=None, decided_at=None)
         for pair in base.pairs
     )
     budgets = tuple(replace(line, limit=None) for line in base.budgets)
-    return replace(base, models=models, pairs=pairs, budgets=budgets)
+    return replace(base, models=models, pairs=pairs, budgets=budgets, equivalence=None)
 
 
 def hostile() -> Results:
@@ -257,29 +232,17 @@ MOMENTS = {
 
 
 def decisions_of(results: Results) -> tuple[Decision, ...]:
-    """Return the decisions a session would have told on its way to these results, in its words."""
-    told: list[Decision] = []
+    """Return the decisions a session would have told on its way to these results."""
+    told = []
     for pair in sorted(results.pairs, key=lambda pair: pair.decided_at or 0):
-        if pair.decided_at is None or pair.difference is None:
-            continue
-        step, names = pair.decided_at, (pair.first, pair.second)
-        span = f"{pair.difference:+.3f} [{pair.low:+.3f}, {pair.high:+.3f}] after {step:,} trials each"
-        if pair.verdict == "tie":
-            text = f"{names[0]} and {names[1]} tied within ±{results.equivalence or 0.0:g}: {span}"
-        else:
-            winner, loser = names if pair.verdict == "better" else names[::-1]
-            text = f"{winner} is ahead of {loser}: {names[0]} − {names[1]} = {span}"
-        evidence = {"difference": pair.difference, "statistic": pair.evidence, "threshold": pair.threshold}
-        told.append(Decision("pair", names, pair.verdict, step, 2 * step, text, evidence))
-        for name in names:
-            mine = [other for other in results.pairs if name in (other.first, other.second)]
-            last = max((other.decided_at or 10**9, other.first, other.second) for other in mine)
-            if last == (step, *names):
-                text = f"{name} is resolved after {step:,} trials: separated from the others"
-                told.append(Decision("retired", (name,), "retired", step, 2 * step, text, {}))
+        if pair.decided_at is not None:
+            evidence = {"difference": pair.difference, "low": pair.low, "high": pair.high, "margin": 0.05}
+            evidence |= {"statistic": pair.evidence, "threshold": pair.threshold}
+            of = (pair.first, pair.second), pair.verdict, pair.decided_at, 2 * pair.decided_at
+            told.append(Decision("pair", *of, evidence=evidence))
     if results.stop is not None:
         stop = results.stop
-        told.append(Decision("stop", (), stop.reason, 0, results.trials, stop.text, {}))
+        told.append(Decision("stop", (), stop.reason, 0, results.trials, stop.text, stop.evidence))
     return tuple(told)
 
 

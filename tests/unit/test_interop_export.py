@@ -9,14 +9,23 @@ import pytest
 import run_examples as runs
 from click.testing import CliRunner
 
+from adaptive_eval.build.describe import describe_run
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config.document import read_document
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.recorded_files import open_logs, read_recorded
-from adaptive_eval.interop.run_tables import RunDescription, trial_rows, write_csv
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded, sources
+from adaptive_eval.interop.run_tables import (
+    COLUMNS,
+    RunDescription,
+    parts_of,
+    trial_rows,
+    write_csv,
+    write_parts,
+)
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from scorio.eval import bayes
 
 
@@ -67,9 +76,7 @@ def test_a_table_holds_all_that_the_cost_is_made_of(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_tables_read_back_as_the_same_outcomes(run, tmp_path, form):
-    if form == "parquet":
-        pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
+def test_tables_read_back_as_the_same_outcomes(run, tmp_path, parquet, form):
     out = tmp_path / f"trials.{form}"
     assert command("export", run, "--format", form, "--out", out).exit_code == 0
     same(run, out)
@@ -193,13 +200,8 @@ def test_the_model_card_is_yaml_with_the_score_of_the_report(run):
     assert metric["args"]["interval"][0] <= metric["value"] <= metric["args"]["interval"][1]
 
 
-NAMES = {
-    "x.csv": "csv",
-    "X.JSONL": "jsonl",
-    "x.y.tex": "latex",
-    "x.md": "markdown",
-    "card.yaml": "model-card",
-}
+NAMES = {"x.csv": "csv", "X.JSONL": "jsonl", "x.y.tex": "latex", "x.md": "markdown"}
+NAMES |= {"card.yaml": "model-card"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -207,3 +209,98 @@ def test_the_name_of_the_file_says_what_to_write(run, tmp_path, name):
     assert command("export", run, "--out", tmp_path / name).exit_code == 0
     written = (tmp_path / name).read_bytes()
     assert written.decode() == command("export", run, "--format", NAMES[name]).stdout_bytes.decode()
+
+
+TRIALS = 2 * 12
+
+
+@pytest.fixture
+def parquet():
+    pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
+
+
+def exported(run, out, part_rows):
+    done = command("export", run, "--format", "parquet", "--out", out, "--part-rows", part_rows)
+    assert done.exit_code == 0, done.output
+    return done.output.split()
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("part_rows", "parts"), [(1, TRIALS), (7, 4), (12, 2), (TRIALS, 1), (10**6, 1)])
+def test_the_parts_are_one_table_with_the_run_s_trials(run, tmp_path, parquet, part_rows, parts):
+    pandas = pytest.importorskip("pandas")
+    out = tmp_path / "trials"
+    written = exported(run, out, part_rows)
+    names = [f"part-{number:05d}.parquet" for number in range(parts)]
+    assert sorted(path.name for path in out.iterdir()) == names
+    assert written == [str(out / name) for name in names]
+    table = pandas.read_parquet(out)
+    assert list(table.columns) == list(COLUMNS)
+    with RunReader(run) as reader:
+        expected = pandas.DataFrame(list(trial_rows(reader, describe_run(reader))))
+    for column in COLUMNS:
+        wanted = [None if pandas.isna(value) else value for value in expected[column]]
+        assert [None if pandas.isna(value) else value for value in table[column]] == wanted, column
+    for name in names:
+        assert len(pandas.read_parquet(out / name)) <= part_rows
+
+
+def test_the_parts_are_read_back_as_one_log_and_replaced_whole(run, tmp_path, parquet):
+    out = tmp_path / "trials"
+    for part_rows, parts in ((3, 8), (20, 2)):
+        exported(run, out, part_rows)
+        assert sources(out) == [out]
+        assert len(parts_of(out)) == parts
+        same(run, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.jsonl", "trials"]
+
+
+def test_an_export_that_breaks_off_leaves_the_earlier_one_and_nothing_half_written(run, tmp_path, parquet):
+    out = tmp_path / "trials"
+    exported(run, out, 3)
+    before = [path.read_bytes() for path in parts_of(out)]
+
+    def breaking():
+        with RunReader(run) as reader:
+            for number, row in enumerate(trial_rows(reader, describe_run(reader))):
+                if number == 17:
+                    raise KeyboardInterrupt
+                yield row
+
+    with pytest.raises(KeyboardInterrupt):
+        write_parts(breaking(), out, 3)
+    assert [path.read_bytes() for path in parts_of(out)] == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.jsonl", "trials"]
+
+
+def test_what_a_killed_export_left_is_cleared_away(run, tmp_path, parquet):
+    (tmp_path / ".trials.new").mkdir()
+    (tmp_path / ".trials.new" / "part-00000.parquet").write_bytes(b"PAR1")
+    assert command("export", run, "--format", "parquet", "--out", tmp_path / "trials").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.jsonl", "trials"]
+
+
+def test_a_folder_of_something_else_is_left_alone(run, tmp_path, parquet):
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter1.tex").write_text("years of work")
+    done = command("export", run, "--format", "parquet", "--out", out)
+    assert "thesis holds chapter1.tex, which is no part of an export; name a new folder" in str(
+        done.exception
+    )
+    assert (out / "chapter1.tex").read_text() == "years of work"
+    (tmp_path / "notes").write_text("a file")
+    done = command("export", run, "--format", "parquet", "--out", tmp_path / "notes")
+    assert "notes is a file; name a folder for the parts" in str(done.exception)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_file_whose_export_breaks_off_stays_as_it_was(run, tmp_path, parquet, form):
+    out = tmp_path / f"trials.{form}"
+    out.write_bytes(b"the earlier one")
+    with RunWriter.open(run) as writer:  # an answer that cannot be read: the export ends in the middle
+        writer._db.execute("UPDATE answers SET text = x'28B52FFD00' WHERE outcome = 14")
+    done = command("export", run, "--format", form, "--out", out)
+    assert "1 of 24 stored trials" in str(done.exception)
+    assert out.read_bytes() == b"the earlier one"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["run", "source.jsonl", out.name])

@@ -46,17 +46,9 @@ def test_a_webhook_gets_the_notice_as_json():
         webhook(url)(NOTICE)
     ((path, kind, body),) = got
     assert (path, kind) == (f"/{SECRET}", "application/json")
-    assert body == {
-        "schema": "adaptive-eval/notice",
-        "version": 1,
-        "event": "stopped",
-        "run": "forest",
-        "at": 1.5,
-        "text": "forest: goal reached ␛[2J\\u202e",
-        "trials": 352,
-        "models": ["oak"],
-        "verdict": "resolved",
-    }
+    named = {"schema": "adaptive-eval/notice", "version": 1, "event": "stopped", "run": "forest", "at": 1.5}
+    named |= {"trials": 352, "models": ["oak"], "verdict": "resolved"}
+    assert body == {**named, "text": "forest: goal reached ␛[2J\\u202e"}
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
@@ -160,6 +152,9 @@ def test_a_variable_that_is_not_set_is_named_before_anything_is_spent():
 END = Stopped(StopVerdict("resolved", "goal reached"))
 
 
+PROGRESS = Progress(0.0, 1.0, finished(), ())
+
+
 class Written:
     """Remembers what it is sent."""
 
@@ -173,14 +168,10 @@ class Written:
         self.summary = summary
 
 
-def progress():
-    return Progress(0.0, 1.0, finished(), ())
-
-
 def test_figures_and_the_end_arrive():
     backend = Written()
     tracker = Tracker(lambda: backend)
-    tracker(progress())
+    tracker(PROGRESS)
     tracker(END)
     assert tracker.close() is None
     assert backend.logged[-1] == (finished().trials, figures_of(finished()))
@@ -195,7 +186,7 @@ def test_reports_keep_their_distance():
     tracker = Tracker(lambda: backend, every=10.0, clock=lambda: now[0])
     for second in range(25):
         now[0] = float(second)
-        tracker(progress())
+        tracker(PROGRESS)
         for sent in tracker._sent:
             sent.result(60)
     tracker.close()
@@ -205,15 +196,11 @@ def test_reports_keep_their_distance():
 def test_a_slow_backend_is_not_waited_for():
     free = threading.Event()
 
-    class Slow(Written):
-        def log(self, step, figures):
-            free.wait(30)
-            super().log(step, figures)
-
-    backend = Slow()
+    backend = Written()
+    backend.log = lambda *_: free.wait(30) and backend.logged.append(_)
     tracker = Tracker(lambda: backend, every=0.0)
     for _ in range(50):
-        tracker(progress())  # returns although nothing is taken
+        tracker(PROGRESS)  # returns although nothing is taken
     assert "had not taken the last figures" in tracker.close(patience=0.01)
     free.set()
     assert len(backend.logged) <= 1
@@ -221,22 +208,14 @@ def test_a_slow_backend_is_not_waited_for():
 
 @pytest.mark.parametrize("where", ["open", "log", "finish"])
 def test_a_backend_that_fails_is_left_alone(where):
-    class Broken(Written):
-        def __init__(self):
-            super().__init__()
-            if where == "open":
-                raise RuntimeError("no network")
+    def fail(*_):
+        raise RuntimeError("no network")
 
-        def log(self, step, figures):
-            if where == "log":
-                raise RuntimeError("no network")
-
-        def finish(self, summary):
-            if where == "finish":
-                raise RuntimeError("no network")
-
-    tracker = Tracker(Broken)
-    tracker(progress())
+    backend = Written()
+    if where != "open":
+        setattr(backend, where, fail)
+    tracker = Tracker(fail if where == "open" else lambda: backend)
+    tracker(PROGRESS)
     tracker(END)
     assert tracker.close() == "the tracker has failed: RuntimeError: no network"
 

@@ -176,10 +176,6 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 Clock = partial(runs.Clock, 1_000.0)
 
 
-def seen_after(results, elapsed=10.0):
-    return examples.view_of(results, elapsed)
-
-
 def terminal(**options):
     return Console(file=io.StringIO(), width=80, height=24, force_terminal=True, highlight=False, **options)
 
@@ -199,7 +195,7 @@ def test_drawing_is_throttled():
         for i in range(101):
             clock.now = 1_000.0 + i / 100
             before = len(console.file.getvalue())
-            live.update(seen_after(examples.midrun(), float(i)))
+            live.update(view_of("midrun", float(i)))
             draws.append(len(console.file.getvalue()) > before)
     assert sum(draws) == 5
     assert draws[0]
@@ -213,22 +209,18 @@ def test_a_warning_whose_figures_move_is_said_once():
             results = replace(
                 examples.midrun(), warnings=(f"oak: {number} of 1,{number}00 answers are alike",)
             )
-            live.update(seen_after(results))
+            live.update(view_of(results, 10.0))
     assert [line for line in plain_lines(console) if " warning " in line] == [
         "2025-06-15T15:06:50Z warning oak: 0 of 1,000 answers are alike"
     ]
 
 
-def fail_while_shown(console):
-    with LiveView("full", console=console, clock=Clock()) as live:
-        live.update(seen_after(examples.midrun()))
-        raise RuntimeError("broken")
-
-
 def test_an_error_inside_still_gives_the_cursor_back():
     console = terminal()
-    with pytest.raises(RuntimeError, match="broken"):
-        fail_while_shown(console)
+    live = LiveView("full", console=console, clock=Clock())
+    with pytest.raises(RuntimeError, match="broken"), live:  # noqa: PT012
+        live.update(view_of("midrun", 10.0))
+        raise RuntimeError("broken")
     out = console.file.getvalue()
     assert out.rindex(SHOW_CURSOR) > out.rindex(HIDE_CURSOR)
 
@@ -239,11 +231,11 @@ def test_plain_says_each_thing_once():
         assert live.display == "plain"
         for elapsed in range(60):
             clock.now = 1_000.0 + elapsed
-            live.update(seen_after(examples.midrun(), float(elapsed)))
+            live.update(view_of("midrun", float(elapsed)))
         clock.now += 1
-        live.update(seen_after(examples.finished(), 60.0))
+        live.update(view_of("finished", 60.0))
         clock.now += 1
-        live.update(seen_after(examples.finished(), 60.0))
+        live.update(view_of("finished", 60.0))
     lines = plain_lines(console)
     keywords = [line.split()[1] for line in lines]
     assert keywords.count("start") == keywords.count("end") == keywords.count("warning") == 1
@@ -260,9 +252,9 @@ def test_plain_says_each_thing_once():
 def test_plain_progress_tells_trials_pairs_rate_and_leader():
     clock, console = Clock(), piped()
     with LiveView("plain", console=console, clock=clock, progress_every=10.0) as live:
-        live.update(seen_after(examples.no_trials(), 1.0))
+        live.update(view_of("no_trials", 1.0))
         clock.now += 10.0
-        live.update(seen_after(examples.midrun(), 11.0))
+        live.update(view_of("midrun", 11.0))
     progress = [line for line in plain_lines(console) if " progress " in line]
     assert len(progress) == 1
     for words in ("728 trials", "7 of 10 pairs resolved", "66.2 trials/s", "highest score oak 0.860"):
@@ -287,12 +279,8 @@ def test_the_display_follows_the_terminal(monkeypatch):
 WORDS = "91 % goal reached in budget · 1,056 more trials (594–4,362)"
 
 
-def view_with(forecast, *, elapsed=154.0, before=None):
-    results = replace(examples.midrun(), forecast=forecast)
-    earlier = None
-    if before is not None:
-        earlier = replace(examples.snapshot_of(replace(results, trials=before)), elapsed=elapsed - 10)
-    return examples.view_of(results, elapsed, previous=earlier)
+def view_with(forecast, **options):
+    return view_of(replace(examples.midrun(), forecast=forecast), **options)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 23), (100, 30), (200, 60), (80, 16)])
@@ -306,9 +294,13 @@ def test_one_line_says_how_sure_and_how_much(width, height):
 
 
 def test_time_is_the_median_at_the_present_rate():
-    view = view_with(MORE, before=728 - 40)  # 40 trials in 10 s
+    before = examples.snapshot_of(replace(examples.midrun(), trials=728 - 40), 144.0)  # 40 trials in 10 s
+    view = view_with(MORE, previous=before)
     assert view.outlook.seconds.median == pytest.approx(1_056 / 4)
     assert "4 min 24 s (2 min 28 s–18 min 10 s)" in said("run.outlook", view.outlook)
+    line = json.loads(JsonLines().line(view))
+    assert line["results"]["forecast"]["trials"] == {"low": 594, "median": 1_056, "high": 4_362}
+    assert line["forecast_seconds"]["median"] == pytest.approx(264.0)
 
 
 def test_without_a_forecast_nothing_is_said():
@@ -317,12 +309,6 @@ def test_without_a_forecast_nothing_is_said():
     assert "Forecast" not in "\n".join(examples.drawn(view, 200, 60))
     assert json.loads(JsonLines().line(view))["forecast_seconds"] is None
     assert outlook(examples.finished(), 10.0) is None
-
-
-def test_json_lines_carry_it_in_numbers():
-    line = json.loads(JsonLines().line(view_with(MORE, before=728 - 40)))
-    assert line["results"]["forecast"]["trials"] == {"low": 594, "median": 1_056, "high": 4_362}
-    assert line["forecast_seconds"]["median"] == pytest.approx(264.0)
 
 
 # A run's terminal whose reader leaves.

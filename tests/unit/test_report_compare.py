@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import run_examples as runs
 from click.testing import CliRunner
+from hostile_run import IMAGE, hostile_summary
 from markdown_it import MarkdownIt
-from test_report_html import HOSTILE, LOADS, Page, hostile_summary
+from test_report_html import LOADS, Page
 
 from adaptive_eval.cli.report import command
 from adaptive_eval.views.comparison import (
@@ -100,13 +101,8 @@ def test_reversals_are_seen_from_the_same_model(before, after):
     assert "| yew − oak | oak ahead | yew ahead | reversed |" in comparison_markdown(comparison)
 
 
-KINDS = {
-    "open better": "settled",
-    "tie open": "reopened",
-    "better worse": "reversed",
-    "tie better": "changed",
-}
-KINDS |= {"worse tie": "changed", "tie tie": "same"}
+KINDS = {"open better": "settled", "tie open": "reopened", "better worse": "reversed"}
+KINDS |= {"tie better": "changed", "worse tie": "changed", "tie tie": "same"}
 
 
 @pytest.mark.parametrize("verdicts", KINDS)
@@ -118,34 +114,34 @@ def test_every_change_has_its_kind(before, verdicts):
     assert [one.kind for one in compare(*runs_).pairs] == [KINDS[verdicts]]
 
 
-def test_other_questions_give_no_difference_of_scores(before, tmp_path):
-    other = asked(tasks={"forest": {"prompt": "?", "dataset": "b2"}})
-    comparison = compare(before, summary_of(tmp_path / "other", meta=other))
+WORTH = [{"worth": json.dumps({"forest": {"share": share}})} for share in (0.5, 0.25)]
+OTHERS = {
+    "the questions or right answers of its dataset have changed": (
+        asked(), asked(tasks={"forest": {"prompt": "?", "dataset": "b2"}}),
+    ),
+    "share was 0.5 and is now 0.25": (asked() | WORTH[0], asked() | WORTH[1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_other_questions_or_weights_give_no_difference_of_scores(tmp_path, words):
+    one, other = (summary_of(tmp_path / str(place), meta=meta) for place, meta in enumerate(OTHERS[words]))
+    assert compare(one, one).comparable
+    comparison = compare(one, other)
     assert comparison.comparable is False
-    assert {one.difference for one in comparison.models} == {None}
-    assert comparison.differences == (
-        "task 'forest': the questions or right answers of its dataset have changed",
-    )
+    assert {found.difference for found in comparison.models} == {None}
+    assert comparison.differences == (f"task 'forest': {words}",)
     assert "scores are not compared" in comparison_words(comparison)
 
 
-def test_scores_of_another_scale_give_no_difference(before, tmp_path):
+def test_scores_of_another_scale_or_target_give_no_difference(before, tmp_path):
     """Imported runs do not say what was asked; their scale they say."""
     unknown = runs.summary_of(tmp_path / "other")
-    comparison = compare(before, replace(unknown, results=replace(unknown.results, scale=(0.0, 100.0))))
-    assert (comparison.comparable, {one.difference for one in comparison.models}) == (False, {None})
-    assert comparison.differences == ("scores went from 0 to 1 and now go from 0 to 100",)
-    others = compare(before, replace(before, details=replace(before.known, target="population")))
-    assert (others.comparable, {one.difference for one in others.models}) == (False, {None})
-
-
-def test_other_weights_give_no_difference_of_scores(before, tmp_path):
-    metas = [{**asked(), "worth": json.dumps({"forest": {"share": share}})} for share in (0.5, 0.25)]
-    one, two = (summary_of(tmp_path / str(number), meta=meta) for number, meta in enumerate(metas))
-    assert compare(one, one).comparable
-    comparison = compare(one, two)
-    assert comparison.comparable is False
-    assert comparison.differences == ("task 'forest': share was 0.5 and is now 0.25",)
+    scaled = replace(unknown, results=replace(unknown.results, scale=(0.0, 100.0)))
+    for other in (scaled, replace(before, details=replace(before.known, target="population"))):
+        comparison = compare(before, other)
+        assert (comparison.comparable, {one.difference for one in comparison.models}) == (False, {None})
+    assert compare(before, scaled).differences == ("scores went from 0 to 1 and now go from 0 to 100",)
 
 
 def test_a_rule_without_an_error_rate_is_named(before):
@@ -178,15 +174,15 @@ def test_the_page_and_the_json_say_the_same(before, after):
     assert structure - documented == set()
 
 
-def test_hostile_names_are_inert(before):
-    comparison = compare(before, hostile_summary(before))
+def test_hostile_names_are_inert(before, tmp_path):
+    comparison = compare(before, hostile_summary(tmp_path / "hostile"))
     html, markdown = comparison_html(comparison), comparison_markdown(comparison)
     assert not LOADS & set(Page(html).tags)
     assert not {"\x1b", "\u202e"} & set(html + markdown)
     tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
     kinds = {child.type for token in tokens for child in token.children or []}
     assert kinds <= {"text", "strong_open", "strong_close", "softbreak"}
-    assert inert(HOSTILE[3]) in Page(html).shown
+    assert inert(IMAGE) in Page(html).shown
 
 
 def test_the_command_prints_or_writes(tmp_path):
