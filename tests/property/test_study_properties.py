@@ -1,7 +1,6 @@
 """What must hold for every outcome tensor, metric and seed."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -12,8 +11,6 @@ from scorio.study import (
     Convergence,
     Metric,
     convergence,
-    convergence_growth,
-    credible_ranks,
     rank_trajectory,
     replicate_trials,
 )
@@ -67,35 +64,6 @@ def test_weights_of_zero_and_one_are_the_binary_case(outcomes, seed):
     )
 
 
-@given(tensors, metrics, seeds)
-@few
-def test_summaries_are_consistent(outcomes, metric, seed):
-    result = study(outcomes, metric, seed)
-    assert result.pmf().sum() + result.never == pytest.approx(1)
-    assert np.all(np.diff(result.cdf()) >= -1e-15)
-    assert result.pmf()[: metric.first - 1].sum() == 0
-    assert result.pmf()[-1] == 0, "s <= N - 1"
-    assert result.mean_at_least <= result.trials
-    loose = study(outcomes, metric, seed, confirm=0)
-    assert loose.never <= result.never
-    assert np.array_equal(loose.at[result.converged], result.at[result.converged])
-
-
-@given(tensors, seeds)
-@few
-def test_more_models_never_converge_earlier(outcomes, seed):
-    models = outcomes.shape[0]
-    growth = convergence_growth(
-        Bootstrap(outcomes),
-        [range(size) for size in range(2, models + 1)],
-        Metric("avg"),
-        replicates=20,
-        seed=seed,
-    )
-    settled = np.array([result.cdf() for result in growth.values()])
-    assert np.all(np.diff(settled, axis=0) <= 1e-12)
-
-
 @given(
     arrays(np.float64, (3, 6), elements=st.floats(0, 1)), arrays(np.float64, (3,), elements=st.floats(0, 1))
 )
@@ -107,12 +75,3 @@ def test_shifting_reaches_every_mean_and_keeps_the_order_of_questions(p, means):
     assert shifted.max() <= 1
     for before, after in zip(p, shifted, strict=True):
         assert np.all(np.diff(after[np.argsort(before, kind="stable")]) >= 0)
-
-
-@given(arrays(np.float64, (6,), elements=st.floats(0, 1)), st.floats(0.001, 0.2), st.floats(0, 4))
-@few
-def test_credible_ranks_are_dense_and_follow_the_means(mu, sigma, threshold):
-    ranks = credible_ranks(mu, np.full(6, sigma), threshold)
-    assert set(ranks) == set(range(1, ranks.max() + 1))
-    assert np.all(np.diff(ranks[np.argsort(-mu, kind="stable")]) >= 0)
-    assert len(set(ranks)) <= len(set(mu))

@@ -2,7 +2,8 @@
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 import pytest
@@ -263,64 +264,6 @@ def test_permuted_columns_hold_every_recorded_trial_once():
 # The keys that studies rank by are the metrics, and equal scores have equal keys.
 
 
-def over_all_subsets(metric: Metric, right: int, n: int) -> Fraction:
-    """The definition: average over every choice of k of the n trials."""
-    trials = [1] * right + [0] * (n - right)
-    values = [score_of_subset(metric, sum(subset)) for subset in combinations(trials, metric.k)]
-    return sum(values, Fraction(0)) / len(values)
-
-
-def score_of_subset(metric: Metric, hits: int) -> Fraction:
-    k = metric.k
-    if metric.name == "mg_pass_at_k":
-        # 2/k times the number of thresholds i/k above one half that the subset reaches (paper, Eq. 24).
-        return Fraction(2, k) * sum(hits >= i for i in range(-(-k // 2) + 1, k + 1))
-    if metric.name == "threshold_spectrum_at_k":
-        assert metric.weights is not None
-        return sum((Fraction(repr(w)) for r, w in enumerate(metric.weights, 1) if hits >= r), Fraction(0))
-    reached = {
-        "pass_at_k": hits >= 1,
-        "pass_hat_k": hits == k,
-        "maj_at_k": 2 * hits > k,
-        "g_pass_at_k_tau": hits >= 1 and hits >= Fraction(repr(metric.tau)) * k,
-    }
-    return Fraction(reached[metric.name])
-
-
-SUBSET_METRICS = [
-    *(Metric("pass_at_k", k=k) for k in (1, 2, 3, 6)),
-    *(Metric("pass_hat_k", k=k) for k in (1, 3, 6)),
-    *(Metric("maj_at_k", k=k) for k in (1, 2, 5)),
-    *(Metric("mg_pass_at_k", k=k) for k in (2, 3, 6)),
-    *(Metric("g_pass_at_k_tau", k=k, tau=tau) for k in (3, 5) for tau in (0.0, 0.2, 0.5, 0.6, 1.0)),
-    Metric("threshold_spectrum_at_k", k=3, weights=(0.1, 0.2, 0.7)),
-]
-
-
-@pytest.mark.parametrize("metric", SUBSET_METRICS, ids=lambda m: f"{m.label}-{m.tau}")
-def test_keys_are_proportional_to_the_mean_over_all_subsets(metric):
-    n = 6
-    keys = metric.keys(np.arange(n + 1)[:, None], n)
-    scores = [over_all_subsets(metric, right, n) for right in range(n + 1)]
-    assert metric.tolerance(n, 1) == 0
-    assert any(scores)
-    scale = Fraction(int(keys[n]), 1) / scores[n]
-    assert [Fraction(int(key)) for key in keys] == [scale * score for score in scores]
-
-
-def test_auc_is_the_trapezoid_of_pass_at_1_to_k():
-    n, k = 7, 4
-    passed = [
-        [over_all_subsets(Metric("pass_at_k", k=j), c, n) for c in range(n + 1)] for j in range(1, k + 1)
-    ]
-    expected = [
-        sum(((passed[j][c] + passed[j + 1][c]) / 2 for j in range(k - 1)), Fraction(0)) / (k - 1)
-        for c in range(n + 1)
-    ]
-    keys = Metric("auc_at_k", k=k).keys(np.arange(n + 1)[:, None], n)
-    assert [Fraction(int(key), int(keys[n])) for key in keys] == expected
-
-
 def test_naive_pass_plugs_in_the_observed_rate():
     keys = Metric("naive_pass_at_k", k=3).keys(np.arange(5)[:, None], 4)
     assert [Fraction(int(key), int(keys[4])) for key in keys] == [
@@ -330,6 +273,7 @@ def test_naive_pass_plugs_in_the_observed_rate():
 
 def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
     options = {"g_pass_at_k_tau": (metric.tau,), "geom_at_k": metric.powers, "geom_ds_at_k": metric.powers}
+    options["threshold_spectrum_at_k"] = (np.array(metric.weights, dtype=float),)
     kernel = getattr(_bank_metrics, metric.name)
     return np.asarray(kernel(_aggregate.Counted(correct, n), metric.k, *options.get(metric.name, ())))
 
@@ -339,9 +283,12 @@ def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
     [
         Metric("pass_at_k", k=8), Metric("pass_hat_k", k=4), Metric("mg_pass_at_k", k=7),
         Metric("maj_at_k", k=5), Metric("auc_at_k", k=6), Metric("g_pass_at_k_tau", k=20, tau=0.55),
+        Metric("maj_at_k", k=2), Metric("mg_pass_at_k", k=2), Metric("auc_at_k", k=1),
+        Metric("threshold_spectrum_at_k", k=3, weights=(0.1, 0.2, 0.7)),
+        *(Metric("g_pass_at_k_tau", k=10, tau=tau) for tau in (0.0, 0.1, 0.7, 1.0)),
         Metric("geom_at_k", k=3, powers=(0.3, 0.9)), Metric("geom_ds_at_k", k=3),
     ],
-    ids=lambda m: m.label,
+    ids=lambda m: f"{m.label}-{m.tau}",
 )  # fmt: skip
 def test_keys_order_models_as_the_metric_of_scorio_eval(metric):
     rng = np.random.default_rng(5)
@@ -359,12 +306,10 @@ def test_equal_rational_scores_tie_where_float_sums_differ():
     groups: dict[int, list[tuple[int, ...]]] = {}
     for counts in combinations_with_replacement(range(n + 1), questions):
         groups.setdefault(int(metric.keys(np.array(counts), n)), []).append(counts)
-    exact = {
-        counts: sum((over_all_subsets(metric, c, n) for c in counts), Fraction(0))
-        for counts in combinations_with_replacement(range(n + 1), questions)
-    }
-    assert len(groups) == len(set(exact.values()))
-    assert all(len({exact[counts] for counts in members}) == 1 for members in groups.values())
+    missed = [comb(n - right, 3) for right in range(n + 1)]  # of the 120 ways to draw three of ten
+    exact = [{sum(missed[c] for c in counts) for counts in members} for members in groups.values()]
+    assert all(len(scores) == 1 for scores in exact)
+    assert len(groups) == len(set.union(*exact))
     misled = [g for g in groups.values() if len({float(floats[list(c)].sum()) for c in g}) > 1]
     assert misled, "the point of integer keys: plain float sums would split some ties"
 
