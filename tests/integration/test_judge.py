@@ -95,7 +95,11 @@ def test_an_empty_answer_loses_to_a_stored_one_unless_that_is_empty_too(judge, t
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({}, ("correct", "wrong", "correct")), ({"compare": "pairwise"}, ("first", "second", "tie", "first"))],
+    [
+        ({}, ("correct", "wrong", "correct")),
+        ({"range": (1.0, 10.0)}, (4, 5, 6)),
+        ({"compare": "pairwise"}, ("first", "second", "tie", "first")),
+    ],
 )
 def test_every_request_about_an_answer_has_a_seed_of_its_own(judge, options, words):
     """The first one is answered with nonsense; servers that honour seeds would repeat themselves."""
@@ -401,9 +405,10 @@ def test_a_comparison_counts_only_where_both_orders_agree(judge, say, share, fli
     assert (found.signals.get("score"), found.signals["order_decided"]) == (share, flips)
     assert found.category == category
     assert {places(body) for body in server.asked} == {"first", "second"}
-    votes = iter(["first", "first", "first", "second", "first", "second"])  # the first one goes by the order
-    several = scored(judge(lambda body: verdict(next(votes))), compare="pairwise", votes=3).signals
-    assert (several["score"], several["order_decided"]) == (1.0, 1)
+    for options, worth in (({"compare": "pairwise"}, 1.0), ({"against": "runs/may#old"}, 2.5 / 3)):
+        votes = iter(["first", "first", "first", "second", "first", "second"])  # the first goes by the order
+        several = scored(judge(lambda body, votes=votes: verdict(next(votes))), votes=3, **options).signals
+        assert (several["score"], several["order_decided"]) == (pytest.approx(worth), 1)
     assert scored(server, compare="pairwise", right_from=0.75).category == (
         None if share is None else int(share == 1.0)
     )

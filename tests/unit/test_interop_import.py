@@ -219,6 +219,18 @@ def test_the_command_says_what_it_did(tmp_path):
     assert data["models"] == {"old": 1.0, "new": 0.0}
 
 
+def test_small_and_uneven_tables_are_read_as_they_are(tmp_path):
+    rows = [f"{m},q{q},{s}" for m, s in (("a", 0.5), ("b", 0.49)) for q in range(4)]
+    table = csv(tmp_path / "twice.csv", *rows, *rows, head="model,question,score")  # 8 rows may be chance
+    assert scores(imported(tmp_path / "right", table, right_from=0.5)) == {"a": 1.0, "b": 0.0}
+    uneven = [f"{m},q{q},1" for m in "abc" for q in range(20) for _ in range(5 if m == "a" else 4)]
+    result = imported(tmp_path / "uneven", csv(tmp_path / "uneven.csv", *uneven[1:]))
+    assert "stopped" not in {line.state for line in result.results.models}
+    named = {"models": ["a", "b"], "questions": ["first", "second"]}
+    np.savez(tmp_path / "tasks.npz", t=np.ones((2, 5, 1), int), u=np.zeros((2, 3, 1), int), **named)
+    assert len(read_recorded([tmp_path / "tasks.npz"]).questions) == 8
+
+
 def test_questions_that_all_models_lost_are_not_left_out(tmp_path):
     rows = [f"{m},q{q},{'1,' if q < 20 else ',timeout'}" for m in "ab" for q in range(25)]
     recorded = read_recorded([csv(tmp_path / "x.csv", *rows, head="model,question,category,missing")])

@@ -117,13 +117,13 @@ def test_the_replay_in_recorded_order_depends_on_the_order():
 def test_a_cell_without_trials_is_refused_and_can_be_left_out():
     recorded = recorded_coins((0.4, 0.6), questions=6, trials=4)
     categories = recorded.categories.copy()
-    categories[1, 2] = -1
+    categories[1, 2], categories[1, 3, 3] = -1, -1
     holed = type(recorded)(recorded.models, recorded.questions, categories)
     with pytest.raises(UsageError, match="no recorded trial of question 'q2'"):
         analyze(holed, make_spec(2, 6), Simulator(2, 1, workers=1))
     filled = holed.asked_of_all()
-    assert (filled.questions, filled.lost) == (holed.questions, 4)
-    assert filled.categories[1, 2].tolist() == [LOST] * 4
+    assert (filled.questions, filled.lost) == (holed.questions, 3)
+    assert filled.categories[1, 2].tolist() == [LOST] * 3 + [-1]
     of_others = (*recorded.questions, ("u", "q0"))
     alone = np.concatenate([recorded.categories, categories[:, 2:3]], axis=1)
     assert type(recorded)(recorded.models, of_others, alone).asked_of_all().questions == recorded.questions
