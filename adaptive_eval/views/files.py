@@ -299,7 +299,7 @@ def _boards(found: Mapping[str, Summary]) -> Iterator[_Board]:
         lines = [line for line in summary.results.models if line.state != "reference"]
         groups.setdefault(key, []).extend((summary, folder, line) for line in lines)
     for number, (key, rows) in enumerate(groups.items()):
-        rows.sort(key=lambda row: -1.0 if row[2].score is None else row[2].score, reverse=True)
+        rows.sort(key=lambda row: -math.inf if row[2].score is None else row[2].score, reverse=True)
         ends = [end for _, _, line in rows for end in (line.low, line.score, line.high)]
         by_start = sorted(rows, key=lambda row: row[0].started or 0.0)
         series = series_plot(f"series-{number}", (line for _, _, line in by_start))

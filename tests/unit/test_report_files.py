@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from run_examples import summary_of
 
 from adaptive_eval.cli.main import cli
+from adaptive_eval.core.session import Session
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views import report_json
@@ -180,6 +181,23 @@ def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tm
         assert (tmp_path / "site" / name / "report.html").exists()
     assert "Earlier reports" not in text
     assert "scoring.trees was &#39;exact&#39; and is now &#39;regex&#39;" in text
+
+
+def test_a_model_without_answers_is_the_last_of_a_board_of_any_scale(tmp_path):
+    coins, spec = runs.Coins(runs.COINS), runs.spec_of(runs.COINS, trials=80)
+    spec = replace(spec, tasks=(replace(spec.tasks[0], weights=(-9.0, -4.0)),))
+
+    def answer(request, at, **late):
+        record = coins.answer(request, at, **late)
+        lost = {"completion": None, "score": None, "missing": "timeout"}
+        return replace(record, **lost) if request.key.model == "oak" else record
+
+    runs.store_run(tmp_path / "low", {**META, "name": "low"}, Session(spec), answer)
+    write_leaderboard([tmp_path / "low"], tmp_path)
+    (board,) = json.loads((tmp_path / "index.json").read_text("utf-8"))["boards"]
+    *lines, last = board["models"]
+    assert (last["model"], last["score"]) == ("oak", None)
+    assert -4 >= lines[0]["score"] > lines[-1]["score"] >= -9
 
 
 def test_a_report_of_another_run_of_one_name_is_kept_with_its_date(folder, tmp_path):
