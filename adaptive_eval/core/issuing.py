@@ -83,6 +83,29 @@ class _OpenContrasts:
         return cls(comparison.version, first, second, active, (beyond * until).tolist())
 
 
+class _Wants:
+    """The trials that open contrasts want, kept from one ask to the next while nothing changes them."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._beyond = BEYOND if comparison.spec.spend == "time" else 1.0
+        self._drain = Drain(comparison)
+        self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
+        self._needs: Floats | None = None  # steps up to which contrasts need their models
+
+    def beyond(self, issued: list[int]) -> _OpenContrasts:
+        """Return the open contrasts without those that need no trial beyond what is issued."""
+        comparison, goal = self._comparison, self._comparison.contrasts
+        needs = self._drain.needs(issued) if goal.stops else None
+        if self._open.version != comparison.version or not _same(needs, self._needs):
+            left = comparison.fold.needed
+            if needs is not None:
+                left = left & (self._beyond * needs > fewer_of(issued, goal.first, goal.partner))
+            self._open = _OpenContrasts.of(comparison, left, needs, self._beyond)
+            self._needs = needs
+        return self._open
+
+
 @dataclass(frozen=True, slots=True)
 class _Turns:
     """The models of a round robin, kept from one ask to the next while nothing but their trials changes."""
@@ -90,6 +113,19 @@ class _Turns:
     wanted: _OpenContrasts
     dropped: tuple[int, int]
     queue: list[tuple[int, int]]  # a heap of the trials issued of each model, and the model
+
+
+@dataclass(slots=True)
+class _Rotation:
+    """What a round robin that no model holds back keeps from one ask to the next."""
+
+    turns: _Turns | None = None
+    room: int = 0  # trials that no limit holds back, as found at a version of the comparison
+    version: int = -1
+
+    def restart(self) -> None:
+        """Look at everything again."""
+        self.turns, self.room = None, 0
 
 
 class Issuer:
@@ -104,26 +140,12 @@ class Issuer:
         self._policy = make_policy(spec.allocation.models)
         passes = spec.stopping.max_passes
         self._cap = inf if passes is None else passes * spec.questions
-        self._samples_per_prompt = spec.samples_per_prompt
-        self._beyond = BEYOND if spec.spend == "time" else 1.0
-        self._drain = Drain(comparison)
-        self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
-        self._slow_start = comparison.contrasts.stops and spec.spend != "time"
-        self._greedy = spec.greedy
-        self._needs: Floats | None = None  # steps up to which contrasts need their models
-        self._asked = np.arange(len(spec.names)) < len(spec.models)
+        self._wants = _Wants(comparison)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
         self._seeds = TrialSeeds(spec)
-        self._of_references = [FINISHED] * len(spec.references)
-        self._round_robin = (
-            type(self._policy) is RoundRobin
-            and not self._limited
-            and not board.determinism.claimed
-            and not self._greedy
-        )
-        self._turns: _Turns | None = None
-        self._room = 0  # trials that no limit holds back, as found at a version of the comparison
-        self._room_version = -1
+        self._greedy = spec.greedy
+        plain = type(self._policy) is RoundRobin and not self._limited and not self._greedy
+        self._rotation = _Rotation() if plain and not board.determinism.claimed else None
 
     def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:
         """Issue at most `capacity` trials: in all, or per model.
@@ -133,13 +155,14 @@ class Issuer:
         """
         if isinstance(capacity, int) and (turns := self._in_turn(capacity)) is not None:
             return self._issue_in_turn(turns, capacity)
-        self._turns, self._room = None, 0
+        if self._rotation is not None:
+            self._rotation.restart()
         free = self._free(capacity)
         total = capacity if isinstance(capacity, int) else sum(free.values())
         requests: list[TrialRequest] = []
         if not self._refill_gaps(requests, free, total):
             return requests
-        if self._samples_per_prompt > 1 and not isinstance(capacity, int):
+        if self.spec.samples_per_prompt > 1 and not isinstance(capacity, int):
             free = {model: self._whole_runs(model, slots) for model, slots in free.items()}
         ahead: Counter[int] = Counter()
         if len(requests) >= total:
@@ -158,29 +181,31 @@ class Issuer:
 
     def _in_turn(self, capacity: int) -> _Turns | None:
         """Return the models of a round robin; None if anything may hold back one of its models."""
-        if not self._round_robin or capacity <= 0 or self._may_be_limited(capacity):
+        states, rotation = self.states, self._rotation
+        if rotation is None or capacity <= 0 or self._may_be_limited(rotation, capacity):
             return None
-        states = self.states
-        wanted = self._wanted(states.issued + self._of_references)
+        wanted = self._wants.beyond(self._issued())
         dropped = len(states.stopped), len(states.spent)
-        if self._turns is None or self._turns.wanted is not wanted or self._turns.dropped != dropped:
-            models = np.flatnonzero(wanted.active & self._asked).tolist()
+        turns = rotation.turns
+        if turns is None or turns.wanted is not wanted or turns.dropped != dropped:
+            models = np.flatnonzero(wanted.active[: len(self.spec.models)]).tolist()
             if any(model in states.stopped or model in states.spent for model in models):
                 return None  # the others may have to wait for its partners
             queue = [(states.issued[model], model) for model in models]
             heapify(queue)
-            self._turns = _Turns(wanted, dropped, queue)
-        return self._turns
+            turns = rotation.turns = _Turns(wanted, dropped, queue)
+        return turns
 
-    def _may_be_limited(self, capacity: int) -> bool:
+    def _may_be_limited(self, rotation: _Rotation, capacity: int) -> bool:
         """Return whether a limit of :meth:`_free` may hold back one of so many trials."""
         if any(self.states.gaps):
             return True
         # Until the comparison is read on, answers only make room.
-        if capacity > self._room or self._room_version != self.comparison.version:
-            self._room, self._room_version = self._found_room(), self.comparison.version
-        limited = capacity > self._room
-        self._room -= capacity
+        version = self.comparison.version
+        if capacity > rotation.room or rotation.version != version:
+            rotation.room, rotation.version = self._found_room(), version
+        limited = capacity > rotation.room
+        rotation.room -= capacity
         return limited
 
     def _found_room(self) -> int:
@@ -253,10 +278,10 @@ class Issuer:
 
     def _run(self, model: int) -> int:
         """Return how many of a model's next trials ask the same question."""
-        if self._samples_per_prompt == 1:
+        if self.spec.samples_per_prompt == 1:
             return 1
         index, at = self.states.issued[model], self.board.run_sequence.at
-        most = int(min(self._samples_per_prompt, self.board.run_sequence.laid_out(model) - index))
+        most = int(min(self.spec.samples_per_prompt, self.board.run_sequence.laid_out(model) - index))
         return next((k for k in range(1, most) if at(index + k, model) != at(index, model)), most)
 
     def _whole_runs(self, model: int, slots: int) -> int:
@@ -266,14 +291,14 @@ class Issuer:
         """
         # A run shares one request, which bills its prompt once; both halves of a cut run would pay for it.
         # Only a trial that ends frees slots, so a model with none in flight must not wait.
-        run_sequence = self.board.run_sequence
+        run_sequence, most = self.board.run_sequence, self.spec.samples_per_prompt
         index = self.states.issued[model]
         at = run_sequence.at
         end = run_sequence.laid_out(model)
-        for trials in range(slots, max(slots - self._samples_per_prompt, 0), -1):
+        for trials in range(slots, max(slots - most, 0), -1):
             if index + trials >= end or at(index + trials - 1, model) != at(index + trials, model):
                 return trials
-        return slots if slots >= self._samples_per_prompt or not self.states.in_flight[model] else 0
+        return slots if slots >= most or not self.states.in_flight[model] else 0
 
     def _free(self, capacity: int | Mapping[int, int]) -> dict[int, int]:
         states, run_sequence = self.states, self.board.run_sequence
@@ -305,7 +330,8 @@ class Issuer:
         """Return how many trials a model may be asked at most now, whatever is free."""
         issued, laid_out = self.states.issued[model], self.board.run_sequence.laid_out(model)
         most = min(self._cap, laid_out) - self._begun(model)
-        if self._slow_start:  # in flight are few more than answered
+        # Without haste, in flight are few more than answered.
+        if self.comparison.contrasts.stops and self.spec.spend != "time":
             most = min(most, SLOW_START + issued - 2 * self.states.in_flight[model])
         if model in self._greedy:
             # A question is asked again when its answer before is in: one batch agrees with itself.
@@ -357,19 +383,17 @@ class Issuer:
 
     def _view(self, free: Mapping[int, int]) -> AllocationView:
         states = self.states
-        issued = states.issued + self._of_references
+        issued = self._issued()
         for model in self.board.determinism.claimed:
             if self.board.determinism.done(model):
                 issued[model] = FINISHED  # no trial waits for it
-        window = states.in_flight + [0] * len(self._of_references)
+        window = states.in_flight + [0] * len(self.spec.references)
         for model, slots in free.items():
             if slots > 0:
                 window[model] += slots
-        wanted = self._wanted(issued)
-        askable = self._asked
-        if len(free) < len(states.issued):
-            askable = np.zeros_like(askable)
-            askable[list(free)] = True
+        wanted = self._wants.beyond(issued)
+        askable = np.zeros_like(wanted.active)
+        askable[list(free)] = True
         return AllocationView(
             issued=issued,
             window=window,
@@ -383,17 +407,9 @@ class Issuer:
             seed=(self.spec.seed, self.budget.issued),
         )
 
-    def _wanted(self, issued: list[int]) -> _OpenContrasts:
-        """Return the open contrasts without those that need no trial beyond what is issued."""
-        comparison, goal = self.comparison, self.comparison.contrasts
-        needs = self._drain.needs(issued) if goal.stops else None
-        if self._open.version != comparison.version or not _same(needs, self._needs):
-            left = comparison.fold.needed
-            if needs is not None:
-                left = left & (self._beyond * needs > fewer_of(issued, goal.first, goal.partner))
-            self._open = _OpenContrasts.of(comparison, left, needs, self._beyond)
-            self._needs = needs
-        return self._open
+    def _issued(self) -> list[int]:
+        """Return the trials issued of each model; of references all are."""
+        return self.states.issued + [FINISHED] * len(self.spec.references)
 
     def waiting(self) -> dict[int, list[int]]:
         """Return the needed models that wait for others, each with the models that hold it back.
@@ -472,7 +488,8 @@ class Issuer:
 
     def adopt(self, model: int, index: int) -> None:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
-        self._turns, self._room = None, 0
+        if self._rotation is not None:
+            self._rotation.restart()
         task, question = self.board.run_sequence.at(index, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))
