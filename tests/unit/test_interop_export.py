@@ -26,7 +26,6 @@ from adaptive_eval.interop.run_tables import (
 )
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from scorio.eval import bayes
 
 
 def command(*arguments):
@@ -94,25 +93,6 @@ def test_tables_are_what_pandas_expects(run, tmp_path):
         assert set(frame["missing"].dropna()) == {"error: timeout"}
         assert frame["truncated"].dtype == bool
         assert (frame["text"].dropna().str.count("\n") == 1).all()
-
-
-def test_the_mean_of_question_means_and_bayes_at_n_are_rebuilt_from_the_file_alone(tmp_path):
-    run, path = imported(tmp_path, weights=(0.0, 1.0, 0.5)), tmp_path / "x.csv"  # nobody got category 2
-    assert command("export", run, "--no-texts", "--out", path).exit_code == 0
-    counts = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            weights = json.loads(row["weights"])
-            cells = counts.setdefault(row["model"], {})
-            cell = cells.setdefault(row["question"], np.zeros(len(weights), dtype=int))
-            if not row["missing"]:
-                cell[int(row["category"])] += 1
-    with RunReader(run) as reader:
-        lines = reader.latest_snapshot().results["models"]
-    for line in lines:
-        own = np.array(list(counts[line["model"]].values()))
-        assert (own @ weights / own.sum(axis=1)).mean() == pytest.approx(line["score"], abs=1e-12)
-        assert bayes(None, weights, counts=own) == pytest.approx((line["mu"], line["sigma"]), abs=1e-12)
 
 
 def test_half_a_character_in_an_answer_does_not_stop_a_table(tmp_path):

@@ -223,7 +223,7 @@ def test_small_and_uneven_tables_are_read_as_they_are(tmp_path):
     rows = [f"{m},q{q},{s}" for m, s in (("a", 0.5), ("b", 0.49)) for q in range(4)]
     table = csv(tmp_path / "twice.csv", *rows, *rows, head="model,question,score")  # 8 rows may be chance
     assert scores(imported(tmp_path / "right", table, right_from=0.5)) == {"a": 1.0, "b": 0.0}
-    uneven = [f"{m},q{q},1" for m in "abc" for q in range(20) for _ in range(5 if m == "a" else 4)]
+    uneven = [f"{m},q{q},1" for m in "abc" for q in range(20) for _ in range(4 if m == "c" else 5)]
     result = imported(tmp_path / "uneven", csv(tmp_path / "uneven.csv", *uneven[1:]))
     assert "stopped" not in {line.state for line in result.results.models}
     named = {"models": ["a", "b"], "questions": ["first", "second"]}

@@ -1,6 +1,5 @@
 """Scores that are numbers: counted as they are, within a range, from a scorer or a file to the report."""
 
-import csv
 import json
 import math
 import re
@@ -131,22 +130,6 @@ def test_a_score_outside_the_range_is_a_failure_of_the_scorer(finished):
     scored = {record.score.signals["score"] for record in over if record.missing is None}
     assert scored == {7.0}  # never clipped
     assert any("11 is not a score from 1 to 10" in (record.missing or "") for record in over)
-
-
-def test_export_samples_and_analyze_show_the_numbers(finished, tmp_path):
-    directory, _ = finished
-    run("export", directory, "--out", tmp_path / "t.csv")
-    with (tmp_path / "t.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["model"] == "good" and not row["missing"]]
-    assert {float(row["score"]) for row in rows} == {7.0, 7.5}
-    assert {row["category"] + row["weights"] for row in rows} == {""}
-    assert "score 7" in run("samples", directory, "--model", "poor", "--limit", 50)
-    again = run("analyze", tmp_path / "t.csv", "--range", "1,10", "--write", tmp_path / "again")
-    assert "from 1 log" in again
-    told = json.loads(run("analyze", tmp_path / "again", "--only", "good,poor", "--replicates", 1, "--json"))
-    best = told["models"][0]
-    assert (best["model"], best["mu"]) == ("good", None)
-    assert best["score"] == pytest.approx(GOOD, abs=1e-4)
 
 
 STARRED = "{kind: python, function: 'answers:stars', range: [%s]}"
