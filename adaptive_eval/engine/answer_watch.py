@@ -5,7 +5,7 @@ stops the model that gives hardly any: a ranking by such answers would rank the 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -85,6 +85,11 @@ class _Model:
     cut: int = 0
 
     @property
+    def empty(self) -> int:
+        """Answers that are none."""
+        return self.none.total()
+
+    @property
     def causes(self) -> str:
         """Why answers are none, the most frequent cause first, with advice about that."""
         shown = ", ".join(f"{cause} {count:,}" for cause, count in self.none.most_common())
@@ -122,13 +127,13 @@ _OF_TASKS: tuple[_Sign, ...] = (
     ),
 )
 
-_NONE = "{name}: {none:,} of its {it.answers:,} answers have no text to score {it.causes}"
+_NONE = "{it.empty:,} of its {it.answers:,} answers have no text to score {it.causes}"
 
 _OF_MODELS: tuple[_Sign, ...] = (
     (
         "warning/no-answers",
-        lambda model: model.none.total() >= max(FEWEST, MANY * model.answers),
-        _NONE,
+        lambda model: model.empty >= max(FEWEST, MANY * model.answers),
+        f"{{name}}: {_NONE}",
     ),
     (
         "warning/cut-off",
@@ -232,17 +237,15 @@ does its reasoning parser match the model? Its score would say nothing, so it is
 
     def none(self, model: str) -> int:
         """Return how many answers of `model` are none."""
-        return self._models[model].none.total()
+        return self._models[model].empty
 
     def refusal(self, name: str) -> str | None:
         """Say why a model is not ranked, where nearly all of its answers are none."""
         model = self._models[name]
-        if self._ranked or model.answers < ENOUGH or model.none.total() < NEARLY_ALL * model.answers:
+        if self._ranked or model.answers < ENOUGH or model.empty < NEARLY_ALL * model.answers:
             return None
-        return (
-            f"{model.none.total():,} of its {model.answers:,} answers have no text to score {model.causes} "
-            "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
-        )
+        ranks_it = "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
+        return f"{_NONE.format(it=model)} {ranks_it}"
 
     def verdict(self) -> StopVerdict | None:
         """Return why the run must end; None where it may go on."""
@@ -256,33 +259,31 @@ does its reasoning parser match the model? Its score would say nothing, so it is
 
     def remarks(self) -> Iterator[Coded]:
         """Yield what is wrong at present, each with its likely cause."""
-        for _, said in self._signs():
-            yield said
+        yield from self._signs().values()
 
     def take_news(self) -> list[Coded]:
         """Return the first remark of each kind about each task or model, once."""
-        news = [(sign, said) for sign, said in self._signs() if sign not in self._told]
-        self._told.update(sign for sign, _ in news)
-        return [said for _, said in news]
+        signs = self._signs()
+        news = [said for sign, said in signs.items() if sign not in self._told]
+        self._told.update(signs)
+        return news
 
     def remarks_on_scorers(self) -> Iterator[Coded]:
         """Yield what is wrong with scorers, by task."""
-        for _, said in self._signs_of_tasks():
-            yield said
+        yield from _shown(self._tasks, _OF_TASKS).values()
 
-    def _signs(self) -> Iterator[tuple[tuple[str, str], Coded]]:
-        yield from self._signs_of_tasks()
-        for name, model in self._models.items():
-            for code, shows, words in _OF_MODELS:
-                if shows(model):
-                    said = words.format(name=name, it=model, none=model.none.total())
-                    yield (code, name), Coded(code, said)
+    def _signs(self) -> dict[tuple[str, str], Coded]:
+        return _shown(self._tasks, _OF_TASKS) | _shown(self._models, _OF_MODELS)
 
-    def _signs_of_tasks(self) -> Iterator[tuple[tuple[str, str], Coded]]:
-        for name, task in self._tasks.items():
-            for code, shows, words in _OF_TASKS:
-                if shows(task):
-                    yield (code, name), Coded(code, words.format(name=name, it=task))
+
+def _shown(counts: Mapping[str, _Task | _Model], signs: Sequence[_Sign]) -> dict[tuple[str, str], Coded]:
+    """Return the signs that show, each by its code and its task or model."""
+    found = {}
+    for name, it in counts.items():
+        for code, shows, words in signs:
+            if shows(it):
+                found[code, name] = Coded(code, words.format(name=name, it=it))
+    return found
 
 
 def _unusable(cause: str, owner: str, affected: int, answers: int, said: str) -> StopVerdict:

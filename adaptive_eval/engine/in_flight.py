@@ -172,10 +172,6 @@ class InFlightTrials:
         """The models that have fewer free slots than their own limits of concurrency would allow."""
         return [model for model, free in self._requests().items() if free < self.lanes[model].free]
 
-    def ring_when_free(self) -> None:
-        """Wake the runner at the end of a rate limit or pause that delays a model."""
-        self.fleet.ring_when_free(self.constrained)
-
     def relaunch(self) -> None:
         """Start queued trials again: each has left a slot of its model's limit."""
         self.fleet.dispatch.serve()

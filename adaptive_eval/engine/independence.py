@@ -143,8 +143,13 @@ class IndependenceAudit:
 
     def warnings(self) -> tuple[str, ...]:
         """Return a warning for each model whose answers are copies, or never vary."""
-        said = (_words(name, known, self.enough) for name, known in self._models.items())
-        return tuple(words for words in said if words is not None)
+        said = []
+        for name, known in self._models.items():
+            if known.copies:
+                said.append(f"{name}: {_copies(known)}")
+            elif known.temperature > 0.0 and known.same == known.repeats >= self.enough:
+                said.append(f"{name}: {_alike(known)}")
+        return tuple(Coded("warning/copies", f"{words} {_CAUSES}") for words in said)
 
     def _is_copy(self, known: _Model, answer: _Answer, *, same_id: bool) -> bool:
         """Return whether an answer with the text of the one before is a copy of it."""
@@ -214,20 +219,16 @@ _CAUSES = (
 )
 
 
-def _words(name: str, known: _Model, enough: int) -> str | None:
-    """Return the warning about a model, if there is one."""
-    if known.copies:
-        found = (
-            f"{known.copies:,} of {known.repeats:,} answers to a question asked again are copies: the same "
-            "text as the one before, too long for a coincidence or under the same response id. They do not "
-            "count."
-        )
-    elif known.temperature > 0.0 and known.same == known.repeats >= enough:
-        found = (
-            f"all {known.repeats:,} answers to a question asked again are the same text as the one before. "
-            "They count, because short texts come again by nature; if they are copies, the verdicts on this "
-            "model do not hold."
-        )
-    else:
-        return None
-    return Coded("warning/copies", f"{name}: {found} {_CAUSES}")
+def _copies(known: _Model) -> str:
+    return (
+        f"{known.copies:,} of {known.repeats:,} answers to a question asked again are copies: the same text "
+        "as the one before, too long for a coincidence or under the same response id. They do not count."
+    )
+
+
+def _alike(known: _Model) -> str:
+    return (
+        f"all {known.repeats:,} answers to a question asked again are the same text as the one before. They "
+        "count, because short texts come again by nature; if they are copies, the verdicts on this model do "
+        "not hold."
+    )

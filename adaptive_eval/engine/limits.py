@@ -317,8 +317,7 @@ class Server:
     1
     """
 
-    def __init__(self, url: str, limits: ServerLimits | None = None) -> None:
-        limits = limits or ServerLimits()
+    def __init__(self, url: str, limits: ServerLimits) -> None:
         self.url = url
         self.concurrency = limits.concurrency
         self.rates = Rates(limits.rate)

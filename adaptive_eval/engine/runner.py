@@ -193,7 +193,7 @@ class Runner:
             content |= {model for model, free in capacity.items() if asked[model] < free}
             if not (self._in_flight.constrained or self._in_flight.opening):
                 break
-        self._in_flight.ring_when_free()
+        self._in_flight.fleet.ring_when_free(self._in_flight.constrained)
 
     async def _launch_some(self, capacity: dict[str, int]) -> Counter[str]:
         """Launch the trials that the session asks for; return their number by model."""
