@@ -11,16 +11,15 @@ Routes
 ``POST /v1/messages/batches``, ``GET /v1/messages/batches``, ``GET …/{id}``, ``GET …/{id}/results``,
 ``POST …/{id}/cancel``
     Anthropic's batches. They have no seed; the ``custom_id`` serves as one.
-``POST /mimic/batches/{id}/expire``
-    Ends a batch of either kind as if its day were over.
+``POST …/{id}/expire``
+    Ends a batch of either kind as if its day were over; no provider has this.
 """
 
 import asyncio
 import json
 import sys
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -49,13 +48,6 @@ class BatchMimic(MimicProcess):
 def create_app(spec: MimicSpec) -> ASGIApp:
     server, batches = MimicServer(spec), (OpenAIBatchRoutes(), MessageBatchRoutes())
 
-    async def expire(request: Request) -> Response:
-        for kind in batches:
-            ended = await kind.expire(request)
-            if ended is not None:
-                return ended
-        raise ApiError(404, "There is no such batch.", code="not_found")
-
     async def keyed(scope: Scope, receive: Receive, send: Send) -> None:
         """Take Anthropic's header for the key as OpenAI's."""
         headers = scope.get("headers", [])
@@ -66,7 +58,6 @@ def create_app(spec: MimicSpec) -> ASGIApp:
         [
             *server.routes(),
             Route("/v1/messages", messages_route(lambda: app), methods=["POST"]),
-            Route("/mimic/batches/{name}/expire", expire, methods=["POST"]),
             *(route for kind in batches for route in kind.routes(server.guarded)),
         ]
     )
@@ -151,7 +142,10 @@ class _Batch:
     task: asyncio.Task[None] | None = None
 
 
-class _BatchRoutes(ABC):
+_STOPPED: Final = {"cancel": "cancelled", "expire": "expired"}
+
+
+class _BatchRoutes:
     """The common part of both interfaces: batches are created, listed, shown, cancelled and ended."""
 
     path: ClassVar[str]
@@ -168,20 +162,15 @@ class _BatchRoutes(ABC):
             Route(self.path, guarded(self._create), methods=["POST"]),
             Route(self.path, guarded(self._list)),
             Route(one, guarded(self._show)),
-            Route(f"{one}/cancel", guarded(self._cancel), methods=["POST"]),
+            *(Route(f"{one}/{how}", guarded(self._stop), methods=["POST"]) for how in _STOPPED),
         ]
 
-    @abstractmethod
-    def read(self, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Return a batch as it is shown, and its requests by their names."""
-
-    @abstractmethod
-    def url_and_body(self, name: str, line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return where a request goes, and its body."""
-
-    @abstractmethod
-    def end(self, batch: _Batch, how: str) -> None:
-        """End a batch: completed, cancelled or expired."""
+    read: Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, dict[str, Any]]]]
+    """Returns a batch as it is shown, and its requests by their names."""
+    url_and_body: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]]
+    """Returns where a request goes, and its body."""
+    end: Callable[["_Batch", str], None]
+    """Ends a batch: completed, cancelled or expired."""
 
     async def _create(self, request: Request) -> Response:
         data, requests = self.read(await request.json())
@@ -201,20 +190,12 @@ class _BatchRoutes(ABC):
     async def _show(self, request: Request) -> Response:
         return JSONResponse(_found(self._batches, request).data)
 
-    async def _cancel(self, request: Request) -> Response:
-        return await self._stop(_found(self._batches, request), "cancelled")
-
-    async def expire(self, request: Request) -> Response | None:
-        """End a batch that is under way as expired; None where it is not of this kind."""
-        if request.path_params["name"] not in self._batches:
-            return None
-        return await self._stop(_found(self._batches, request), "expired")
-
-    async def _stop(self, batch: _Batch, how: str) -> Response:
+    async def _stop(self, request: Request) -> Response:
+        batch = _found(self._batches, request)
         if batch.task is not None and not batch.task.done():
             batch.task.cancel()
             await asyncio.gather(batch.task, return_exceptions=True)
-            self.end(batch, how)
+            self.end(batch, _STOPPED[request.url.path.rpartition("/")[2]])
         return JSONResponse(batch.data)
 
     async def _run(self, batch: _Batch, headers: Mapping[str, str]) -> None:

@@ -215,6 +215,43 @@ def quickstart(
     return data
 
 
+def mimic_config(
+    task: dict[str, Any] | None = None, mimics: dict[str, Any] | None = None, **sections: Any
+) -> dict[str, Any]:
+    """Return a config of mimics on the quickstart's questions: settings of the task, the mimics, sections."""
+    models = mimics or {"sage": {"mean": 0.9}, "novice": {"mean": 0.3}}
+    sampling = {"temperature": 0.7, "max_tokens": 400, "logprobs": True}
+    asked = {"endpoints": ["mimic"], "concurrency": 8, "sampling": sampling}
+    config = {
+        "name": "mimicked",
+        "seed": 3,
+        "mimic": {"seed": 7, "models": models},
+        "models": [{"name": name, **asked} for name in models],
+        "tasks": [{**ARITHMETIC_TASK, **(task or {})}],
+        "goal": "ranking",
+        "budget": {"trials": 2000},
+    }
+    return copy.deepcopy({**config, **sections})
+
+
+def command(*arguments: object, code: Code = None) -> Finished:
+    """Run ``adaptive-eval`` with these arguments where this process is; it has to end with this code."""
+    return in_process(*arguments, cwd=Path.cwd(), code=code)
+
+
+def run_config(folder: Path, config: dict[str, Any], *options: object) -> tuple[Path, Finished]:
+    """Run a config; return the run's directory and the command's result."""
+    out = folder / "run"
+    return out, command("run", write_config(folder, config), "--out", out, "--display", "none", *options)
+
+
+def finished(folder: Path, config: dict[str, Any], code: Code = (0, 3)) -> Path:
+    """Run a config to its goal, to the end of its budget, or to the exit code; return the run's directory."""
+    out, done = run_config(folder, config)
+    done.ending_with(code)
+    return out
+
+
 def write_config(folder: Path, data: dict[str, Any], name: str = "config.yaml") -> Path:
     """Write a config and return its path. JSON is YAML."""
     path = folder / name

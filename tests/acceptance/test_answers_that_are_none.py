@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from answering_server import answering, reply, run_two, said, two_models
-from command_line import Finished, in_process, ran, report, trials, write_config
+from command_line import Finished, in_process, report, trials, write_config
 
 # Models whose answers hold no answer: counted by cause, told, and not ranked as if they were wrong.
 
@@ -87,20 +87,6 @@ def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path, tre
     assert f"content_filter {withheld}" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
-def test_what_was_counted_counts_on_after_a_resume(tmp_path):
-    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
-        return {"message": reply(prompt, number)} if model == "good" else dict(CAUSES["empty"])
-
-    with answering(answer) as url:
-        config = write_config(tmp_path, two_models(tmp_path, url, budget={"trials": 30}))
-        ran(config, code=3)
-        assert of_bad(tmp_path)["trials"] < 20
-        more = "budget.trials=400"
-        again = in_process("run", "run", "-o", more, "--display", "none", cwd=tmp_path)
-    assert report(tmp_path / "run")["run"]["stop"]["reason"] == "endpoints", again.said
-    assert 20 <= of_bad(tmp_path)["no_answer"]["empty"] < 60
-
-
 # A server that loses answers for being wrong: the run calls no verdict that they could turn.
 
 
@@ -135,12 +121,6 @@ def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path
     lossy = next(model for model in data["models"] if model["model"] == "bad")
     assert lossy["missing"] == sum(lossy["missing_reasons"].values()) > 10
     assert lossy["score_if_missing_wrong"] < 0.7 < lossy["score"]
-
-
-def test_few_losses_turn_no_verdict(tmp_path):
-    assert run_losing(tmp_path, loses=0.05, bad=0.2).code == 0
-    (pair,) = report(tmp_path / "run")["pairs"]
-    assert (pair["first"], pair["verdict"]) == ("good", "better")
 
 
 # Answers with impossible token counts: the run continues with a warning, and can be resumed.

@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import ARITHMETIC_TASK, in_process, report, write_config
+from command_line import in_process, mimic_config, report, write_config
 
 
 def config(**stopping: Any) -> dict[str, Any]:
     """Return a config of three mimics, two of them near each other, with a budget that binds."""
-    return {
-        "name": "changed",
-        "seed": 3,
-        "mimic": {"seed": 7, "models": {"a": {"mean": 0.7}, "b": {"mean": 0.62}, "c": {"mean": 0.3}}},
-        "models": [{"name": name, "endpoints": ["mimic"], "concurrency": 8} for name in "abc"],
-        "tasks": [{**ARITHMETIC_TASK}],
-        "stopping": stopping,
-        "budget": {"trials": 300},
-    }
+    mimics = {"a": {"mean": 0.7}, "b": {"mean": 0.62}, "c": {"mean": 0.3}}
+    return mimic_config(mimics=mimics, name="changed", stopping=stopping, budget={"trials": 300})
 
 
 def decisions(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -63,26 +56,6 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path):
     assert in_process("run", "runs/changed", cwd=tmp_path).code in (0, 3)
     assert decisions(tmp_path, "withdrawn") == withdrawn, "once is enough"
     assert json.loads(report(tmp_path / "runs/changed")["meta"]["changes"]) == changes, "the change stays"
-
-
-@pytest.mark.slow
-def test_a_run_that_went_on_after_its_stop_goes_on_again(tmp_path: Path) -> None:
-    """Later rounds follow from the answers that came after the first stop."""
-    settings = {**config(equivalence=0.05), "budget": {"trials": 3000}, "spend": "time"}
-    settings["mimic"]["latency"] = {"median": 0.05, "sigma": 1.0}
-    settings["models"] = [settings["models"][place] for place in (0, 2)]
-    settings["mimic"]["models"]["c"]["mean"] = 0.5
-    path, stored = write_config(tmp_path, settings), 0
-    for confidence in (0.9, 0.9999, 0.99999999):
-        in_process("run", path, "-o", f"stopping.confidence={confidence}", cwd=tmp_path, code=0)
-        written = report(tmp_path / "runs/changed")
-        trials = sum(line["trials"] for line in written["models"])
-        assert trials > stored
-        stored = trials
-    assert in_process("run", "runs/changed", "-o", "budget.trials=3001", cwd=tmp_path).code == 0
-    assert report(tmp_path / "runs/changed")["verdict"] == written["verdict"]
-    last = report(tmp_path / "runs/changed")["models"]
-    assert [line["after_stop"] for line in last] == [line["after_stop"] for line in written["models"]]
 
 
 @pytest.mark.slow

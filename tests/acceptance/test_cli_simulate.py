@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from answering_server import two_models
-from command_line import COINS, QUICKSTART, Finished, adaptive_eval, in_process, quickstart, write_config
+from command_line import COINS, QUICKSTART, Finished, in_process, quickstart, write_config
 
 from adaptive_eval.views.numbers import usd
 
@@ -22,56 +21,6 @@ def as_json(done: Finished) -> dict[str, Any]:
     assert all(" of " in line for line in done.err.splitlines())  # its progress, if it is slow
     data: dict[str, Any] = json.loads(done.out)
     return data
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Outcomes of three coins on 25 questions, 20 trials each, as a CSV file."""
-    rng = np.random.default_rng(7)
-    lines = ["model,question,trial,category"]
-    for model, mean in (("low", 0.2), ("middle", 0.55), ("high", 0.9)):
-        for question in range(25):
-            lines += [f"{model},q{question},{trial},{int(rng.random() < mean)}" for trial in range(20)]
-    path = tmp_path_factory.mktemp("outcomes") / "outcomes.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-class TestSimulate:
-    @pytest.mark.slow
-    def test_prints_errors_verdicts_and_trials(self, tmp_path):
-        done = adaptive_eval("plan", "--means", "0.8,0.5,0.2", *QUICK, "--fixed", "20", cwd=tmp_path, code=0)
-        assert "12: 100.0 % resolved" in done.out
-        assert "any wrong winner in a run" in done.out
-        assert re.search(r"against uniform +[\d,]+ trials: 0\.\d\d of them", done.out)
-        assert re.search(r"against fixed N=20 +1,800 trials", done.out)
-        assert not re.search(r"\d%", done.out), "a share is written as the rates beside it are"
-        assert done.err == ""
-        assert list(tmp_path.iterdir()) == []
-
-    def test_json_holds_the_same_and_does_not_depend_on_the_processes(self, tmp_path):
-        arguments = ("plan", "--models", "3", "--equivalence", "0.1", "--replicates", "10", "--json")
-        one = as_json(in_process(*arguments, "--workers", "1", cwd=tmp_path))
-        two = as_json(in_process(*arguments, "--workers", "2", cwd=tmp_path))
-        assert one == two
-        assert one["replicates"] == 10
-        assert len(one["models"]) == len(one["pairs"]) == 3
-        assert one["decided"] + one["tied"] + one["undecided"] == pytest.approx(1.0)
-        assert one["any_wrong_winner"]["low"] <= one["any_wrong_winner"]["high"]
-
-    @pytest.mark.slow
-    def test_replays_recorded_outcomes_with_concurrency_and_latency(self, tmp_path, outcomes):
-        arguments = ("plan", "--recorded", outcomes, "--only", "high,low", *QUICK, "--json")
-        plain = as_json(in_process(*arguments, cwd=tmp_path))
-        flying = as_json(
-            in_process(
-                *arguments, "--in-flight", "16", "--latency", "2", "--latency-factor", "3", cwd=tmp_path
-            )
-        )
-        assert [pair["better"] for pair in plain["pairs"]] == [1.0]
-        assert plain["pairs"] == flying["pairs"]
-        assert flying["mean_trials"] >= plain["mean_trials"]
-        assert plain["any_wrong_winner"]["count"] == 0
 
 
 def unknown_models(folder: Path, scorer: Any = "numeric") -> Path:
@@ -169,15 +118,6 @@ class TestPlan:
         assert scores["sage"] > scores["novice"] > scores["guesser"]
         analysed = as_json(in_process("analyze", tmp_path / "earlier", *QUICK, "--json", cwd=tmp_path))
         assert analysed["models"][0]["model"] == "sage"
-
-
-class TestAnalyze:
-    def test_shows_both_views(self, tmp_path, outcomes):
-        done = in_process("analyze", outcomes, "--equivalence", "0.1", *QUICK, cwd=tmp_path, code=0)
-        assert "3 models, 25 questions, 1,500 trials" in done.out
-        assert re.search(r"high +0\.\d+ +0\.\d+ +0\.\d+ +1 +1–1 +500", done.out)
-        assert "everything decided" in done.out
-        assert re.search(r"\d\d % saved", done.out)
 
 
 def short_config(folder: Path) -> Path:

@@ -12,118 +12,90 @@ import pytest
 from command_line import Finished, in_process, trials
 
 
-def bring(folder: Path, source: str, *options: str) -> Finished:
+def write(path: Path, data: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data), "utf-8")
+
+
+def bring(folder: Path, source: str, *options: str, code: int = 0) -> Finished:
     """Import a file."""
-    return in_process("analyze", source, "--write", "run", *options, cwd=folder)
+    return in_process("analyze", source, "--write", "run", *options, cwd=folder, code=code)
 
 
-Outcomes = Iterable[tuple[str, str, int, int | None]]  # model, question, repeat, category
+Outcomes = Iterable[tuple[str, str, int | None]]  # model, question, category; repeats come in random order
 
 
-def any_order(found: Outcomes) -> Counter[tuple[str, str, int | None]]:
-    """Return outcomes without the number of the trial: those of a question are read in random order."""
-    return Counter((model, question, category) for model, question, _, category in found)
-
-
-def outcomes(folder: Path) -> Counter[tuple[str, str, int | None]]:
-    """Return model, question and category of the imported trials."""
-    return any_order(
-        (
-            record.request.key.model,
-            record.request.question,
-            record.request.repeat,
-            None if record.score is None else record.score.category,
-        )
-        for record in trials(folder / "run")
+def check(folder: Path, expected: Outcomes, tasks: set[str] | None = None) -> None:
+    """Check the imported trials, in any order, and the names of their tasks."""
+    records = trials(folder / "run")
+    found = Counter(
+        (one.request.key.model, one.request.question, one.score and one.score.category) for one in records
     )
+    assert found == Counter(expected)
+    assert tasks is None or {record.request.task for record in records} == tasks
 
 
 def test_statistics_of_helm(tmp_path):
     for model, right in (("org/a", 1.0), ("org/b", 0.0)):
         folder = tmp_path / "runs" / "v1" / f"gsm:model={model.replace('/', '_')},stop=none"
-        folder.mkdir(parents=True)
         spec = {"name": f"gsm:model={model},stop=none", "adapter_spec": {"model": model}}
-        (folder / "run_spec.json").write_text(json.dumps(spec), "utf-8")
+        write(folder / "run_spec.json", spec)
         rows: list[dict[str, Any]] = []
-        for n in range(2):
+        for n, split in enumerate(("valid", "test")):
             for name, value in (("exact_match", 0.0), ("final_number_exact_match", right)):
-                stat = {
-                    "name": {"name": name, "split": ("valid", "test")[n]},
-                    "count": 1,
-                    "sum": value,
-                    "mean": value,
-                }
+                stat = {"name": {"name": name, "split": split}, "count": 1, "sum": value, "mean": value}
                 rows.append({"instance_id": f"id{n}", "train_trial_index": 0, "stats": [stat]})
         rows.append({**rows[-1], "perturbation": {"name": "typos"}})
-        (folder / "per_instance_stats.json").write_text(json.dumps(rows), "utf-8")
-    refused = bring(tmp_path, "runs", "--metric", "f1")
+        write(folder / "per_instance_stats.json", rows)
+    refused = bring(tmp_path, "runs", "--metric", "f1", code=2)
     assert "there is no metric 'f1'; choose one of exact_match, final_number_exact_match" in refused.err
-    done = bring(tmp_path, "runs", "--metric", "final_number_exact_match")
-    assert done.code == 0, done.said
-    expected = {
-        (model, f"id{n}", 0, right) for model, right in (("org/a", 1), ("org/b", 0)) for n in range(2)
-    }
-    assert outcomes(tmp_path) == any_order(expected)
-    assert {record.request.task for record in trials(tmp_path / "run")} == {
-        "gsm:stop=none/valid",
-        "gsm:stop=none/test",
-    }
+    bring(tmp_path, "runs", "--metric", "final_number_exact_match")
+    expected = [("org/a", "id0", 1), ("org/a", "id1", 1), ("org/b", "id0", 0), ("org/b", "id1", 0)]
+    check(tmp_path, expected, {"gsm:stop=none/valid", "gsm:stop=none/test"})
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_details_of_opencompass(tmp_path, replicas):
-    for model in ("a", "b"):
+    expected = []
+    for model in "ab":
         folder = tmp_path / "outputs" / "20250101" / "results" / model
-        folder.mkdir(parents=True)
+        right = [True, model == "a"]
         if replicas == 1:  # as OpenICLEvalTask formats details that the evaluator did not give
             row = {"prompt": "2 + 2?", "origin_prediction": "It is 4", "predictions": "4", "references": "4"}
-            rows = {str(n): {**row, "correct": n == 0 or model == "a"} for n in range(2)}
+            rows = {str(n): {**row, "correct": right[n]} for n in (0, 1)}
             details: Any = {"type": "GEN", **rows}
+            expected += [(model, str(n), int(right[n])) for n in (0, 1)]
         else:
-            details = [
-                {"example_abbr": f"sums_{n}", "pred": ["4", "5"], "correct": [True, model == "a"]}
-                for n in range(2)
-            ]
-        data = {"accuracy": 75.0, "details": details}
-        (folder / "sums.json").write_text(json.dumps(data), "utf-8")
-        (folder / "other.json").write_text('{"accuracy": 75.0}', "utf-8")
-    done = bring(tmp_path, "outputs")
-    assert done.code == 0, done.said
-    if replicas == 1:
-        expected = {("a", "0", 0, 1), ("a", "1", 0, 1), ("b", "0", 0, 1), ("b", "1", 0, 0)}
-    else:
-        expected = {
-            (m, f"sums_{n}", k, int(k == 0 or m == "a")) for m in "ab" for n in (0, 1) for k in (0, 1)
-        }
-    assert outcomes(tmp_path) == any_order(expected)
-    assert {record.request.task for record in trials(tmp_path / "run")} == {"sums"}
-    (folder / "sums.json").write_text('{"details": [{"example_abbr": "sums_0", "pred": [1]}]}', "utf-8")
-    seen = in_process("analyze", folder / "sums.json", "--preview", cwd=tmp_path)
-    assert (seen.code, "has none of correct, is_correct" in seen.err) == (2, True)
+            details = [{"example_abbr": f"sums_{n}", "pred": ["4", "5"], "correct": right} for n in range(2)]
+            expected += [(model, f"sums_{n}", int(one)) for n in (0, 1) for one in right]
+        write(folder / "sums.json", {"accuracy": 75.0, "details": details})
+        write(folder / "other.json", {"accuracy": 75.0})
+    bring(tmp_path, "outputs")
+    check(tmp_path, expected, {"sums"})
+    write(folder / "sums.json", {"details": [{"example_abbr": "sums_0", "pred": [1]}]})
+    seen = in_process("analyze", folder / "sums.json", "--preview", cwd=tmp_path, code=2)
+    assert "has none of correct, is_correct" in seen.err
 
 
 def test_results_of_mcpmark(tmp_path):
+    name, expected = "online_resume__task_1", []
     for model in ("gpt", "o3"):
         for run in (1, 2):
-            folder = (
-                tmp_path / "results" / "exp" / f"{model}__notion" / f"run-{run}" / "online_resume__task_1"
-            )
-            folder.mkdir(parents=True)
+            folder = tmp_path / "results" / "exp" / f"{model}__notion" / f"run-{run}" / name
+            right = model == "gpt" or run == 2
             meta = {
-                "task_name": "online_resume__task_1",
+                "task_name": name,
                 "model_name": model,
                 "mcp": "notion",
                 "agent_execution_time": 4.0,
-                "execution_result": {"success": model == "gpt" or run == 2, "error_message": None},
+                "execution_result": {"success": right, "error_message": None},
                 "token_usage": {"input_tokens": 900, "output_tokens": 70 + run},
             }
-            (folder / "meta.json").write_text(json.dumps(meta), "utf-8")
-            (folder / "messages.json").write_text("[]", "utf-8")
-    done = bring(tmp_path, "results")
-    assert done.code == 0, done.said
-    name = "online_resume__task_1"
-    expected = {("gpt", name, 0, 1), ("gpt", name, 1, 1), ("o3", name, 0, 0), ("o3", name, 1, 1)}
-    assert outcomes(tmp_path) == any_order(expected)
+            write(folder / "meta.json", meta)
+            write(folder / "messages.json", [])
+            expected.append((model, name, int(right)))
+    bring(tmp_path, "results")
+    check(tmp_path, expected)
     assert {record.usage.total_tokens for record in trials(tmp_path / "run")} == {971, 972}
 
 
@@ -131,12 +103,10 @@ def test_results_of_mcpmark(tmp_path):
 def test_arrays_and_raw_answers_of_the_paper(tmp_path):
     arrays = {"aime": np.array([[[1, 0], [1, 1]], [[0, 0], [0, 1]]]), "hmmt": np.array([[[1, 1]], [[0, -1]]])}
     np.savez(tmp_path / "tasks.npz", **arrays, models=np.array(["a", "b"]))
-    done = bring(tmp_path, "tasks.npz")
-    assert done.code == 0, done.said
-    found = {(r.request.task, r.request.key.model) for r in trials(tmp_path / "run")}
-    assert found == {(task, model) for task in arrays for model in "ab"}
-    kept = outcomes(tmp_path)
-    assert (kept["a", "q1", 0], kept["b", "q2", 1], kept["b", "q1", 0]) == (1, 1, 3)
+    bring(tmp_path, "tasks.npz")
+    of_a = [("a", "q1", 1), ("a", "q1", 0), ("a", "q2", 1), ("a", "q2", 1), ("a", "q1", 1), ("a", "q1", 1)]
+    of_b = [("b", "q1", 0), ("b", "q1", 0), ("b", "q2", 0), ("b", "q2", 1), ("b", "q1", 0), ("b", "q1", None)]
+    check(tmp_path, [*of_a, *of_b], {*arrays})
     in_process("analyze", "tasks.npz", "--json", cwd=tmp_path, code=0)
 
     rows = [
@@ -145,7 +115,7 @@ def test_arrays_and_raw_answers_of_the_paper(tmp_path):
         for n in (6, 7) for k, seed in enumerate((1261, 1262))
     ]  # fmt: skip
     (tmp_path / "raw.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    done = in_process("analyze", "raw.jsonl", "--write", "raw", cwd=tmp_path, code=0)
+    in_process("analyze", "raw.jsonl", "--write", "raw", cwd=tmp_path, code=0)
     raw = trials(tmp_path / "raw")
     assert {(r.request.question, r.score and r.score.category) for r in raw} == {
         ("6", 0), ("7", 0), ("6", 1), ("7", 1),
@@ -166,9 +136,5 @@ def test_any_table_by_a_map(tmp_path):
     seen = in_process("analyze", "board.csv", "--preview", *columns, cwd=tmp_path, code=0)
     assert "2 models, 2 questions, 8 trials" in seen.out
     assert not (tmp_path / "run").exists()
-    done = bring(tmp_path, "board.csv", *columns)
-    assert done.code == 0, done.said
-    expected = {
-        (agent, f"t{n}", k, int(agent == "new")) for agent in ("old", "new") for n in (0, 1) for k in (0, 1)
-    }
-    assert outcomes(tmp_path) == any_order(expected)
+    bring(tmp_path, "board.csv", *columns)
+    check(tmp_path, [(row["agent"], row["task_id"], int(row["agent"] == "new")) for row in rows])

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import QUICKSTART, Finished, adaptive_eval, environment
@@ -32,8 +33,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment(PYTHONPATH=f"{site}{os.pathsep}{known}" if known else str(site))
 
 
-def run(*arguments: str, cwd: Path, env: dict[str, str]) -> Finished:
-    return adaptive_eval("run", QUICKSTART, "--out", "run", "--display", "none", *arguments, cwd=cwd, env=env)
+def run(*arguments: str, **options: Any) -> Finished:
+    return adaptive_eval("run", QUICKSTART, "--out", "run", "--display", "none", *arguments, **options)
 
 
 @pytest.mark.slow
@@ -46,8 +47,7 @@ def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path, installed):
         "-o",
         "stopping.equivalence=0.3",
     )
-    done = run(*own, cwd=tmp_path, env=installed)
-    assert done.code == 0, done
+    run(*own, cwd=tmp_path, env=installed, code=0)
     report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
     assert report["rule"]["name"] == "patient"
     won = [pair for pair in report["pairs"] if pair["verdict"] in ("better", "worse")]
@@ -64,22 +64,23 @@ def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path, installed):
     assert versions["rule patient"] == versions["policy most-wanted"] == "patient_rules 1.2"
 
 
-def test_a_name_that_nobody_offers_is_refused_with_those_that_are(tmp_path, installed):
-    done = run("-o", "stopping.rule=patent", cwd=tmp_path, env=installed)
-    assert done.code == 2
-    assert "'patent' is not one of anytime, exact, zscore, broken, patient" in done.err
-    assert "did you mean 'patient'?" in done.err
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("patent", "'patent' is not one of anytime, exact, zscore, broken, patient"),
+        ("patent", "did you mean 'patient'?"),
+        ("broken", "'broken' of patient_rules 1.2 cannot be loaded"),
+    ],
+)
+def test_a_rule_that_nobody_offers_or_that_cannot_be_loaded_is_named(tmp_path, installed, rule, words):
+    assert words in run("-o", f"stopping.rule={rule}", cwd=tmp_path, env=installed, code=2).err
+
+
+def test_a_policy_that_nobody_offers_is_refused_with_those_that_are(tmp_path, installed):
     done = adaptive_eval("plan", "-o", "allocation.models=least", cwd=tmp_path, env=installed, code=2)
     assert "most-wanted" in done.err
 
 
-def test_what_cannot_be_loaded_is_named_with_its_package(tmp_path, installed):
-    done = run("-o", "stopping.rule=broken", cwd=tmp_path, env=installed)
-    assert done.code == 2
-    assert "'broken' of patient_rules 1.2 cannot be loaded" in done.err
-
-
 def test_without_the_package_its_rule_is_unknown(tmp_path):
-    done = run("-o", "stopping.rule=patient", cwd=tmp_path, env=environment())
-    assert done.code == 2
+    done = run("-o", "stopping.rule=patient", cwd=tmp_path, env=environment(), code=2)
     assert "no installed package offers others" in done.err

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from command_line import (
     trials,
     write_config,
 )
-
-from adaptive_eval.store.reader import RunReader
 
 HURRIED = ("-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.15")
 
@@ -58,43 +55,6 @@ def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run, finished):
         "novice": (4, 4),
         "guesser": (5, 5),
     }
-
-
-def test_a_pipe_gets_plain_lines_and_at_last_where_the_report_is(home, run, finished):
-    assert "\x1b" not in finished.out
-    lines = finished.out.splitlines()
-    stamped = [
-        line
-        for line in lines
-        if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (start|progress|decision|end)", line)
-    ]
-    assert stamped[0].split()[1] == "start"
-    assert stamped[-1].split()[1] == "end"
-    assert sum(" decision " in line for line in stamped) == 10 + 5 + 1  # pairs, models retired, the stop
-    assert lines[-1].split() == ["Report", "runs/quickstart/report.html"]
-    assert (run / "report.html").is_file()
-
-
-def test_the_report_agrees_with_the_run_file(run):
-    found = report(run)
-    stored = trials(run)
-    assert found["counts"]["stored"] == len(stored)
-    categories = Counter(
-        (record.request.key.model, record.score.category) for record in stored if record.score
-    )
-    tokens: Counter[str] = Counter()
-    for record in stored:
-        tokens[record.request.key.model] += record.usage.total_tokens
-    for model in found["models"]:
-        name = model["model"]
-        assert model["categories"] == [categories[name, 0], categories[name, 1]]
-        assert model["prompt_tokens"] + model["completion_tokens"] == tokens[name]
-    with RunReader(run) as reader:
-        assert found["meta"]["seed"] == reader.meta()["seed"] == "3"
-        assert [decision["evidence"] for decision in found["decisions"]] == [
-            decision.body["evidence"] for decision in reader.decisions()
-        ]
-    assert all(decision["text"] for decision in found["decisions"])
 
 
 def test_a_finished_run_is_not_run_again(home, run):

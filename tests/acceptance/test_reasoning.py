@@ -2,18 +2,11 @@
 
 import csv
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
 from answering_server import answering, number_in, run_two, said
 from command_line import ROOT, in_process, ran, trials, write_config
 from ruamel.yaml import YAML
-
-FUNCTION = """
-def mine(answer, question):
-    return question.get("reasoning", "") == f"so {question['target']}"
-"""
 
 
 def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
@@ -26,14 +19,10 @@ def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, scorer: Any = "numeric") -> None:
-    """Run both models on eight trials each."""
-    (folder / "own.py").write_text(FUNCTION, "utf-8")
-    run_two(folder, answer, task={"scorer": scorer}, goal="budget", budget={"trials": 16})
-
-
 def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path):
-    run(tmp_path)
+    code = """def mine(answer, question): return question.get("reasoning") == f"so {question['target']}"\n"""
+    (tmp_path / "own.py").write_text(code, "utf-8")
+    run_two(tmp_path, answer, goal="budget", budget={"trials": 16})
     records = trials(tmp_path / "run")
     assert {record.completion.reasoning_tokens for record in records if record.completion} == {30}
     assert {(record.request.key.model, record.score.category) for record in records if record.score} == {
@@ -53,16 +42,11 @@ def test_it_is_stored_shown_and_exported_and_never_scored_by_accident(tmp_path):
     assert {(row["reasoning"], row["reasoning_tokens"]) for row in rows} == {
         (f"so {row['target']}", "30") for row in rows
     }
-
-
-@pytest.mark.slow
-def test_a_function_gets_it_on_request_only(tmp_path):
-    own = {"kind": "python", "function": "own:mine"}
-    for asked, right in ((True, {1}), (False, {0})):
-        folder = tmp_path / str(asked)
-        folder.mkdir()
-        run(folder, {**own, "with_reasoning": True} if asked else own)
-        assert {record.score.category for record in trials(folder / "run") if record.score} == right
+    for asked in (True, False):
+        scorer = {"kind": "python", "function": "own:mine", "with_reasoning": asked}
+        again = ("rescore", "run", "--scorer", json.dumps(scorer), "--dry-run", "--json")
+        _, found = json.loads(in_process(*again, cwd=tmp_path, code=0).out)
+        assert {model["score"] for model in found["models"]} == {float(asked)}
 
 
 def test_the_function_of_the_docs_is_judged_with_its_reasoning(tmp_path):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from command_line import ARITHMETIC, in_process, report, trials, write_config
+from command_line import in_process, mimic_config, report, trials, write_config
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
@@ -11,18 +11,9 @@ from adaptive_eval.config.load_config import config_from_data
 
 def config(**variants: Any) -> dict[str, Any]:
     """Return a config of one mimic and a grid of its variants."""
-    task = {"name": "sums", "dataset": str(ARITHMETIC), "fields": {"input": "question", "target": "answer"}}
-    return {
-        "name": "prompts",
-        "mimic": {"models": {"qwen": {"mean": 0.7}}},
-        "models": [
-            {"name": "qwen", "endpoints": ["mimic"], "sampling": {"temperature": 0.6, "max_tokens": 500}},
-            {"variants": {"of": "qwen", **variants}},
-        ],
-        "tasks": [{**task, "scorer": "numeric"}],
-        "stopping": {"equivalence": 0.2},
-        "budget": {"trials": 60},
-    }
+    made = mimic_config({"prompt": "{input}"}, {"qwen": {"mean": 0.7}}, name="prompts", budget={"trials": 60})
+    made["models"].append({"variants": {"of": "qwen", **variants}})
+    return made
 
 
 @pytest.mark.slow
@@ -60,7 +51,7 @@ def test_a_grid_has_every_combination():
         model.name: (model.sampling.temperature, model.sampling.reasoning_effort) for model in made.models
     }
     assert found == {
-        "qwen": (0.6, None),
+        "qwen": (0.7, None),
         "qwen:temperature-0:reasoning_effort-low": (0, "low"),
         "qwen:temperature-0:reasoning_effort-high": (0, "high"),
         "qwen:temperature-0.7:reasoning_effort-low": (0.7, "low"),

@@ -19,6 +19,7 @@ from command_line import (
     in_process,
     mimic_spec,
     quickstart,
+    ran,
     report,
     set_faults,
     started,
@@ -103,16 +104,7 @@ def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path, figures):
 @pytest.fixture
 def stopped_run(tmp_path: Path) -> Path:
     """A run that a budget has ended."""
-    adaptive_eval(
-        "run",
-        write_config(tmp_path, quickstart()),
-        "--out",
-        "run",
-        "-o",
-        "budget.trials=40",
-        cwd=tmp_path,
-        code=3,
-    )
+    ran(write_config(tmp_path, quickstart()), "-o", "budget.trials=40", code=3)
     return tmp_path / "run"
 
 
@@ -125,27 +117,7 @@ GO_ON = ("-o", "budget.trials=60")
 
 
 @pytest.mark.slow
-def test_a_file_of_another_version_is_refused_with_what_to_do(stopped_run, figures):
-    books = Books(stopped_run)
-    books.look()
-    before = (stopped_run / "run.db").read_bytes()
-    with closing(sqlite3.connect(stopped_run / "run.db")) as db:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        db.execute("PRAGMA user_version = 99")
-    for command in ("run", "report", "monitor"):
-        words = ("file version 99", f"reads version {version}")
-        refused(stopped_run.parent, command, stopped_run, words=words)
-    with closing(sqlite3.connect(stopped_run / "run.db")) as db:
-        db.execute(f"PRAGMA user_version = {version}")
-    assert len((stopped_run / "run.db").read_bytes()) == len(before)
-    assert adaptive_eval("run", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
-    books.look()
-    books.figures.faults["newer file"] += 1
-    figures.append(books.figures)
-
-
-@pytest.mark.slow
-def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(stopped_run, figures):
+def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(tmp_path, stopped_run, figures):
     books = Books(stopped_run)
     books.look()
     with closing(sqlite3.connect(stopped_run / "run.db", isolation_level=None)) as db:
@@ -153,8 +125,10 @@ def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(stoppe
         words = ("run.db", "lock", "try again")
         refused(stopped_run.parent, "run", stopped_run, *GO_ON, words=words)
     with RunWriter.open(stopped_run):
-        words = ("is being written by process", str(os.getpid()))
-        refused(stopped_run.parent, "run", stopped_run, *GO_ON, words=words)
+        words = (str(stopped_run), "is being written by process", str(os.getpid()))
+        for command in ((stopped_run, *GO_ON), ("config.yaml", "--out", stopped_run, "--new")):
+            refused(stopped_run.parent, "run", *command, words=words)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.yaml", "run"}
     assert adaptive_eval("run", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
     books.look()
     assert len(trials(stopped_run)) == 60

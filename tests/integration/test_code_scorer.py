@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from command_line import trials
-from mimic_runs import command, finished, mimic_config, run_config
+from command_line import command, finished, mimic_config, run_config, trials
 from programs import programs
 
 from adaptive_eval.errors import UsageError

@@ -5,8 +5,7 @@ import re
 import shutil
 
 import pytest
-from command_line import ARITHMETIC, trials
-from mimic_runs import command, finished, mimic_config, write_config
+from command_line import ARITHMETIC, command, finished, mimic_config, trials, write_config
 from scripted_chat import scripted_chat
 
 from adaptive_eval.store.reader import RunReader

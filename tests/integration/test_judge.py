@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from command_line import trials
-from mimic_runs import command, finished, mimic_config, run_config
+from command_line import command, finished, mimic_config, run_config, trials
 from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import (
@@ -46,11 +45,22 @@ def verdict(word, reason="because"):
     return json.dumps({"reason": reason, "verdict": word})
 
 
-def scored(server, text="It is Paris.", **options):
-    scorer = build_scorer("judge", {"endpoint": server.url, "model": "wise", **options})
-    question = Question("t", "q", "Paris", {"input": "Capital of France?"})
-    assert scorer.check_target(question) is None
+def asking(server=None, **options):
+    url = "http://127.0.0.1:9/v1" if server is None else server.url
+    return build_scorer("judge", {"endpoint": url, "model": "wise", **options})
+
+
+QUESTION = Question("t", "q", "Paris", {"input": "Capital of France?"})
+
+
+def judged(scorer, text="It is Paris.", question=QUESTION):
     return scorer.score(Completion(text, "stop"), question)
+
+
+def scored(server, text="It is Paris.", **options):
+    scorer = asking(server, **options)
+    assert scorer.check_target(QUESTION) is None
+    return judged(scorer, text)
 
 
 def budgets(run):
@@ -88,8 +98,7 @@ def test_with_a_range_the_judge_gives_a_number_of_it_and_votes_are_averaged(judg
 @pytest.mark.parametrize(("theirs", "worth"), [("", 0.5), ("It is Paris.", 0.0)])
 def test_an_empty_answer_loses_to_a_stored_one_unless_that_is_empty_too(judge, theirs, worth):
     server = judge(lambda body: verdict("first"))
-    scorer = build_scorer("judge", {"endpoint": server.url, "model": "wise", "against": "runs/may#old"})
-    found = scorer.score(Completion("", "stop"), Question("t", "q", theirs, {"input": "Capital of France?"}))
+    found = judged(asking(server, against="runs/may#old"), "", replace(QUESTION, target=theirs))
     assert (found.signals["score"], len(server.asked)) == (worth, 0)
 
 
@@ -161,21 +170,16 @@ def test_an_answer_that_the_judge_talks_nonsense_about_is_unscored(judge, nonsen
     assert [body["temperature"] for body in server.asked] == [0.0, 1.0], "the likeliest reply is nonsense"
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge, status):
-    found = scored(judge(lambda body: status))
-    assert found.category is None
-    assert found.reason.startswith(f"the judge wise refused the request (HTTP {status} ")
-
-
-@pytest.mark.parametrize("status", [400, 401, 500])
+@pytest.mark.parametrize("status", [400, 413, 422, 401, 500])
 def test_what_the_judges_server_says_is_told_without_the_key(judge, monkeypatch, at_once, status):
     monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
     server = judge(lambda body: status)
     server.refusal = "max_tokens is not supported, said sk-of-the-judge"
     words = r"HTTP \d+ [\w ]+: max_tokens is not supported, said \[redacted\]"
-    if status == 400:
-        assert re.search(words, scored(server, api_key_env="KEY_OF_THE_JUDGE").reason)
+    if status in (400, 413, 422):
+        found = scored(server, api_key_env="KEY_OF_THE_JUDGE")
+        assert found.category is None
+        assert re.search(f"^the judge wise refused the request .{words}", found.reason)
     else:
         with pytest.raises(ScorerUnavailable, match=words):
             scored(server, api_key_env="KEY_OF_THE_JUDGE")
@@ -208,20 +212,9 @@ def test_an_answer_cannot_leave_its_block(judge, hostile):
 # What was billed without an answer
 
 
-def asking(server, **options):
-    return build_scorer("judge", {"endpoint": server.url, "model": "wise", **options})
-
-
 def tokens_of(scorer):
     spent = grading_model_of(scorer).account.spent
     return spent.prompt + spent.completion
-
-
-QUESTION = Question("t", "q", "Paris", {"input": "Capital?"})
-
-
-def judged(scorer):
-    return scorer.score(Completion("It is Paris.", "stop"), QUESTION)
 
 
 @pytest.mark.parametrize(("first", "requests"), [(None, 2), (504, 2), (408, 2), (503, 1), (429, 1), (409, 1)])
@@ -262,9 +255,7 @@ def test_a_request_that_is_out_holds_its_worst_case(judge):
 
 
 def test_a_judge_that_is_away_spends_nothing():
-    scorer = build_scorer(
-        "judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", "budget": {"requests": 1}}
-    )
+    scorer = asking(budget={"requests": 1})
     for _ in range(2):
         with pytest.raises(ScorerUnavailable):
             judged(scorer)
@@ -283,8 +274,7 @@ def test_a_judge_that_is_away_spends_nothing():
 def test_what_is_left_of_its_budget_is_enough_for_so_many_answers_at_worst(options, each):
     """150 requests were made before, and one answer was being judged when the process was killed."""
     limits = {"requests": 1000, "tokens": 10_000_000}
-    server = {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", "budget": limits}
-    scorer = build_scorer("judge", server | options)
+    scorer = asking(budget=limits, **options)
     client, lost = grading_model_of(scorer), each
     client.resume(Bill(150, 1500, 150), 1, [QUESTION])
     prompt, reply = client.longest_prompt([QUESTION]), scorer.longest_reply
@@ -293,14 +283,10 @@ def test_what_is_left_of_its_budget_is_enough_for_so_many_answers_at_worst(optio
     assert client.room(0) == (850 - lost) // each
     spent = 1650 + lost * (prompt + reply)
     assert {line.name: line.spent for line in client.lines()} == {"requests": 150 + lost, "tokens": spent}
-    few = grading_model_of(build_scorer("judge", {**server, **options, "budget": {"requests": 200}}))
+    few = grading_model_of(asking(budget={"requests": 200}, **options))
     few.resume(Bill(150, 1500, 150), 1, [QUESTION])
     assert few.room(0) == (50 - lost) // each
     assert client.room(10 * prompt) == (limits["tokens"] - spent) // (each * (10 * prompt + reply))
-
-
-def offline(**options):
-    return build_scorer("judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", **options})
 
 
 def task_of(name):
@@ -308,7 +294,7 @@ def task_of(name):
 
 
 def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
-    scorer, task = offline(), task_of("t")
+    scorer, task = asking(), task_of("t")
     request, answer = TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7), Completion("Paris", "stop")
     score = Score(1, None, {"is_correct": True, **Bill(3, 9, 9).signals("judge")}, "judged")
     stored = StoredAnswers({("m", 7): ({}, answer)}, {("m", 7): score})
@@ -319,7 +305,7 @@ def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
 
 
 def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(tmp_path):
-    scorer, task = offline(budget={"requests": 9}), task_of("t")
+    scorer, task = asking(budget={"requests": 9}), task_of("t")
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         writer.launch([TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7)], 1.0)
     resume_accounts([task], {"t": scorer}, [tmp_path / "run"])
@@ -328,7 +314,7 @@ def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(t
 
 def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():
     budgets = {"much": 200, "little": 8, "free": None}
-    scorers = {name: offline(budget={"requests": requests}) for name, requests in budgets.items()}
+    scorers = {name: asking(budget={"requests": requests}) for name, requests in budgets.items()}
     allowance = ScorersAllowance(list(map(task_of, scorers)), scorers)
     assert allowance.room() == 4  # each may take two requests
     assert (allowance.spent()["owner"], allowance.spent()["used"]) == (
@@ -475,30 +461,6 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     )
 
 
-def test_answers_of_a_judge_that_talks_nonsense_are_kept_and_scored_by_another_scorer(tmp_path, judge):
-    def say(body):
-        return "hm" if "18" in body["messages"][1]["content"] else verdict("correct")
-
-    server = judge(say)
-    scorer = {"kind": "judge", "endpoint": server.url, "model": "wise"}
-    out = finished(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))
-    records = trials(out)
-    unscored = [record for record in records if record.missing]
-    assert unscored
-    assert len(unscored) < len(records)
-    assert {record.missing for record in unscored} == {"unscored: the judge wise gave no usable judgement"}
-    assert all(record.completion.text and record.score.category is None for record in unscored)
-    shown = command("samples", out, "--missing", "--limit", "1")
-    assert "unscored" in shown.out
-    assert "the judge wise gave no usable judgement" in shown.out
-    report = json.loads((out / "report.json").read_text())
-    assert sum(model["missing"] for model in report["models"]) == len(unscored)
-    command("rescore", out, "--scorer", "numeric", code=0)
-    with RunReader(out) as reader:
-        assert {row.category for row in reader.rescored(0)} == {0, 1}
-        assert len(list(reader.rescored(0))) == len(records)
-
-
 def test_a_judge_that_is_not_there_stops_the_run_before_anything_is_spent(tmp_path):
     scorer = {"kind": "judge", "endpoint": "http://127.0.0.1:9/v1", "model": "wise"}
     out, result = run_config(tmp_path, mimic_config({"scorer": scorer}))
@@ -521,3 +483,9 @@ def test_a_judge_that_goes_down_loses_no_answer_and_makes_none_wrong(tmp_path, j
     assert all("the judge wise did not answer: HTTP 503" in record.missing for record in unscored)
     assert all(record.completion is not None for record in records)
     assert all(record.score.category == 1 for record in records if not record.missing)
+    shown = command("samples", out, "--missing", "--limit", "1")
+    assert all(words in shown.out for words in ("unscored", "the judge wise did not answer"))
+    command("rescore", out, "--scorer", "numeric", code=0)
+    with RunReader(out) as reader:
+        rescored = [row.category for row in reader.rescored(0)]
+    assert ({*rescored}, len(rescored)) == ({0, 1}, len(records))

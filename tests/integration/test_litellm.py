@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import free_port, server_of
+from command_line import command, free_port, run_config, server_of, write_config
 from json_server import Replies, serving
-from mimic_runs import command, run_config, write_config
 from ruamel.yaml import YAML
 
 from adaptive_eval.store.reader import RunReader

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import free_port, server_of
-from mimic_runs import command, run_config, write_config
+from command_line import command, free_port, run_config, server_of, write_config
 
 from adaptive_eval.store.reader import RunReader
 

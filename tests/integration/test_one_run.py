@@ -2,11 +2,10 @@
 
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mimic_runs import command, mimic_config
+from command_line import mimic_config
 
 import adaptive_eval
 from adaptive_eval.engine.independence import IndependenceAudit
@@ -32,23 +31,9 @@ def audited(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return seen
 
 
-def stored_warnings(directory: Path) -> list[str]:
-    with RunReader(directory) as reader:
-        snapshot = reader.latest_snapshot()
-    assert snapshot is not None
-    return list(snapshot.results["warnings"])
-
-
 def written(folder: Path, data: dict[str, object]) -> Path:
     (folder / "config.yaml").write_text(json.dumps(data), encoding="utf-8")
     return folder / "config.yaml"
-
-
-def test_the_command_audits_its_answers(tmp_path, audited):
-    config = written(tmp_path, mimic_config(budget={"trials": 20}))
-    assert command("run", config, "--out", tmp_path / "run", "--display", "none").code == 3
-    assert audited == {"sage", "novice"}
-    assert "copies" in stored_warnings(tmp_path / "run")
 
 
 def test_evaluate_audits_its_answers_and_warns(tmp_path, audited):
@@ -96,23 +81,3 @@ def test_a_config_runs_and_continues_from_python(tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "mimicked-1" / "run.db").exists()
     with pytest.raises(UsageError, match="change the mapping"):
         adaptive_eval.run_config(mimic_config(), overrides=["budget.trials=1"])
-
-
-def test_functions_that_answer_with_one_long_text_decide_nothing_on_copies(tmp_path):
-    def essay(word: str) -> Callable[[str], str]:
-        return lambda prompt: " ".join(f"{prompt}{word}{number}" for number in range(200)) + f" {word}"
-
-    rows = [{"input": f"{n}?", "target": "4" if n < 3 else "5"} for n in range(12)]
-    with pytest.warns(adaptive_eval.EvaluationWarning, match="asked again are copies"):
-        found = adaptive_eval.evaluate(
-            {"good": essay("4"), "bad": essay("no")},
-            rows,
-            scorer="contains",
-            budget={"trials": 2000},
-            out=tmp_path / "run",
-        )
-    assert not found.resolved
-    assert found.results.trials < 2 * (300 + 12) + 50, "a model of nothing but copies is stopped"
-    with RunReader(tmp_path / "run") as reader:
-        counted = [record for record in reader.trials() if record.missing is None]
-    assert len(counted) == 2 * len(rows)

@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from mimic_runs import command, finished, mimic_config
+from command_line import command, finished, mimic_config
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.verdicts import questions_words
 
 
 def config(questions, trials):
-    same = {"seed": 7, "models": {"sage": {"mean": 0.5}, "novice": {"mean": 0.5}}}
-    return mimic_config(mimic=same, budget={"trials": trials}, allocation={"questions": questions})
+    same = {"sage": {"mean": 0.5}, "novice": {"mean": 0.5}}
+    return mimic_config(mimics=same, budget={"trials": trials}, allocation={"questions": questions})
 
 
 def identity(run):

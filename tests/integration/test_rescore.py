@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mimic_runs import command, finished, mimic_config, write_config
+from command_line import command, finished, mimic_config, write_config
 
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
@@ -50,8 +50,7 @@ def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
         encoding="utf-8",
     )
     mimics = {"sage": {"mean": 0.9}, "echo": {"mean": 0.5, "cached": True}}
-    config = mimic_config(mimic={"seed": 7, "models": mimics}, budget={"trials": 300})
-    config["models"][1]["name"] = "echo"
+    config = mimic_config(mimics=mimics, budget={"trials": 300})
     config["models"].append({"name": "moody", "endpoints": ["python:moody.py:ask"]})
     out = finished(tmp_path, {**config, "retry": {"attempts": 1, "requeue": 0}}, code=3)
     with RunReader(out) as reader:

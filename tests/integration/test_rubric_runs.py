@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mimic_runs import command, finished, mimic_config, run_config
+from command_line import command, finished, mimic_config, run_config
 
 from adaptive_eval.store.reader import RunReader
 from scorio.categorical import Signals, get_schema

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from command_line import ARITHMETIC
-from mimic_runs import command, finished, mimic_config
+from command_line import ARITHMETIC, command, finished, mimic_config
 from task_files import load_task
 
 from adaptive_eval.store.reader import RunReader

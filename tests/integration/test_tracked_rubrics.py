@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mimic_runs import command, finished, mimic_config, run_config
+from command_line import command, finished, mimic_config, run_config
 
 from adaptive_eval.store.reader import RunReader
 
@@ -16,10 +16,8 @@ MODELS = {"sage": {"mean": 0.9}, "scholar": {"mean": 0.6}, "novice": {"mean": 0.
 
 
 def config_of(track=TRACKED, **task):
-    models = [{**mimic_config()["models"][0], "name": name} for name in MODELS]
     settings = {"rubric": "format-aware", "track": track, "limit": 10, **task}
-    mimic = {"seed": 7, "models": MODELS}
-    return mimic_config(settings, models=models, mimic=mimic, goal="budget", budget={"trials": 90})
+    return mimic_config(settings, MODELS, goal="budget", budget={"trials": 90})
 
 
 @pytest.fixture(scope="module")

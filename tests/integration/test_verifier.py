@@ -5,8 +5,7 @@ import math
 import re
 
 import pytest
-from command_line import trials
-from mimic_runs import command, finished, mimic_config, run_config
+from command_line import command, finished, mimic_config, run_config, trials
 from scripted_chat import answer_is_right, labelled, scripted_chat
 
 from adaptive_eval.scoring.registry import build_scorer

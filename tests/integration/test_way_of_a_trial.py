@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from mimic_runs import finished, mimic_config
+from command_line import finished, mimic_config
 
 import adaptive_eval
 from adaptive_eval.core.session import Session
