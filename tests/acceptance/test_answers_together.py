@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from answering_server import number_in, run_two, said
-from command_line import in_process, ran, report, trials, write_config
+from command_line import in_process, report, trials
 
 from adaptive_eval.scoring.match import NumericScorer
 from adaptive_eval.scoring.scorer import TogetherScorer, asked_times
@@ -114,24 +114,3 @@ def test_a_cut_off_answer_is_not_right_and_a_scorer_that_fails_gives_no_category
     trial, question = Completion("4", "length", calls=calls), Question("t", "q", "4")
     assert TogetherScorer(NumericScorer(), by).score(trial, question).category == 0
     assert TogetherScorer(Failing(), by).score(trial, question).category is None
-
-
-def test_tasks_of_unequal_length_keep_the_figures_of_several_answers(tmp_path):
-    (tmp_path / "mine.py").write_text("def answer(prompt):\n    return prompt[0]\n", "utf-8")
-    tasks = []
-    for name, target, size in (("long", "r", 30), ("short", "w", 6)):
-        rows = "".join(f'{{"input": "r{number}", "target": "{target}"}}\n' for number in range(size))
-        (tmp_path / f"{name}.jsonl").write_text(rows, "utf-8")
-        tasks.append({"name": name, "dataset": f"{name}.jsonl", "scorer": "exact"})
-    data = {
-        "name": "run",
-        "models": [{"name": "mine", "endpoints": ["python:mine:answer"]}],
-        "tasks": tasks,
-        "goal": "budget",
-        "allocation": {"questions": "schedule"},
-        "budget": {"trials": 72},
-    }
-    ran(write_config(tmp_path, data), code=3)
-    (model,), text = report(tmp_path / "run")["models"], (tmp_path / "run" / "report.md").read_text("utf-8")
-    assert model["score"] == 0.5
-    assert text.count("| mine | 2 | 0.500 | 0.500 |") == 1

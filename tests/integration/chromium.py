@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from command_line import COMMAND, PATIENCE
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
@@ -23,10 +23,6 @@ OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
 )
-COMMAND = Path(sys.executable).with_name("adaptive-eval")
-
-PATIENCE = 240.0
-"""Seconds after which a browser or a command counts as hanging, on a machine that is busy elsewhere."""
 
 
 def executable() -> str:
@@ -46,6 +42,21 @@ def browser():
         opened = driver.chromium.launch(executable_path=path, args=list(OPTIONS), timeout=1000 * PATIENCE)
         yield opened
         opened.close()
+
+
+def watched(browser, address, *, console=False, **options):
+    """Open an address in a fresh profile; the page keeps what it has asked for and what went wrong."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(1000 * PATIENCE)
+    page = context.new_page()
+    page.asked, page.failures = [], []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("pageerror", lambda error: page.failures.append(str(error)))
+    page.on("dialog", lambda dialog: (page.failures.append(dialog.message), dialog.dismiss()))
+    if console:
+        page.on("console", lambda message: page.failures.append(message.text))
+    page.goto(address)
+    return page
 
 
 LOOKS = (("light", 1440), ("dark", 390), ("dark", 1440), ("light", 390))

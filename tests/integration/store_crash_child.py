@@ -1,7 +1,7 @@
 """The process that test_store_crash.py kills: ``python store_crash_child.py MODE DIRECTORY SEED``.
 
-It prints a number each time the store has promised something: in mode ``write`` the trials committed so far,
-in mode ``stay`` too, without closing and reopening the run now and then, in mode ``create`` the runs created.
+It prints the number of trials committed so far after each commit. In mode ``write`` it closes and reopens the
+run now and then, in mode ``stay`` it does not.
 """
 
 import random
@@ -60,20 +60,6 @@ def write_group(writer: RunWriter, number: int, size: int) -> int:
     return number
 
 
-def create(directory: Path) -> None:
-    """Create runs for ever."""
-    number = 0
-    while True:
-        RunWriter.create(
-            directory / f"run-{number}", meta={"number": str(number), "config": "x" * 50_000}
-        ).close()
-        number += 1
-        print(number, flush=True)
-
-
 if __name__ == "__main__":
     mode, directory, seed = sys.argv[1:]
-    if mode == "create":
-        create(Path(directory))
-    else:
-        write(Path(directory), random.Random(int(seed)), reopen=mode == "write")
+    write(Path(directory), random.Random(int(seed)), reopen=mode == "write")

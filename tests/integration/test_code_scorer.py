@@ -200,11 +200,18 @@ def test_validate_and_run_say_which_protections_hold(tmp_path):
 
 
 @sandboxed
-def test_a_program_cannot_raise_its_own_limits():
-    code = "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))"
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (f"import os\nos.kill({os.getpid()}, 9)", "Errno"),
+        ("import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))", "ValueError|Permission"),
+    ],
+    ids=["another process", "its own limits"],
+)
+def test_a_program_cannot_change(code, words):
     outcome = run_tests(code, "pass", PATIENT)
     assert not outcome.passed
-    assert "ValueError" in outcome.reason or "PermissionError" in outcome.reason
+    assert re.search(words, outcome.reason)
 
 
 @sandboxed
@@ -244,14 +251,6 @@ def test_a_program_sees_no_file_of_ours_and_writes_none(tmp_path, monkeypatch):
     alone += "assert os.getuid() != 0"
     outcome = run_tests(alone, "pass", PATIENT)
     assert outcome.passed, outcome.reason
-
-
-@sandboxed
-def test_a_program_cannot_end_what_is_not_its_own():
-    me = os.getpid()
-    outcome = run_tests(f"import os\nos.kill({me}, 9)", "pass", PATIENT)
-    assert not outcome.passed
-    assert "Errno" in outcome.reason
 
 
 # The scorer
@@ -373,14 +372,10 @@ def out_of_memory(monkeypatch):
 
 
 @sandboxed
-def test_a_program_whose_sandbox_is_killed_is_run_again(out_of_memory):
+def test_a_program_whose_sandbox_is_killed_is_run_again_once(out_of_memory):
     out_of_memory += ["once"]
     assert run_tests("x = 1", "assert x == 1", PATIENT).passed
     assert not out_of_memory
-
-
-@sandboxed
-def test_an_answer_whose_sandbox_is_killed_again_stays_unscored(out_of_memory):
     out_of_memory += ["once", "twice"]
     with pytest.raises(SandboxFailed, match="it was killed"):
         run_tests("x = 1", "assert x == 1", PATIENT)

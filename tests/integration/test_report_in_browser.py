@@ -68,25 +68,14 @@ def report(tmp_path_factory):
     return path
 
 
-def opened(browser, path, **options):
-    """Open the page; return it with everything it asked for and everything that went wrong."""
-    context = browser.new_context(**options)
-    context.set_default_timeout(1000 * chromium.PATIENCE)
-    page = context.new_page()
-    asked, wrong = [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text))
-    page.goto(path.as_uri())
-    return page, asked, wrong
+def opened(browser, path):
+    return chromium.watched(browser, path.as_uri(), console=True)
 
 
 def test_it_loads_nothing_is_bounded_and_is_read_aloud_in_order(browser, report):
     """What a browser has to do for it is bounded: bytes to read, elements to lay out, no script to run."""
-    page, asked, wrong = opened(browser, report)
-    assert asked == [report.as_uri()]
-    assert wrong == []
+    page = opened(browser, report)
+    assert (page.asked, page.failures) == ([report.as_uri()], [])
     assert page.evaluate("window.hit") is None
     assert page.evaluate("document.querySelectorAll('script, img, iframe, link').length") == 0
     assert HOSTILE[0] in page.inner_text("h1")
@@ -137,8 +126,8 @@ def test_a_report_a_comparison_and_a_leaderboard_are_accessible_and_show_interva
     index = write_leaderboard([tmp_path / "one", tmp_path / "two"], tmp_path / "site")
     write_comparison(compare_runs(tmp_path / "one", tmp_path / "two"), tmp_path / "site")
     for name, looks in {"index.html": 2, "comparison.html": 2, "one/report.html": 4}.items():
-        page, _, wrong = opened(browser, index.parent / name)
-        assert (chromium.objections(page, chromium.LOOKS[:looks]), wrong) == ([], [])
+        page = opened(browser, index.parent / name)
+        assert (chromium.objections(page, chromium.LOOKS[:looks]), page.failures) == ([], [])
         for cell in page.locator("tbody tr:first-child .narrow").all():
             box = cell.bounding_box()  # the last look is that of a phone
             assert box["x"] + box["width"] <= 390, name

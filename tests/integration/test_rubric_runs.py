@@ -96,13 +96,6 @@ def test_a_resumed_run_keeps_its_thresholds(piloted):
     check_categories(piloted)
 
 
-def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):
-    rubric = {"schema": "concision-high-conf", "thresholds_from": str(piloted)}
-    out = finished(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 40}))
-    assert frozen(out) == frozen(piloted)
-    assert not (out / "pilot").exists()
-
-
 @pytest.mark.slow
 def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_path):
     run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import store_crash_child as child
 
-from adaptive_eval.errors import RunLocked, RunNotFound
+from adaptive_eval.errors import RunLocked
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
@@ -99,31 +99,6 @@ def test_a_writer_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, s
     assert crash_repeatedly(tmp_path / "run", seed, kills) > 0
 
 
-@pytest.mark.slow
-def test_a_creation_killed_at_random_moments_leaves_a_run_or_none(tmp_path):
-    rng = random.Random(1)
-    attempt = interrupted = 0
-    while attempt < 8 or not interrupted:
-        attempt += 1
-        runs = tmp_path / str(attempt)
-        with started("create", runs) as process:
-            process.stdout.readline()
-            created = max(1, killed_after(process, rng.uniform(0.0, 0.1)))
-        directories = list(runs.iterdir())
-        assert len(directories) >= created
-        for directory in directories:
-            number = directory.name.removeprefix("run-")
-            try:
-                with RunReader(directory) as reader:
-                    assert reader.meta() == {"number": number, "config": "x" * 50_000}
-                check_file(directory)
-            except RunNotFound:
-                assert int(number) >= created
-                interrupted += 1
-                RunWriter.create(directory, meta={}).close()
-    assert interrupted > 0
-
-
 def test_after_power_loss_every_group_on_the_disk_is_whole(tmp_path):
     """Cut the write-ahead log anywhere, as a disk does that lost its last writes.
 
@@ -152,23 +127,6 @@ def test_after_power_loss_every_group_on_the_disk_is_whole(tmp_path):
         check_file(after)
         assert check_run(after) == max(trials for end, trials in ends if end <= cut)
     writer.close()
-
-
-def test_readers_in_other_processes_see_whole_groups_while_it_is_written(tmp_path):
-    run = tmp_path / "run"
-    with started("write", run) as process:
-        process.stdout.readline()
-        seen = []
-        with RunReader(run) as lasting:
-            while len(set(seen)) < 15:
-                with RunReader(run) as fresh:
-                    for reader in (lasting, fresh):
-                        logged = [outcome for batch in reader.log() for outcome in batch]
-                        assert logged == [trial(number).outcome for number in range(len(logged))]
-                        seen.append(len(logged))
-                    assert len(logged) in {decision.trials for decision in fresh.decisions()} | {0}
-                assert process.poll() is None
-        assert seen == sorted(seen)
 
 
 def test_a_second_process_cannot_write_until_the_first_is_dead(tmp_path):

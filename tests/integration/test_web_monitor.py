@@ -27,19 +27,12 @@ document.addEventListener("securitypolicyviolation", (event) =>
 @pytest.fixture
 def open_page(browser):
     """Return a function that opens an address in a fresh profile and watches over what the page does."""
-    contexts, pages = [], []
+    pages = []
 
-    def opened(address, **options):
-        context = browser.new_context(**({"viewport": DESKTOP, "reduced_motion": "reduce"} | options))
-        context.set_default_timeout(1000 * chromium.PATIENCE)
-        context.add_init_script(LISTEN)
-        page = context.new_page()
-        page.asked, page.failures = [], []
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.on("pageerror", lambda error: page.failures.append(str(error)))
-        page.on("dialog", lambda dialog: page.failures.append(f"dialog {dialog.message}"))
+    def opened(address):
+        page = chromium.watched(browser, "about:blank", viewport=DESKTOP, reduced_motion="reduce")
+        page.add_init_script(LISTEN)
         page.goto(address)
-        contexts.append(context)
         pages.append(page)
         return page
 
@@ -50,8 +43,7 @@ def open_page(browser):
         assert {
             re.match(r"(data:|http://127\.0\.0\.1:\d+/[\w-]{32,}/)", url) is not None for url in page.asked
         } == {True}, "only our own server is asked, and only below the token"
-    for context in contexts:
-        context.close()
+        page.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -192,13 +184,10 @@ def test_runs_appear_in_the_list_by_themselves_and_ctrl_c_stops_the_page(open_pa
 
 
 def test_without_scripts_the_run_can_still_be_read(browser, finished):
-    context = browser.new_context(java_script_enabled=False)
-    context.set_default_timeout(1000 * chromium.PATIENCE)
-    page = context.new_page()
-    page.goto(finished)
+    page = chromium.watched(browser, finished, java_script_enabled=False)
     assert "oak is ahead of all others" in page.locator(".verdict").inner_text()
     assert page.locator("#plot-scores svg.plot").is_visible()
-    context.close()
+    page.context.close()
 
 
 def test_axe_finds_nothing_to_object_to_and_a_phone_needs_no_scrolling_sideways(open_page, finished):
