@@ -134,6 +134,13 @@ def _value(cell):
         return cell
 
 
+def named(record):
+    """Return what tables and samples call a trial by."""
+    request, key = record.request, record.request.key
+    found = {name: getattr(request, name) for name in ("task", "question", "repeat", "seed")}
+    return {"model": key.model, "step": key.index, **found}
+
+
 def trials_of(run):
     with RunReader(run) as reader:
         return list(reader.trials())
@@ -356,19 +363,13 @@ def samples(run, *options):
 @EACH_KIND
 def test_samples_are_those_that_are_asked_for(made, kind):
     run, trials = made(kind), trials_of(made(kind))
-    told = {(one["model"], one["step"]): one for one in samples(run)}
-    assert len(told) == len(trials)
-    for record in trials:
-        one, request = told[record.request.key.model, record.request.key.index], record.request
-        same = ("task", "question", "repeat", "seed")
-        assert parts(one, same) == {name: getattr(request, name) for name in same}
-        assert (one.get("missing"), one["target"]) == (record.missing, str(2 * int(request.question[1:])))
-        if record.missing is None:
-            assert one["answer"] == record.completion.text
-            if kind == "numbers":
-                assert (one["category"], one["signals"]["score"]) == (None, float(one["answer"]))
-            else:
-                assert WORTHS[kind][[*SIZES].index(one["task"])][one["category"]] == worth(kind, record)
+    for one, record in zip(samples(run), trials, strict=True):
+        assert one | named(record) | {"missing": one.get("missing")} == {"missing": None, **one}
+        assert (one.get("missing"), one["target"]) == (record.missing, str(2 * int(one["question"][1:])))
+        if kind == "numbers" and record.missing is None:
+            assert (one["category"], one["signals"]["score"]) == (None, float(one["answer"]))
+        elif record.missing is None:
+            assert WORTHS[kind][[*SIZES].index(one["task"])][one["category"]] == worth(kind, record)
     fair = of_model(trials, "fair")
     short = [one.request.key.index for one in fair if one.missing and one.request.task == "short"]
     newest = [one.request.key.index for one in fair[:-4:-1]]
@@ -396,23 +397,27 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
         for row, record in zip(rows_of(file.read()), trials, strict=True):
             value = worth(kind, record)
             assert row["score"] == ("" if value is None else near(value))
-            assert (row["model"], row["step"], row["missing"]) == (
-                record.request.key.model,
-                record.request.key.index,
-                record.missing or "",
+            assert row | named(record) | {"trial": record.request.repeat} == {**row, "repeat": row["trial"]}
+            assert (
+                row["truncated"]
+                == str(value is not None and record.completion.finish_reason == "length").lower()
             )
     for place, shares in ((run, SHARES), (table, dict.fromkeys(SIZES, 0.5))):
         expected = {name: score(kind, of_model(trials, name), shares=shares)[0] for name in CHANCES}
-        written = analysed(place, kind, "--write", tmp_path / f"again-{place.name}")
+        again = tmp_path / f"again-{place.name}"
+        written = analysed(place, kind, "--write", again)
         lost = sum(one.missing is not None for one in trials)
         assert (written["trials"], written["missing"], written["copies"]) == (len(trials) - lost, lost, 0)
         assert written["models"] == near(expected)
-        again = report_of(tmp_path / f"again-{place.name}")
-        for line in again["models"]:
+        data = report_of(again)
+        assert data["counts"]["trials"] == len(trials)
+        for line in data["models"]:
             own = figures(kind, of_model(trials, line["model"]))
             kept = ("trials", "prompt_tokens", "completion_tokens", "truncated", "latency_p50_seconds")
-            assert {name: line[name] for name in kept} == near({name: own[name] for name in kept})
-        assert again["counts"]["stored"] == len(trials) + written["absent"]
+            assert parts(line, kept) == near(parts(own, kept))
+        if kind == "numbers":
+            numbers = [one.score.signals["score"] for one in trials_of(again) if one.score is not None]
+            assert sorted(numbers) == near(sorted(worth(kind, one) for one in trials if one.missing is None))
         if kind == "graded":  # two rubrics, which analyze does not compare
             continue
         told = analysed(place, kind, "--fixed", "--replicates", 2, "--workers", 1)
@@ -421,10 +426,8 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             own = of_model(trials, line["model"])
             assert line["score"] == near(expected[line["model"]])
             assert line["trials"] == figures(kind, own)["trials"]
-            if kind == "rights":
-                assert {"bayes_mu": line["mu"], "bayes_sigma": line["sigma"]} == near(
-                    posterior(kind, own, shares)
-                )
+            bayes_at_n = {"bayes_mu": line["mu"], "bayes_sigma": line["sigma"]}
+            assert kind == "numbers" or bayes_at_n == near(posterior(kind, own, shares))
         for pair in told["fixed"]:
             assert pair["difference"] == near(expected[pair["first"]] - expected[pair["second"]])
             assert expected[pair["winner"]] == max(expected[pair["first"]], expected[pair["second"]])
