@@ -9,18 +9,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+from session_scripts import make_spec
 
 from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import (
-    AllocationSpec,
-    BudgetSpec,
-    ModelSpec,
-    Price,
-    SessionSpec,
-    StoppingSpec,
-    TaskSpec,
-)
+from adaptive_eval.core.spec import Price, SessionSpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -66,14 +59,10 @@ class Coins:
 
 def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -> SessionSpec:
     """Return a ranking over these models and 30 questions."""
-    return SessionSpec(
-        models=tuple(ModelSpec(name, max_tokens=64, price=Price(0.1, 0.4)) for name in coins),
-        tasks=(TaskSpec("forest", tuple(f"q{i}" for i in range(30))),),
-        stopping=StoppingSpec(**({"equivalence": 0.15} | stopping)),
-        allocation=AllocationSpec(questions="schedule"),
-        budget=BudgetSpec(trials=trials),
-        seed=7,
-    )
+    limits = {"equivalence": 0.15, "trials": trials} | stopping
+    spec = make_spec(list(coins), 30, seed=7, max_tokens=64, **limits)
+    models = tuple(replace(model, price=Price(0.1, 0.4)) for model in spec.models)
+    return replace(spec, models=models, tasks=(replace(spec.tasks[0], name="forest"),))
 
 
 _MADE: dict[str, tuple[dict[str, bytes], Session]] = {}

@@ -153,22 +153,29 @@ def test_verifier_probabilities_are_a_calibrated_softmax():
 # Thresholds: found as Table 4 says, frozen, stored and checked.
 
 
-RNG = np.random.default_rng(5)
 SHAPE = (3, 10, 8)
-CORRECT = RNG.integers(0, 2, SHAPE)
-BPT = RNG.gamma(2.0, 0.5, SHAPE)
-PROMPT = RNG.gamma(3.0, 1.0, SHAPE)
-RATIO = RNG.beta(2.0, 5.0, SHAPE)
-SIGNALS = Signals(
-    is_correct=CORRECT,
-    repeated_pattern=np.zeros(SHAPE),
-    token_ratio=RATIO,
-    prompt_bpt=PROMPT,
-    completion_bpt=BPT,
-    has_box=np.ones(SHAPE),
-)
 
 
+def random_signals(shape, **changes):
+    rng = np.random.default_rng(3)
+    verifier = rng.dirichlet([4.0, 2.0, 0.5], shape)
+    drawn = {
+        "has_box": rng.integers(0, 2, shape),
+        "is_correct": rng.integers(0, 2, shape),
+        "token_ratio": rng.beta(2, 5, shape),
+        "repeated_pattern": rng.random(shape) < 0.1,
+        "prompt_bpt": rng.gamma(3, 1, shape),
+        "completion_bpt": rng.gamma(2, 0.5, shape),
+        "verifier_a": verifier[..., 0],
+        "verifier_b": verifier[..., 1],
+        "verifier_c": verifier[..., 2],
+    }
+    return Signals(**drawn | changes)
+
+
+SIGNALS = random_signals(SHAPE, repeated_pattern=np.zeros(SHAPE), verifier_c=np.zeros(SHAPE))
+BPT, PROMPT, RATIO = SIGNALS["completion_bpt"], SIGNALS["prompt_bpt"], SIGNALS["token_ratio"]
+CORRECT = SIGNALS["is_correct"]
 WRONG, RIGHT = BPT[CORRECT == 0], BPT[CORRECT == 1]
 QUANTILES = {
     "format-confidence": {"tau_high": (BPT, 0.40)},
@@ -262,23 +269,6 @@ def test_rules_among_may_use_fixed_thresholds():
 
 ATTEMPTS = np.random.default_rng(11)
 MODELS = (4, 6, 9)
-
-
-def random_signals(shape, **more):
-    rng = np.random.default_rng(3)
-    verifier = rng.dirichlet([4.0, 2.0, 0.5], shape)
-    return Signals(
-        has_box=rng.integers(0, 2, shape),
-        is_correct=rng.integers(0, 2, shape),
-        token_ratio=rng.beta(2, 5, shape),
-        repeated_pattern=rng.random(shape) < 0.1,
-        prompt_bpt=rng.gamma(3, 1, shape),
-        completion_bpt=rng.gamma(2, 0.5, shape),
-        verifier_a=verifier[..., 0],
-        verifier_b=verifier[..., 1],
-        verifier_c=verifier[..., 2],
-        **more,
-    )
 
 
 @pytest.mark.parametrize("name", schema_names())

@@ -99,12 +99,6 @@ def test_merged_mappings_keep_lines_and_give_way_to_explicit_keys():
     ]
 
 
-def test_an_absolute_path_of_a_dataset_is_kept(tmp_path):
-    (tmp_path / "sums.jsonl").touch()
-    config = parse_config(with_changes({"tasks.0.dataset": str(tmp_path / "sums.jsonl")}), base_dir="/")
-    assert Path(config.dataset_source(config.tasks[0])) == tmp_path / "sums.jsonl"
-
-
 def test_the_json_schema_describes_the_grammar():
     schema = json_schema()
     assert schema["$schema"].startswith("https://json-schema.org/")

@@ -41,8 +41,11 @@ def test_values_of_inspect_become_categories(value, category):
     assert (score.category, score.extracted) == (category, "4")
 
 
-def test_partial_credit_can_be_asked_more_of():
-    assert InspectScorer(right_from=1.0).score(answer(match="P"), QUESTION).category == 0
+@pytest.mark.parametrize("options", [{"right_from": 1.0, "metric": "part"}, {"metric": "wrong"}])
+def test_one_of_several_scorers_is_chosen_and_partial_credit_can_be_asked_more_of(options):
+    given = answer(right="C", part="P", wrong="I")
+    assert InspectScorer(metric="right").score(given, QUESTION).category == 1
+    assert InspectScorer(**options).score(given, QUESTION).category == 0
 
 
 @pytest.mark.parametrize(
@@ -62,26 +65,36 @@ def test_what_cannot_be_used_is_no_wrong_answer(given, words):
     assert words in score.reason
 
 
-def test_one_of_several_scorers():
-    assert InspectScorer(metric="two").score(answer(one="C", two="I"), QUESTION).category == 0
+GSM8K = {"name": "t", "lm_eval": "gsm8k"}
 
 
-class TestConfig:
-    def test_a_task_of_inspect_needs_no_dataset_and_no_scorer(self):
-        task = config_from_data(config()).tasks[0]
-        assert (task.dataset, task.scorer.kind) == ("inspect:sums.py@sums", "inspect")
-        both = {"name": "t", "inspect": "sums.py@sums", "scorer": {"kind": "inspect", "metric": "match"}}
-        assert config_from_data(config(both)).tasks[0].scorer.metric == "match"
+@pytest.mark.parametrize(
+    ("task", "dataset", "scorer", "library", "missing"),
+    [
+        (None, "inspect:sums.py@sums", "inspect", "inspect-ai", "inspect_ai"),
+        (GSM8K, "lm_eval:gsm8k", "lm-eval", "lm-eval", "lm_eval.tasks"),
+    ],
+)
+def test_a_task_of_a_library_needs_no_dataset_and_no_scorer(
+    monkeypatch, task, dataset, scorer, library, missing
+):
+    read = config_from_data(config(task))
+    assert (read.tasks[0].dataset, read.tasks[0].scorer.kind) == (dataset, scorer)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(UsageError, match=f"pip install {library}"):
+        build(read)
 
-    def test_the_schema_lets_an_editor_know(self):
-        task = json_schema()["$defs"]["TaskConfig"]
-        assert task["anyOf"] == [{"required": ["name"]}, {"required": ["benchmark"]}]
-        assert "inspect" in task["properties"]
 
-    def test_without_the_library_it_is_named(self, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "inspect_ai", None)
-        with pytest.raises(UsageError, match="pip install inspect-ai"):
-            build(config_from_data(config()))
+def test_a_task_of_a_library_may_name_a_scorer():
+    both = {"name": "t", "inspect": "sums.py@sums", "scorer": {"kind": "inspect", "metric": "match"}}
+    assert config_from_data(config(both)).tasks[0].scorer.metric == "match"
+    assert config_from_data(config({**GSM8K, "scorer": "numeric"})).tasks[0].scorer.kind == "numeric"
+
+
+def test_the_schema_lets_an_editor_know():
+    task = json_schema()["$defs"]["TaskConfig"]
+    assert task["anyOf"] == [{"required": ["name"]}, {"required": ["benchmark"]}]
+    assert "inspect" in task["properties"]
 
 
 def test_tasks_of_one_name_in_two_folders_are_told_apart(tmp_path, monkeypatch):
@@ -128,22 +141,6 @@ class TestSettingsOfAModel:
 
 
 # Tasks of lm-evaluation-harness in a config, as far as they can be told without it.
-
-
-GSM8K = {"name": "t", "lm_eval": "gsm8k"}
-
-
-def test_a_task_of_the_harness_needs_no_dataset_and_no_scorer():
-    task = config_from_data(config(GSM8K)).tasks[0]
-    assert (task.dataset, task.scorer.kind) == ("lm_eval:gsm8k", "lm-eval")
-    own = config_from_data(config({**GSM8K, "scorer": "numeric"})).tasks[0]
-    assert own.scorer.kind == "numeric"
-
-
-def test_without_the_library_it_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lm_eval.tasks", None)
-    with pytest.raises(UsageError, match="pip install lm-eval"):
-        build(config_from_data(config(GSM8K)))
 
 
 def test_a_task_that_was_edited_is_the_new_one_to_the_next_run(tmp_path, monkeypatch):

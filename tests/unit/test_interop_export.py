@@ -81,20 +81,6 @@ def test_tables_read_back_as_the_same_outcomes(run, tmp_path, parquet, form):
     same(run, out)
 
 
-def test_tables_are_what_pandas_expects(run, tmp_path):
-    pandas = pytest.importorskip("pandas", reason="this test is for where pandas is installed")
-    command("export", run, "--format", "parquet", "--out", tmp_path / "x.parquet")
-    command("export", run, "--format", "csv", "--out", tmp_path / "x.csv")
-    recorded = read_recorded([run])
-    expected = dict(zip(recorded.models, recorded.scores().mean(axis=1), strict=True))
-    for frame in (pandas.read_parquet(tmp_path / "x.parquet"), pandas.read_csv(tmp_path / "x.csv")):
-        means = frame.groupby(["model", "question"])["score"].mean().groupby("model").mean()
-        assert means.to_dict() == pytest.approx(expected)
-        assert set(frame["missing"].dropna()) == {"error: timeout"}
-        assert frame["truncated"].dtype == bool
-        assert (frame["text"].dropna().str.count("\n") == 1).all()
-
-
 def test_half_a_character_in_an_answer_does_not_stop_a_table(tmp_path):
     rows = [{"model": "a", "text": "half: \ud83d", "truncated": True}]
     file = io.StringIO()

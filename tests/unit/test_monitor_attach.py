@@ -14,9 +14,7 @@ from standings_examples import HEADER, view_of
 
 from adaptive_eval.cli import main
 from adaptive_eval.cli.monitor import command as monitor
-from adaptive_eval.cli.report import command as report
 from adaptive_eval.core.results import BudgetLine, StopVerdict, to_json
-from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
@@ -135,12 +133,6 @@ def test_the_command_says_how_to_continue_a_dead_run(tmp_path):
     result = CliRunner().invoke(monitor, [str(tmp_path / "forest")], catch_exceptions=False)
     assert f"adaptive-eval run {tmp_path / 'forest'}" in result.stderr
     assert " end interrupted " in result.stdout
-
-
-def test_the_commands_refuse_what_is_no_run(tmp_path):
-    for command in (monitor, report):
-        with pytest.raises(RunNotFound):
-            CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
 
 
 # ``monitor --until``: a shell script waits on a run and learns from the exit code how it ended.

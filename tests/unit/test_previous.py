@@ -31,10 +31,7 @@ REFERENCE = [{"run": "first", "models": ["a"]}]
 
 def datasets(folder):
     """Write the datasets of the tasks, and return their folder."""
-    rows = [
-        {"id": f"n{number}", "input": f"{number} + 1?", "target": str(number + 1)}
-        for number in range(QUESTIONS)
-    ]
+    rows = [{"id": one, "input": f"{n} + 1?", "target": str(n + 1)} for n, one in enumerate(IDS)]
     for name in ("t", "u"):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder

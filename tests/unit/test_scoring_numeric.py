@@ -22,7 +22,8 @@ from adaptive_eval.trial import Completion, Question
 # The scorer `numeric`: what is read as a number, where it is found, and what counts as the same.
 
 
-TEXTS = json.loads((Path(__file__).parents[1] / "data" / "read_texts.json").read_text())
+DATA = Path(__file__).parents[1] / "data"
+TEXTS = json.loads((DATA / "read_texts.json").read_text())
 READABLE, UNREADABLE, FOUND = (TEXTS[name] for name in ("numbers", "no_numbers", "numbers_in_prose"))
 
 
@@ -123,27 +124,30 @@ def shown(scorer, tmp_path, row, **options):
     return scorer.messages("It is 4.", question)[-1].content
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_a_conversation_is_the_question_that_is_judged(tmp_path, scorer):
-    talk = [{"role": "system", "content": "Add."}, {"role": "user", "content": "2 + 2?"}]
-    content = shown(scorer, tmp_path, {"talk": talk, "target": "4"}, fields={"messages": "talk"})
-    assert "Question:\nsystem: Add.\nuser: 2 + 2?\n" in content
+TALK = [{"role": "system", "content": "Add."}, {"role": "user", "content": "2 + 2?"}]
+SKY = {"id": "sky", "input": "The sky?", "choices": ["red", "blue", "green"], "target": "B"}
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_the_options_are_shown_as_the_model_was_asked(tmp_path, scorer):
-    row = {"id": "sky", "input": "The sky?", "choices": ["red", "blue", "green"], "target": "B"}
-    content = shown(scorer, tmp_path, row)
-    assert "Question:\nThe sky?\nA. red\nB. blue\nC. green\n" in content
-    content = shown(scorer, tmp_path, row, shuffle_options=True)
+@pytest.mark.parametrize(
+    ("row", "options", "words"),
+    [
+        ({"talk": TALK, "target": "4"}, {"fields": {"messages": "talk"}}, "system: Add.\nuser: 2 + 2?\n"),
+        (SKY, {}, "The sky?\nA. red\nB. blue\nC. green\n"),
+        ({"input": "2 + 2?", "target": "4"}, {}, "2 + 2?\n\n"),
+    ],
+    ids=["conversation", "options", "plain"],
+)
+def test_a_question_is_judged_as_the_model_was_asked(tmp_path, scorer, row, options, words):
+    assert f"Question:\n{words}" in shown(scorer, tmp_path, row, **options)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_shuffled_options_are_shown_as_the_model_was_asked(tmp_path, scorer):
+    content = shown(scorer, tmp_path, SKY, shuffle_options=True)
     letter = next(line[0] for line in content.splitlines() if line.endswith(". blue"))
     assert letter != "B"
     assert f"\n{letter}\n" in content
-
-
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_a_question_without_options_is_shown_as_it_is(tmp_path, scorer):
-    assert "Question:\n2 + 2?\n\n" in shown(scorer, tmp_path, {"input": "2 + 2?", "target": "4"})
 
 
 @pytest.mark.parametrize("kind", [JudgeScorer, VerifierScorer])
@@ -169,8 +173,7 @@ def test_every_call_gets_a_score_that_can_be_stored(name, arguments, compared):
 # Answers of every style, each with what a scorer makes of it: ``tests/data/scored_answers.jsonl``.
 
 
-FILE = Path(__file__).parents[1] / "data" / "scored_answers.jsonl"
-CASES = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+CASES = [json.loads(line) for line in (DATA / "scored_answers.jsonl").read_text("utf-8").splitlines()]
 PACKAGES = {"math": "math_verify", "regex": "regex", "json": "jsonschema", "rouge": "rouge_score"}
 
 

@@ -187,20 +187,14 @@ def test_where_n_was_fixed_the_verdict_is_that_of_one_look(table):
     assert sum(pair["winner"] is not None for pair in pairs) == holm >= 5
 
 
-def test_nothing_is_saved_where_nothing_was_decided(tmp_path):
-    path = tmp_path / "equal.npz"
-    np.savez(path, R=recorded_coins((0.5, 0.5), questions=200, trials=1, seed=3).categories)
+@pytest.mark.parametrize(("means", "undecided"), [((0.5, 0.5), 1), ((0.5,), 0)])
+def test_nothing_is_saved_where_nothing_was_decided_or_compared(tmp_path, means, undecided):
+    path, trials = tmp_path / "equal.npz", 200 * len(means)
+    np.savez(path, R=recorded_coins(means, questions=200, trials=1, seed=3).categories)
     analysed = analysis_of(path)
-    assert analysed["in_one_order"]["undecided"] == 1
-    assert (analysed["in_one_order"]["trials"], analysed["shuffled"]["saved"]) == (400, 0.0)
-
-
-def test_one_model_is_scored_and_compared_with_nobody(tmp_path):
-    path = tmp_path / "one.npz"
-    np.savez(path, R=recorded_coins((0.5,), questions=50, trials=1, seed=3).categories)
-    analysed = analysis_of(path)
-    assert analysed["in_one_order"]["winners"] == 0
-    assert analysed["models"][0]["trials"] == 50
+    ordered = analysed["in_one_order"]
+    assert (ordered["undecided"], ordered["winners"], ordered["trials"]) == (undecided, 0, trials)
+    assert analysed["shuffled"]["saved"] == 0.0
 
 
 class TestWhatIsNoEvidence:

@@ -90,8 +90,6 @@ class TestAssumptions:
         assert np.all((answers.chances > 0.0) & (answers.chances < 1.0))
 
     def test_more_trials_pull_chances_to_what_was_seen(self):
-        from adaptive_eval.simulate import RecordedOutcomes
-
         rng = np.random.default_rng(1)
         truth = np.tile([0.1, 0.9], 10)
         categories = (rng.random((3, 20, 400)) < truth[None, :, None]).astype(np.int16)

@@ -154,14 +154,6 @@ def test_one_mistake_in_many_rows_is_one_line(tmp_path):
     assert second.endswith("(99 more rows like this)")
 
 
-def test_targets_are_checked_by_the_scorer_with_their_lines(tmp_path):
-    file = write(tmp_path, "q.jsonl", ROWS)
-    message = message_of(
-        file, check_target=lambda question: None if question.target != "6" else f"{question.target} is odd"
-    )
-    assert message.splitlines()[1:] == ["  line 2: 6 is odd"]
-
-
 # Prompt templates: fields are replaced, LaTeX and everything else stays.
 
 
