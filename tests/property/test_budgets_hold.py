@@ -1,6 +1,7 @@
 """Whatever comes back in whatever order, no budget is exceeded: by no trial, no token, no part of a cent."""
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from random import Random
 
@@ -51,11 +52,7 @@ def specs(draw):
         for name in ("s", "t")
     )
     run = draw(limits)
-    run = (
-        run
-        if run.trials
-        else BudgetSpec(900, run.tokens, run.usd, None, run.prompt_tokens, run.completion_tokens)
-    )
+    run = replace(run, trials=run.trials or 900)
     return SessionSpec(models, tasks, goal=GoalSpec("budget"), budget=run, seed=draw(st.integers(0, 9)))
 
 
@@ -64,40 +61,31 @@ class Bill:
     """What the servers have really charged, counted apart from the session."""
 
     spec: SessionSpec
-    trials: dict[str, int] = field(default_factory=dict)
-    prompt: dict[str, int] = field(default_factory=dict)
-    completion: dict[str, int] = field(default_factory=dict)
-    usd: dict[str, Fraction] = field(default_factory=dict)
+    billed: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, request: TrialRequest, usage: Usage, *, ended: bool) -> None:
         price = next(model.price for model in self.spec.models if model.name == request.key.model)
-        cost = Fraction(0)
+        used = {
+            "trials": int(ended),
+            "tokens": usage.prompt_tokens + usage.completion_tokens,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+        }
         if price is not None:
             fresh = usage.prompt_tokens - usage.cached_tokens
             cached = Fraction(repr(price.cached_input if price.cached_input is not None else price.input))
             cost = fresh * Fraction(repr(price.input)) + usage.cached_tokens * cached
-            cost = (cost + usage.completion_tokens * Fraction(repr(price.output))) / 10**6
+            used["usd"] = (cost + usage.completion_tokens * Fraction(repr(price.output))) / 10**6
         for owner in ("", request.key.model, request.task):
-            self.trials[owner] = self.trials.get(owner, 0) + ended
-            self.prompt[owner] = self.prompt.get(owner, 0) + usage.prompt_tokens
-            self.completion[owner] = self.completion.get(owner, 0) + usage.completion_tokens
-            self.usd[owner] = self.usd.get(owner, Fraction(0)) + cost
+            for name, amount in used.items():
+                self.billed[owner, name] += amount
 
     def check(self) -> None:
-        parts = {"": self.spec.budget}
-        parts |= {part.name: part.budget for part in (*self.spec.models, *self.spec.tasks)}
-        for owner, budget in parts.items():
-            prompt, completion = self.prompt.get(owner, 0), self.completion.get(owner, 0)
-            bills = {
-                "trials": self.trials.get(owner, 0),
-                "tokens": prompt + completion,
-                "prompt_tokens": prompt,
-                "completion_tokens": completion,
-                "usd": self.usd.get(owner, Fraction(0)),
-            }
-            for name, billed in bills.items():
-                limit = getattr(budget, name)
-                assert limit is None or billed <= Fraction(repr(limit)), (owner, name, billed, limit)
+        budgets = {"": self.spec.budget}
+        budgets |= {part.name: part.budget for part in (*self.spec.models, *self.spec.tasks)}
+        for (owner, name), billed in self.billed.items():
+            limit = getattr(budgets[owner], name)
+            assert limit is None or billed <= Fraction(repr(limit)), (owner, name, billed, limit)
 
 
 def usage_of(spec: SessionSpec, request: TrialRequest, share: float) -> Usage:

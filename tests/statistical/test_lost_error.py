@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from many_pairs import most
-from session_scripts import make_spec
+from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
-from adaptive_eval.trial import Missing, TrialOutcome
+from adaptive_eval.trial import TrialRequest
 
 pytestmark = pytest.mark.slow
 
@@ -27,17 +27,16 @@ def verdicts(goal: GoalSpec, models: int, seed: int) -> list[str]:
     rng = np.random.default_rng([2, seed])
     chances = np.where(np.arange(QUESTIONS) < HARD, HARD_CHANCE, EASY_CHANCE)
     spec = make_spec(models, QUESTIONS, equivalence=0.05, max_passes=8, seed=seed)
-    session = Session(replace(spec, goal=goal))
-    while session.stopped is None:
-        told: list[TrialOutcome | Missing] = []
-        for request in session.ask(16):
-            question = int(request.question[1:])
-            right, lost = rng.random() < chances[question], rng.random() < 0.4
-            if lost and question < HARD and request.key.model == "m0":
-                told.append(Missing(request.key, "timeout"))
-            else:
-                told.append(TrialOutcome(request.key, int(right)))
-        session.tell(told)
+
+    def lost(request: TrialRequest) -> bool:
+        hard = int(request.question[1:]) < HARD and request.key.model == "m0"
+        return hard and rng.random() < 0.4
+
+    session = drive(
+        Session(replace(spec, goal=goal)),
+        lambda request: int(rng.random() < chances[int(request.question[1:])]),
+        missing=lost,
+    )
     return [one.verdict for one in session.decisions if one.kind == "pair"]
 
 

@@ -251,19 +251,25 @@ def fresh(code: str) -> str:
     return run.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    "statement", ["import scorio", "from scorio import eval", "import scorio; scorio.eval.bayes([[0, 1]])"]
+METRICS = (
+    "from scorio import eval; R = [[0, 1, 1], [1, 1, 1]]\n"
+    "eval.bayes_ci(R); eval.mg_pass_at_k_ci(R, 3); eval.geom_at_k_ci(R, 3); eval.maj_at_k(R, 3)"
 )
-def test_nothing_else_is_loaded(statement):
-    loaded = fresh(f"{statement}\nimport sys; print(*sys.modules)").split()
-    assert not {"scipy", "scorio.rank", "scorio.study", "scorio.categorical", "scorio.sequential"} & set(
-        loaded
-    )
+HEAVY = "scipy scorio.rank scorio.study scorio.categorical scorio.sequential"
+UNUSED = {
+    "import scorio": HEAVY,
+    "from scorio import eval": HEAVY,
+    METRICS: HEAVY,
+    "import adaptive_eval.run.execution": "adaptive_eval.views.page adaptive_eval.views.plots",
+    "import adaptive_eval.core.session": "scipy scorio.eval scorio.sequential.comparison "
+    "scorio.sequential.planning",
+}
 
 
-def test_a_run_loads_no_page_of_its_report():
-    loaded = fresh("import adaptive_eval.run.execution\nimport sys; print(*sys.modules)").split()
-    assert not {"adaptive_eval.views.page", "adaptive_eval.views.plots"} & set(loaded)
+@pytest.mark.parametrize(("code", "unused"), UNUSED.items())
+def test_nothing_is_loaded_that_is_not_used(code, unused):
+    loaded = fresh(f"{code}\nimport sys; print(*sys.modules)").split()
+    assert not set(unused.split()) & set(loaded)
 
 
 def test_a_run_of_two_functions_loads_what_it_uses() -> None:
@@ -279,21 +285,6 @@ def test_a_run_of_two_functions_loads_what_it_uses() -> None:
     own, *unused = fresh(code).split()
     assert int(own) <= 190
     assert unused == ["False", "False"]
-
-
-def test_a_session_starts_without_scipy_the_metrics_and_the_faces_for_arrays():
-    loaded = fresh("import adaptive_eval.core.session, sys; print(*sys.modules)").split()
-    unused = {"scipy", "scorio.eval", "scorio.sequential.comparison", "scorio.sequential.planning"}
-    assert not unused & set(loaded)
-
-
-def test_no_metric_needs_scipy():
-    code = (
-        "from scorio import eval; R = [[0, 1, 1], [1, 1, 1]]\n"
-        "eval.bayes_ci(R); eval.mg_pass_at_k_ci(R, 3); eval.geom_at_k_ci(R, 3); eval.maj_at_k(R, 3)\n"
-        "import sys; print('scipy' in sys.modules)"
-    )
-    assert fresh(code) == "False"
 
 
 def test_packages_are_found_by_name():

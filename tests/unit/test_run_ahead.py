@@ -251,10 +251,6 @@ def test_with_one_answer_withheld_for_good_all_pairs_of_others_are_decided(index
 # A model that nobody can be compared with any more, because the others have stopped, is not resolved.
 
 
-def retired_because(session: Session) -> str:
-    return [describe(decision) for decision in session.decisions if decision.kind == "retired"][-1]
-
-
 @pytest.fixture
 def alone() -> Session:
     """A run whose third model is left without anybody to compare it with."""
@@ -262,10 +258,6 @@ def alone() -> Session:
     session.stop_model("m0", "gone")
     session.stop_model("m1", "gone")
     return session
-
-
-def test_why_it_is_asked_no_more(alone):
-    assert "its open pairs with m0 and m1 cannot be decided" in retired_because(alone)
 
 
 def test_what_was_decided_is_said_too():
@@ -282,6 +274,8 @@ def test_what_was_decided_is_said_too():
 
 
 def test_every_view_calls_it_unresolved(alone):
+    retired = [describe(decision) for decision in alone.decisions if decision.kind == "retired"]
+    assert "its open pairs with m0 and m1 cannot be decided" in retired[-1]
     results = alone.results()
     view = examples.view_of(results)
     assert left_open(results) == {"m2"}

@@ -262,20 +262,6 @@ def test_a_verdict_bounds_its_interval_from_its_step_on_and_never_empties_it():
             assert (turned.course_low <= turned.course_high).all()
 
 
-@pytest.mark.slow
-def test_the_interval_of_two_strong_models_covers_their_difference_at_every_look():
-    # 400 pairs at .95 and .85, one trial of 300 questions, seed 3. At 95 % a count of 34 has a chance of
-    # 1e-3; intervals whose variance is right under no difference only miss about one truth in ten.
-    rng = np.random.default_rng(3)
-    missed = 0
-    for _ in range(400):
-        result = compare(*(rng.random((300, 1)) < p for p in (0.95, 0.85)), order=None)
-        missed += bool(
-            (abs(result.course_difference - 0.1) > result.course_high - result.course_difference).any()
-        )
-    assert missed <= 34
-
-
 def test_a_score_is_held_against_a_number_as_the_goal_threshold_does():
     spec = make_spec("ab", 80, goal="threshold", value=0.45, max_passes=6, family="pair")
     outcomes = {"a": R[0], "b": R[3]}
