@@ -8,7 +8,7 @@ rising factorials summed term by term, and variances are differences of moments,
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from math import ceil, comb
 from pathlib import Path
@@ -21,24 +21,11 @@ mp.dps = 80
 Case = dict[str, Any]
 
 
-# Scores of the event "j of k correct", j = 0..k.
+# Scores of the event "j of k correct", j = 0..k. Every binary metric of one question is their mean over j.
 
 
 def step_scores(k: int, threshold: int) -> list[mpf]:
     return [mpf(j >= threshold) for j in range(k + 1)]
-
-
-def majority_scores(k: int) -> list[mpf]:
-    return step_scores(k, k // 2 + 1)
-
-
-def tau_scores(k: int, tau: float) -> list[mpf]:
-    return step_scores(k, max(1, ceil(mpf(repr(tau)) * k)))
-
-
-def mg_scores(k: int) -> list[mpf]:
-    middle = -(-k // 2)
-    return [mpf(2 * max(j - middle, 0)) / k for j in range(k + 1)]
 
 
 def weight_scores(weights: Sequence[float]) -> list[mpf]:
@@ -46,6 +33,32 @@ def weight_scores(weights: Sequence[float]) -> list[mpf]:
     for weight in weights:
         scores.append(scores[-1] + mpf(weight))
     return scores
+
+
+def auc_scores(k: int) -> list[mpf]:
+    """The trapezoidal mean of Pass@1 .. Pass@k of j right trials among k."""
+    if k == 1:
+        return step_scores(1, 1)
+    found = []
+    for j in range(k + 1):
+        failed = [mpf(comb(k - j, drawn)) / comb(k, drawn) for drawn in range(1, k + 1)]
+        found.append(1 - mp.fsum((left + right) / 2 for left, right in pairwise(failed)) / (k - 1))
+    return found
+
+
+@cache
+def scores_of(name: str, k: int) -> tuple[mpf, ...]:
+    middle = -(-k // 2)
+    spectra: dict[str, Callable[[], list[mpf]]] = {
+        "pass_at_k": lambda: step_scores(k, 1),
+        "pass_hat_k": lambda: step_scores(k, k),
+        "auc_at_k": lambda: auc_scores(k),
+        "maj_at_k": lambda: step_scores(k, k // 2 + 1),
+        "g_pass_at_k_tau": lambda: step_scores(k, max(1, ceil(mpf(repr(TAU)) * k))),
+        "mg_pass_at_k": lambda: [mpf(2 * max(j - middle, 0)) / k for j in range(k + 1)],
+        "threshold_spectrum_at_k": lambda: weight_scores(weights_of(k)),
+    }
+    return tuple(spectra[name]())
 
 
 # Finite banks: c of n correct, k drawn.
@@ -58,21 +71,6 @@ def draw(c: int, n: int, k: int, scores: Sequence[mpf]) -> mpf:
         for j in range(max(0, k - n + c), min(c, k) + 1)
         if scores[j]
     )
-
-
-def pass_any(c: int, n: int, k: int) -> mpf:
-    return 1 - mpf(comb(n - c, k)) / comb(n, k)
-
-
-def pass_all(c: int, n: int, k: int) -> mpf:
-    return mpf(comb(c, k)) / comb(n, k)
-
-
-def auc(c: int, n: int, k: int) -> mpf:
-    if k == 1:
-        return pass_any(c, n, 1)
-    values = [pass_any(c, n, j) for j in range(1, k + 1)]
-    return mp.fsum((left + right) / 2 for left, right in pairwise(values)) / (k - 1)
 
 
 def best(counts: Sequence[int], k: int, w: Sequence[float]) -> mpf:
@@ -96,54 +94,31 @@ def beta_moments(a: mpf, b: mpf, degree: int) -> list[mpf]:
     return moments
 
 
-@lru_cache(maxsize=8)
-def bernstein(scores: tuple[mpf, ...]) -> tuple[list[mpf], list[mpf]]:
-    """Coefficients of g and of g^2 in p^s q^(k - s) and p^s q^(2k - s)."""
-    k = len(scores) - 1
-    single = [comb(k, j) * scores[j] for j in range(k + 1)]
-    present = [j for j in range(k + 1) if single[j]]
-    double = [mpf(0)] * (2 * k + 1)
-    for i in present:
-        for j in present:
-            double[i + j] += single[i] * single[j]
-    return single, double
+@cache
+def bernstein(one: tuple[mpf, ...], other: tuple[mpf, ...]) -> list[mpf]:
+    """Coefficients of the product of two metrics in p^s q^(2k - s)."""
+    k = len(one) - 1
+    ways = [comb(k, j) for j in range(k + 1)]
+    found = [mpf(0)] * (2 * k + 1)
+    present = [j for j in range(k + 1) if other[j]]
+    for i in range(k + 1):
+        for j in present if one[i] else ():
+            found[i + j] += ways[i] * one[i] * ways[j] * other[j]
+    return found
 
 
-def spectrum_moments(a: mpf, b: mpf, scores: Sequence[mpf]) -> tuple[mpf, mpf]:
-    single, double = bernstein(tuple(scores))
-    mean = mp.fdot(single, beta_moments(a, b, len(single) - 1))
-    return mean, mp.fdot(double, beta_moments(a, b, len(double) - 1)) - mean**2
+def joint_moments(a: mpf, b: mpf, k: int, x: str, y: str) -> tuple[mpf, ...]:
+    """Means and variances of two metrics of k new trials, and their covariance."""
+    one, other = scores_of(x, k), scores_of(y, k)
+    constant = tuple(step_scores(k, 0))
+    powers = beta_moments(a, b, 2 * k)
 
+    def mean(first: tuple[mpf, ...], second: tuple[mpf, ...]) -> mpf:
+        return mp.fdot(bernstein(first, second), powers)
 
-def auc_moments(a: mpf, b: mpf, k: int) -> tuple[mpf, mpf]:
-    weights = [mpf(1)] if k == 1 else [mpf(1 if 1 < j < k else 0.5) / (k - 1) for j in range(1, k + 1)]
-    failed = [mpf(1)]
-    for s in range(2 * k):
-        failed.append(failed[-1] * (b + s) / (a + b + s))
-    mean = mp.fsum(weight * failed[j] for j, weight in enumerate(weights, 1))
-    double = [mpf(0)] * (2 * k + 1)
-    for i, left in enumerate(weights, 1):
-        for j, right in enumerate(weights, 1):
-            double[i + j] += left * right
-    return 1 - mean, mp.fdot(double, failed) - mean**2
-
-
-def any_all_moments(a: mpf, b: mpf, k: int) -> tuple[mpf, mpf, mpf, mpf, mpf]:
-    """Means and variances of 1 - q^k and p^k, and their covariance."""
-    none, every = mp.rf(b, k) / mp.rf(a + b, k), mp.rf(a, k) / mp.rf(a + b, k)
-    none_twice, every_twice = mp.rf(b, 2 * k) / mp.rf(a + b, 2 * k), mp.rf(a, 2 * k) / mp.rf(a + b, 2 * k)
-    both = mp.rf(a, k) * mp.rf(b, k) / mp.rf(a + b, 2 * k)
-    return 1 - none, every, none_twice - none**2, every_twice - every**2, none * every - both
-
-
-def any_spectrum_moments(a: mpf, b: mpf, scores: Sequence[mpf]) -> tuple[mpf, mpf, mpf, mpf, mpf]:
-    k = len(scores) - 1
-    none = mp.rf(b, k) / mp.rf(a + b, k)
-    mean, variance = spectrum_moments(a, b, scores)
-    single, _ = bernstein(tuple(scores))
-    # q^k times g has the coefficients of g with k more powers of q.
-    both = mp.fdot(single, beta_moments(a, b, 2 * k)[: k + 1])
-    return 1 - none, mean, mp.rf(b, 2 * k) / mp.rf(a + b, 2 * k) - none**2, variance, none * mean - both
+    mean_x, mean_y = mean(one, constant), mean(other, constant)
+    variances = mean(one, one) - mean_x**2, mean(other, other) - mean_y**2
+    return mean_x, mean_y, *variances, mean(one, other) - mean_x * mean_y
 
 
 def best_moments(counts: Sequence[int], k: int, w: Sequence[float]) -> tuple[mpf, mpf]:
@@ -229,64 +204,42 @@ def weights_of(k: int) -> list[float]:
     return [1.0] if k == 1 else [0.5, *[0.0] * (k - 2), 0.5]
 
 
+FACTORS = {
+    "geom_at_k": ("pass_at_k", "pass_hat_k", *POWERS),
+    "geom_ds_at_k": ("pass_at_k", "pass_hat_k", *POWERS),
+    "geo_spectrum_at_k": ("pass_at_k", "threshold_spectrum_at_k", LAM, 1 - LAM),
+    "geo_spectrum_star_at_k": ("pass_at_k", "mg_pass_at_k", 0.5, 0.5),
+}
+"""Metrics that are x^a y^b of two others: of each question for geom_at_k, else of the data set."""
+
+
 def point(function: str, correct: Sequence[int], n: Sequence[int], k: int) -> mpf:
-    pairs = list(zip(correct, n, strict=True))
+    def drawn(name: str) -> list[mpf]:
+        return [draw(c, size, k, scores_of(name, k)) for c, size in zip(correct, n, strict=True)]
 
-    def mean(value: Callable[[int, int], mpf]) -> mpf:
-        return average([value(c, size) for c, size in pairs])
-
-    passed, every = mean(lambda c, size: pass_any(c, size, k)), mean(lambda c, size: pass_all(c, size, k))
-    spectra = {
-        "maj_at_k": majority_scores(k),
-        "g_pass_at_k_tau": tau_scores(k, TAU),
-        "mg_pass_at_k": mg_scores(k),
-        "threshold_spectrum_at_k": weight_scores(weights_of(k)),
-        "geo_spectrum_at_k": weight_scores(weights_of(k)),
-        "geo_spectrum_star_at_k": mg_scores(k),
-    }
-    summary = mean(lambda c, size: draw(c, size, k, spectra[function])) if function in spectra else mpf(0)
-    a, b = POWERS
-    values: dict[str, Callable[[], mpf]] = {
-        "pass_at_k": lambda: passed,
-        "pass_hat_k": lambda: every,
-        "auc_at_k": lambda: mean(lambda c, size: auc(c, size, k)),
-        "geom_at_k": lambda: mean(
-            lambda c, size: pass_any(c, size, k) ** mpf(a) * pass_all(c, size, k) ** mpf(b)
-        ),
-        "geom_ds_at_k": lambda: power(passed, a) * power(every, b),
-        "geo_spectrum_at_k": lambda: power(passed, LAM) * power(summary, 1 - LAM),
-        "geo_spectrum_star_at_k": lambda: mp.sqrt(passed * summary),
-    }
-    return values.get(function, lambda: summary)()
+    if function not in FACTORS:
+        return average(drawn(function))
+    x, y, a, b = FACTORS[function]
+    if function == "geom_at_k":
+        return average([power(one, a) * power(two, b) for one, two in zip(drawn(x), drawn(y), strict=True)])
+    return power(average(drawn(x)), a) * power(average(drawn(y)), b)
 
 
 def posterior(
     function: str, correct: Sequence[int], n: Sequence[int], k: int, alpha0: float, beta0: float
 ) -> list[mpf]:
-    shapes = [(mpf(alpha0) + c, mpf(beta0) + size - c) for c, size in zip(correct, n, strict=True)]
-    spectra: dict[str, Callable[[], list[mpf]]] = {
-        "pass_at_k_ci": lambda: step_scores(k, 1),
-        "pass_hat_k_ci": lambda: step_scores(k, k),
-        "maj_at_k_ci": lambda: majority_scores(k),
-        "g_pass_at_k_tau_ci": lambda: tau_scores(k, TAU),
-        "mg_pass_at_k_ci": lambda: mg_scores(k),
-        "threshold_spectrum_at_k_ci": lambda: weight_scores(weights_of(k)),
-    }
-    if function in spectra:
-        scores = spectra[function]()
-        mu, sigma = pooled([spectrum_moments(a, b, scores) for a, b in shapes])
-    elif function == "auc_at_k_ci":
-        mu, sigma = pooled([auc_moments(a, b, k) for a, b in shapes])
-    elif function == "geom_at_k_ci":
-        mu, sigma = pooled([delta(*any_all_moments(a, b, k), *POWERS) for a, b in shapes])
-    elif function == "geom_ds_at_k_ci":
-        mu, sigma = dataset_delta([any_all_moments(a, b, k) for a, b in shapes], *POWERS)
-    elif function == "geo_spectrum_at_k_ci":
-        scores = weight_scores(weights_of(k))
-        moments = [any_spectrum_moments(a, b, scores) for a, b in shapes]
-        mu, sigma = dataset_delta(moments, LAM, 1 - LAM)
+    name = function.removesuffix("_ci")
+    x, y, a, b = FACTORS.get(name, (name, name, 1, 0))
+    moments = [
+        joint_moments(mpf(alpha0) + c, mpf(beta0) + size - c, k, x, y)
+        for c, size in zip(correct, n, strict=True)
+    ]
+    if name not in FACTORS:
+        mu, sigma = pooled([(row[0], row[2]) for row in moments])
+    elif name == "geom_at_k":
+        mu, sigma = pooled([delta(*row, a, b) for row in moments])
     else:
-        mu, sigma = dataset_delta([any_spectrum_moments(a, b, mg_scores(k)) for a, b in shapes], 0.5, 0.5)
+        mu, sigma = dataset_delta(moments, a, b)
     return interval(mu, sigma, (0.0, 1.0))
 
 
