@@ -73,10 +73,6 @@ def outcome(text):
     return result
 
 
-def test_the_good_config_is_good():
-    assert isinstance(outcome(write_document(GOOD)), RunConfig)
-
-
 @given(st.lists(st.tuples(st.sampled_from(PLACES), VALUES), min_size=1, max_size=4))
 def test_any_value_anywhere_gives_a_config_or_plain_words(changes):
     data = copy.deepcopy(GOOD)

@@ -16,7 +16,7 @@ from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from adaptive_eval.simulate.many_runs import Simulator
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evidence
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.trial_sequence import TrialSequence
 from scorio.study import biased_coins
@@ -160,13 +160,13 @@ def test_anytime_intervals_of_differences_and_scores_cover_the_truth_all_along(s
     assert score_missed <= most(2 * setting.pairs, ALPHA)
 
 
-def watch_intervals(setting: PairSetting, seed: int) -> tuple[int, int]:
+def watch_intervals(setting: PairSetting, seed: int, alpha: float = ALPHA) -> tuple[int, int]:
     """Return how many intervals of differences, and of scores, miss the truth at any time."""
     rng = np.random.default_rng(seed)
-    models, bar = np.arange(2 * setting.pairs), np.log(1.0 / ALPHA)
+    models, bar = np.arange(2 * setting.pairs), np.log(1.0 / alpha)
     sequence = TrialSequence(rng.permutation(setting.questions))
     cells = Cells(sequence, unit_scores([0.0, 1.0]), models.size)
-    reader = PairReader(cells, models[::2], models[1::2])
+    reader = PairReader(cells, models[::2], models[1::2], guard=bar)
     chances = setting.chances(seed)
     truth = chances.mean(axis=1)[:, None]
     missed = np.zeros(setting.pairs, dtype=bool)
@@ -178,7 +178,7 @@ def watch_intervals(setting: PairSetting, seed: int) -> tuple[int, int]:
         pair = reader.read(np.arange(setting.pairs), stop)
         off = log_evidence(pair.difference - setting.gap, pair.guarded) >= bar
         missed |= (off & (pair.questions >= MIN_QUESTIONS)).any(axis=1)
-        own = score_block(cells.path(models, start, stop), setting.questions)
+        own = score_block(cells.path(models, start, stop), setting.questions, guard=bar)
         off = log_evidence(own.difference - truth, own.variance) >= bar
         score_missed |= (off & (own.questions >= MIN_QUESTIONS)).any(axis=1)
         cells.forget(stop)
@@ -232,17 +232,6 @@ def test_composed_goals_keep_the_error_of_their_whole_family():
 @pytest.mark.parametrize("alpha", [0.005, *slowly(0.001)])
 def test_intervals_of_scores_cover_far_in_the_tail(alpha):
     """Scores near 0 and 1, where few answers are of the rare kind; by V alone over 1 % are missed."""
-    missed = total = 0
-    for setting in (PairSetting(200, 2, 0.05), PairSetting(200, 2, 0.95)):
-        rng, models = np.random.default_rng(9), np.arange(2 * setting.pairs)
-        cells = Cells(TrialSequence(np.arange(setting.questions)), unit_scores([0.0, 1.0]), models.size)
-        chances = setting.chances(seed=9)
-        steps = setting.questions * setting.passes
-        p = chances[:, cells.sequence.question(0, steps)]
-        cells.absorb(models, (rng.random(p.shape) < p).astype(np.int64))
-        own = score_block(cells.path(models, 0, steps), setting.questions, guard=-np.log(alpha))
-        radius = confidence_radius(own.variance, alpha)
-        off = np.abs(own.difference - setting.mean) > radius
-        missed += int((off & (own.questions >= MIN_QUESTIONS)).any(axis=1).sum())
-        total += models.size
-    assert missed <= most(total, alpha)
+    settings = (PairSetting(200, 2, 0.05), PairSetting(200, 2, 0.95))
+    missed = sum(watch_intervals(setting, seed=9, alpha=alpha)[1] for setting in settings)
+    assert missed <= most(4 * settings[0].pairs, alpha)

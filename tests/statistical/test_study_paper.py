@@ -10,11 +10,8 @@ import pytest
 import scipy
 
 from scorio.study import (
-    Bootstrap,
     IndependentRuns,
-    Metric,
     biased_coins,
-    convergence,
     credible_patterns,
     pair_separation,
     paper_metrics,
@@ -96,19 +93,3 @@ def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k():
         gap, bound = tau[0, shown] - tau[row, shown], 5 * np.hypot(error[0, shown], error[row, shown])
         assert np.all(gap > -bound), metric.label
         assert metric.name == "naive_pass_at_k" or gap[0] > bound[0], metric.label
-
-
-def test_convergence_of_two_models_has_its_exact_distribution():
-    """One question, N = 3: all 27 column draws by hand give the exact PMF."""
-    outcomes = np.array([[[1, 1, 0]], [[0, 1, 0]]])
-    gaps = outcomes[0, 0].astype(int) - outcomes[1, 0]
-    pmf = np.zeros(4)
-    for draw in np.ndindex(3, 3, 3):
-        ahead = np.cumsum(gaps[list(draw)]) > 0
-        behind = np.flatnonzero(~ahead)
-        settled = 1 if behind.size == 0 else behind[-1] + 2
-        pmf[settled if settled <= 2 else 0] += 1 / 27
-    number = 60_000
-    result = convergence(Bootstrap(outcomes), Metric("avg"), replicates=number, seed=1)
-    ours = np.concatenate([[result.never], result.pmf()[:2]])
-    assert np.all(np.abs(ours - pmf[:3]) < 5 * np.sqrt(pmf[:3] * (1 - pmf[:3]) / number))

@@ -1,6 +1,5 @@
 """What scorio.eval takes and refuses, unequal trial counts, and its kernels for many matrices at once."""
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -223,12 +222,9 @@ def scores(result: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_many_matrices_are_each_of_them(name):
-    for questions, ragged in itertools.product((1, 3, 60), (False, True)):
-        compare_with_each_alone(name, questions, ragged)
-
-
-def compare_with_each_alone(name: str, questions: int, ragged: bool) -> None:
+@pytest.mark.parametrize("questions", [1, 3, 60])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_many_matrices_are_each_of_them(name, questions, ragged):
     rng = np.random.default_rng(5)
     n: Any = rng.integers(K, 20, (4, 2, questions)) if ragged else 20
     correct = rng.binomial(n, 0.6, (4, 2, questions))

@@ -32,7 +32,6 @@ from scorio.study import (
     tau_curves,
 )
 from scorio.study.credible import posterior
-from scorio.study.sources import Resampling
 
 # convergence@n is what its definition says, replicate by replicate.
 
@@ -198,38 +197,18 @@ def test_sampling_follows_the_probabilities():
     assert abs(outcomes[0, 2].mean() - 0.3) < 6 * np.sqrt(0.21 / 20_000)
 
 
-def labelled_outcomes() -> np.ndarray:
+@pytest.mark.parametrize(("resampling", "apart"), [("columns", 1), ("columns-per-model", 2), ("rows", 6)])
+def test_a_bootstrap_draws_trials_with_replacement_together_or_each_row_by_itself(resampling, apart):
     """Every (model, question, trial) has a code of its own, so that a draw can be traced."""
-    return np.arange(2 * 3 * 5).reshape(2, 3, 5)
-
-
-def traced(resampling: Resampling, trials: int = 40) -> np.ndarray:
-    outcomes = labelled_outcomes()
-    source = Bootstrap(outcomes, resampling, trials=trials, weights=np.arange(30.0))
-    return np.asarray(replicate_trials(source, 0, seed=1))
-
-
-def test_column_bootstrap_draws_whole_trials_with_replacement():
-    drawn = traced("columns")
+    codes = np.arange(2 * 3 * 5).reshape(2, 3, 5)
+    source = Bootstrap(codes, resampling, trials=40, weights=np.arange(30.0))
+    drawn = np.asarray(replicate_trials(source, 0, seed=1))
+    assert np.array_equal(drawn // 5, np.broadcast_to(codes[:, :, :1] // 5, (2, 3, 40)))
     trial = drawn % 5
-    assert drawn.shape == (2, 3, 40)
-    assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
-    assert np.all(trial == trial[0, 0])
-    assert set(trial[0, 0]) == set(range(5))
-
-
-def test_columns_per_model_draws_whole_trials_of_each_model():
-    trial = traced("columns-per-model") % 5
-    assert np.all(trial == trial[:, :1])
-    assert not np.array_equal(trial[0], trial[1])
-
-
-def test_row_bootstrap_draws_every_question_by_itself():
-    drawn = traced("rows")
-    assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
-    rows = (drawn % 5).reshape(6, 40)
-    assert len({tuple(row) for row in rows}) == 6
+    rows = trial.reshape(6, 40)
+    assert len({tuple(row) for row in rows}) == apart
     assert all(set(row) == set(range(5)) for row in rows)
+    assert resampling == "rows" or np.all(trial == trial[:, :1])
 
 
 def test_more_than_255_recorded_trials_and_drawn_ones():
