@@ -138,8 +138,10 @@ def test_a_table_of_a_run_is_read_with_its_weights(tmp_path, ending):
     run = import_logs(open_logs([table], Choices()), tmp_path / "run", weights=(1.0, 0.0))
     assert command("export", run.directory, "--out", out).exit_code == 0
     again = import_logs(open_logs([out], Choices()), tmp_path / "again")
+    renamed = import_logs(open_logs([run.directory], Choices(task="other")), tmp_path / "renamed")
     scores = [line.score for line in run.results.models]
-    assert scores == [line.score for line in again.results.models]
+    for other in (again, renamed):
+        assert scores == [line.score for line in other.results.models]
     analyzed = command("analyze", out, "--json", "--replicates", 1, "--workers", 1)
     assert [line["score"] for line in json.loads(analyzed.stdout)["models"]] == sorted(scores, reverse=True)
 
