@@ -101,11 +101,11 @@ def test_widths_that_are_open_count_as_open_and_measured_ones_are_no_ties(run):
         summary = summarise(reader)
     for verdict, (measured, opened) in {"tie": (3, 0), "open": (0, 3)}.items():
         width = replace(examples.to_a_width().pairs[0], verdict=verdict)
-        pairs = [replace(examples.midrun().pairs[0], verdict=one) for one in ("better", "tie")]
+        pairs = [replace(examples.midrun().pairs[0], verdict=one) for one in ("better", "worse", "tie")]
         one = replace(summary, results=replace(summary.results, pairs=(*pairs, *[width] * 3)))
         counts = json.loads(to_json(one))["counts"]
         found = [counts[key] for key in ("pairs", "separated", "tied", "measured", "open")]
-        assert found == [5, 1, 1, measured, opened]
+        assert found == [6, 2, 1, measured, opened]
 
 
 def test_meta_is_there_without_private_paths(data):
