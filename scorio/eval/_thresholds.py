@@ -2,22 +2,16 @@
 
 from numpy.typing import ArrayLike
 
-from scorio._arguments import beta_prior, coupling, resamples, spectrum_weights, unit
+from scorio._arguments import coupling, spectrum_weights, unit
+from scorio._arrays import Floats
 
-from ._inputs import Missing, read_binary
-from ._interval import Interval, credible_interval
+from ._by_k import Moments, Prior, by_any_posterior, by_draws, by_posterior
+from ._inputs import BinaryTrials
 from ._kernels import _bank_metrics, _posteriors
 
 
-def g_pass_at_k_tau(
-    R: ArrayLike | None,
-    k: int,
-    tau: float,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> float:
+@by_draws
+def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Floats:
     r"""G-Pass@k_tau: probability that at least a share `tau` of `k` of a question's trials is correct.
 
     Parameters
@@ -54,24 +48,11 @@ def g_pass_at_k_tau(
     >>> round(g_pass_at_k_tau(R, 2, 0.5), 6), round(g_pass_at_k_tau(R, 2, 1.0), 6)
     (0.95, 0.45)
     """
-    trials = read_binary(R, counts, missing, question_weights)
-    k = trials.draws(k)
-    return float(_bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau)))
+    return _bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau))
 
 
-def g_pass_at_k_tau_ci(
-    R: ArrayLike | None,
-    k: int,
-    tau: float,
-    confidence: float = 0.95,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    alpha0: float = 1.0,
-    beta0: float = 1.0,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Interval:
+@by_posterior
+def g_pass_at_k_tau_ci(trials: BinaryTrials, k: int, prior: Prior, tau: float) -> Moments:
     r"""Posterior summary of G-Pass@k_tau on `k` new trials of each question.
 
     Parameters
@@ -101,22 +82,11 @@ def g_pass_at_k_tau_ci(
     >>> round(mu, 6), round(sigma, 6)
     (0.684524, 0.151958)
     """
-    trials = read_binary(R, counts, missing, question_weights)
-    mu, sigma = _posteriors.g_pass_at_k_tau_posterior(
-        trials, trials.budget(k), unit("tau", tau), beta_prior(alpha0, beta0)
-    )
-    return credible_interval(mu, sigma, confidence, bounds)
+    return _posteriors.g_pass_at_k_tau_posterior(trials, k, unit("tau", tau), prior)
 
 
-def threshold_spectrum_at_k(
-    R: ArrayLike | None,
-    k: int,
-    weights: ArrayLike,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> float:
+@by_draws
+def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) -> Floats:
     r"""Threshold spectrum: weighted sum of the probabilities that at least r of `k` drawn trials are correct.
 
     Parameters
@@ -147,25 +117,11 @@ def threshold_spectrum_at_k(
     >>> round(threshold_spectrum_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3, [0.2, 0.3, 0.5]), 6)
     0.58
     """
-    trials = read_binary(R, counts, missing, question_weights)
-    k = trials.draws(k)
-    checked = spectrum_weights(weights, k)
-    return float(_bank_metrics.threshold_spectrum_at_k(trials, k, checked))
+    return _bank_metrics.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))
 
 
-def threshold_spectrum_at_k_ci(
-    R: ArrayLike | None,
-    k: int,
-    weights: ArrayLike,
-    confidence: float = 0.95,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    alpha0: float = 1.0,
-    beta0: float = 1.0,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Interval:
+@by_any_posterior
+def threshold_spectrum_at_k_ci(trials: BinaryTrials, k: int, prior: Prior, weights: ArrayLike) -> Moments:
     r"""Posterior summary of a threshold spectrum on `k` new trials of each question.
 
     Parameters
@@ -200,25 +156,17 @@ def threshold_spectrum_at_k_ci(
     >>> round(mu, 6), round(sigma, 6)
     (0.552381, 0.128807)
     """
-    trials = read_binary(R, counts, missing, question_weights)
-    k = resamples(k)
-    mu, sigma = _posteriors.threshold_spectrum_at_k_posterior(
-        trials, k, spectrum_weights(weights, k), beta_prior(alpha0, beta0)
-    )
-    return credible_interval(mu, sigma, confidence, bounds)
+    return _posteriors.threshold_spectrum_at_k_posterior(trials, k, spectrum_weights(weights, k), prior)
 
 
+@by_draws
 def geo_spectrum_at_k(
-    R: ArrayLike | None,
+    trials: BinaryTrials,
     k: int,
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> float:
+) -> Floats:
     r"""GeoSpectrum: geometric blend of the dataset's Pass@k and a threshold spectrum.
 
     Parameters
@@ -257,26 +205,18 @@ def geo_spectrum_at_k(
     >>> round(geo_spectrum_at_k(R, 3), 6), round(geo_spectrum_at_k(R, 3, lambda_=1.0), 6)
     (0.408248, 1.0)
     """
-    trials = read_binary(R, counts, missing, question_weights)
-    k = trials.draws(k)
-    return float(_bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k)))
+    return _bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
 
 
+@by_any_posterior
 def geo_spectrum_at_k_ci(
-    R: ArrayLike | None,
+    trials: BinaryTrials,
     k: int,
+    prior: Prior,
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-    confidence: float = 0.95,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    alpha0: float = 1.0,
-    beta0: float = 1.0,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> Interval:
+) -> Moments:
     r"""Approximate posterior summary of GeoSpectrum on `k` new trials of each question.
 
     Parameters
@@ -311,9 +251,4 @@ def geo_spectrum_at_k_ci(
     >>> round(mu, 6), round(sigma, 6)
     (0.447288, 0.114255)
     """
-    trials = read_binary(R, counts, missing, question_weights)
-    k = resamples(k)
-    mu, sigma = _posteriors.geo_spectrum_at_k_posterior(
-        trials, k, *coupling(lam, lambda_, weights, k), beta_prior(alpha0, beta0)
-    )
-    return credible_interval(mu, sigma, confidence, bounds)
+    return _posteriors.geo_spectrum_at_k_posterior(trials, k, *coupling(lam, lambda_, weights, k), prior)

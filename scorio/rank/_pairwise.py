@@ -11,6 +11,7 @@ import numpy as np
 from scorio._arguments import finite, positive
 from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio._signatures import with_own
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,
@@ -20,7 +21,7 @@ from scorio.rank._fitting import (
     read_prior_penalty,
     require_connected,
 )
-from scorio.rank._ranked import Ranking, RankingFunction, fitted, keeps_names, with_own
+from scorio.rank._ranked import Ranking, RankingFunction, fitted, keeps_names
 from scorio.rank._ties import TieMethod
 
 

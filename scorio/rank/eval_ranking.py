@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from scorio._arguments import coupling, powers, spectrum_weights, unit
 from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio._signatures import with_own
 from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
 from scorio.eval._kernels import _bank_metrics, _categories
-from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked, with_own
+from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
 from scorio.rank._ties import TieMethod
 
 __all__ = ["avg", "bayes", "g_pass_at_k_tau", "mg_pass_at_k", "pass_at_k", "pass_hat_k"]
