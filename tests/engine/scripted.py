@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,9 +170,6 @@ class JournalRecorder:
     @property
     def launched(self) -> Counter[TrialKey]:
         return Counter(row[1] for row in self.durable if row[0] == "launch")
-
-
-Answer = float | BaseException | Callable[[], Awaitable[Completion]]
 
 
 @dataclass
@@ -410,8 +407,3 @@ def check_order(journal: Journal) -> None:
             assert ("launch", fields[0].key) in durable, (
                 f"{fields[0].key} was sent before its launch was stored"
             )
-
-
-def kinds(journal: Journal) -> Iterator[str]:
-    """Yield the kinds of the journal's entries."""
-    return (entry[0] for entry in journal)

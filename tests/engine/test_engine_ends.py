@@ -50,10 +50,10 @@ def test_the_second_interrupt_cancels():
     assert verdict.reason == "interrupted"
     assert seconds == pytest.approx(26.0)
     assert sorted(scene.endpoints["a"].cancelled) == [8, 9, 10, 11]
-    # Launched, no outcome: a resumed run asks them again.
-    assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == {
-        TrialKey("a", step) for step in (8, 9, 10, 11)
-    }
+    # Launched, no outcome, maybe billed: a resumed run asks them again.
+    lost = {TrialKey("a", step): True for step in (8, 9, 10, 11)}
+    assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == {*lost}
+    assert scene.controller.abandoned == lost
 
 
 def test_an_interrupt_while_draining_after_the_verdict_cancels_at_once():
@@ -137,12 +137,6 @@ def test_the_time_of_a_task_ends_the_run():
     assert evidence["used"]["wall_clock"][1] == 20.5
 
 
-def test_requests_that_a_second_interrupt_cancels_are_told_as_maybe_billed():
-    scene = Scene(steps={"a": 8}, scripts={"a": lambda step, attempt: 60.0})
-    interrupted(scene, 1.0, 2.0)
-    assert list(scene.controller.abandoned.values()) == [True] * scene.concurrency
-
-
 # The first requests of a run: a model that was never reached costs the others next to nothing.
 
 
@@ -171,17 +165,12 @@ def test_a_refusal_of_the_very_first_request_ends_the_run_before_the_others_cost
         assert len(found.endpoints[model].calls) <= InFlightTrials.unproven
 
 
-def test_the_run_goes_on_without_it_where_that_is_allowed():
-    found = scene(lambda step, attempt: (2.0, refused()), allow_missing=True)
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_refusal_stops_the_model_alone_where_that_is_allowed_or_it_has_answered(allowed):
+    found = scene(lambda step, attempt: refused() if allowed or step > 100 else 0.1, allow_missing=allowed)
     assert run(found).reason == "resolved"
     assert set(found.controller.stopped_models) == {"wrong"}
     assert len(found.endpoints["a"].calls) == STEPS["a"]
-
-
-def test_a_refusal_of_a_model_that_has_answered_before_stops_that_model_alone():
-    found = scene(lambda step, attempt: refused() if step > 100 else 0.1)
-    assert run(found).reason == "resolved"
-    assert set(found.controller.stopped_models) == {"wrong"}
 
 
 def test_every_models_first_trial_is_sent_first_and_the_others_wait_for_its_end():

@@ -4,10 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from owned_clock import OwnedClock, run_owned
-from owned_runs import elapsed, interrupted, run
+from owned_runs import interrupted, run
 from scripted import Scene, broken, busy, refused
 
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
@@ -21,14 +19,15 @@ from adaptive_eval.trial import Missing, Score, TrialKey, Usage
 def test_a_model_that_is_refused_is_stopped_alone():
     scene = Scene(
         steps={"bad": 100, "good": 20},
-        scripts={"bad": lambda step, attempt: (1.0, refused()) if step >= 6 else 1.5},
+        scripts={"bad": lambda step, attempt: (1.0, refused()) if step == 0 else 3.0},
     )
     verdict = run(scene)
     assert verdict.reason == "resolved"
     assert scene.controller.stopped_models == {"bad": "http://bad/v1: HTTP 401: no key"}
     assert [entry[0] for entry in scene.journal].count("stop_model") == 1
-    good = [key for key in scene.recorder.outcomes if key.model == "good"]
-    assert len(good) == 20
+    bad = {key.index for key in scene.recorder.outcomes if key.model == "bad"}
+    assert bad == {1, 2, 3}  # those that were out came back
+    assert len(scene.recorder.outcomes) == 23
     # Nothing of it is missing for good: a resumed run with the right key asks again.
     assert not scene.missing()
     assert all("bad" not in capacity for capacity in scene.controller.capacities[-2:])
@@ -44,16 +43,6 @@ def test_a_trial_that_fails_while_another_model_is_stopped_is_queued_again():
     scene = Scene(steps={"bad": 2, "good": 2}, scripts=scripts, retry=retry, commit_seconds=3.0)
     run(scene)
     assert set(scene.recorder.outcomes) == {TrialKey("good", step) for step in range(2)}
-
-
-def test_requests_of_a_stopped_model_that_are_out_come_back():
-    scene = Scene(
-        steps={"bad": 100, "good": 4},
-        scripts={"bad": lambda step, attempt: (1.0, refused()) if step == 0 else 3.0},
-    )
-    run(scene)
-    bad = {key.index for key in scene.recorder.outcomes if key.model == "bad"}
-    assert bad == {1, 2, 3}
 
 
 def test_a_trial_comes_back_to_the_queue_and_is_then_missing():
@@ -144,18 +133,6 @@ def test_a_model_waits_when_its_server_asks_for_silence():
     assert max(at for at, _ in scene.endpoints["b"].calls) < 15.0
 
 
-def test_a_server_that_asks_for_a_day_is_asked_again_before():
-    scene = Scene(
-        steps={"a": 40},
-        concurrency=2,
-        retry=RetryPolicy(total_wait=100.0),
-        scripts={"a": lambda step, attempt: busy(86_400.0) if step == 0 and attempt == 1 else 1.0},
-    )
-    _, seconds = elapsed(scene)
-    assert seconds < 200.0
-    assert not scene.missing()
-
-
 # When a failed request is sent again: the decision as a table, and the layer built from it in time.
 
 
@@ -174,7 +151,7 @@ POLICY = RetryPolicy(attempts=6, base=1.0, cap=10.0, total_wait=100.0)
         (broken(), 5, 0.0, 0.5, 5.0),
         # Attempts are capped.
         (broken(), 6, 0.0, 0.5, None),
-        (broken(), 7, 0.0, 0.5, None),
+        (broken(), 2000, 0.0, 0.5, None),  # 2 to the power of 1999 is no float
         # The total wait is capped.
         (broken(), 5, 95.0, 0.5, 5.0),
         (broken(), 5, 95.1, 0.5, None),
@@ -199,25 +176,6 @@ def test_the_decision(error, attempt, waited, jitter, wait):
     assert (found if again else None) == (None if wait is None else pytest.approx(wait))
 
 
-@given(
-    attempt=st.integers(1, 10**6),
-    waited=st.floats(0.0, 1e6),
-    jitter=st.floats(0.0, 1.0, exclude_max=True),
-    retry_after=st.none() | st.floats(0.0, 1e6),
-    attempts=st.integers(1, 10**6),
-    total=st.floats(0.0, 1e6),
-)
-def test_no_wait_breaks_a_promise(attempt, waited, jitter, retry_after, attempts, total):
-    policy = RetryPolicy(attempts=attempts, base=1.0, cap=60.0, total_wait=total)
-    wait = policy.wait(busy(retry_after), attempt, jitter)
-    if policy.allows(attempt, waited + wait):
-        assert attempt < attempts
-        assert waited + wait <= total
-    assert wait >= (retry_after or 0.0)
-    if retry_after is None:
-        assert wait <= 60.0
-
-
 def layer_in_time(errors, policy=POLICY, jitter=lambda: 0.5, unwanted=lambda: False):
     """Run the layer over attempts that fail with `errors`; return its end, and when attempts began."""
     starts = []
@@ -237,12 +195,6 @@ def layer_in_time(errors, policy=POLICY, jitter=lambda: 0.5, unwanted=lambda: Fa
             return error
 
     return run_owned(main()), starts
-
-
-def test_retry_after_is_obeyed_exactly():
-    result, starts = layer_in_time([busy(30.0), busy(12.5)], jitter=lambda: 0.0)
-    assert result == "answer"
-    assert starts == pytest.approx([0.0, 30.0, 42.5])
 
 
 def test_giving_up_is_asked_for_after_every_failure():
@@ -278,24 +230,6 @@ def test_trials_that_retry_at_once_do_not_mix_their_states():
     assert {step: scene.endpoints["a"].attempts[step] for step in range(60)} == {
         step: step % 5 + 1 for step in range(60)
     }
-
-
-def test_a_cancelled_wait_is_cancelled():
-    async def main():
-        async def attempt():
-            raise broken()
-
-        retries = with_retries(
-            attempt, POLICY, sleep=asyncio.sleep, jitter=lambda: 0.9, unwanted=lambda: False
-        )
-        task = asyncio.create_task(retries)
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return asyncio.get_running_loop().time()
-
-    assert run_owned(main()) == pytest.approx(0.1)
 
 
 # Answers that no scorer could judge: kept, never right or wrong, and never paid for twice.

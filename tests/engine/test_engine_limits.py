@@ -73,16 +73,6 @@ def test_models_that_share_a_server_share_its_places():
         assert calls[len(calls) // 2] == pytest.approx(15.0, abs=4.0)
 
 
-def test_the_limit_of_the_model_holds_beside_that_of_its_servers():
-    scene = Scene(
-        steps={"a": 60, "b": 60}, concurrency=2, servers={SHARED: ServerLimits(FixedConcurrency(8))}
-    )
-    load = shared(scene, "a", "b")
-    run(scene)
-    assert load["most"] == 4
-    assert scene.endpoints["a"].most_in_flight == 2
-
-
 def test_servers_of_a_pool_have_limits_of_their_own():
     scene = Scene(
         steps={"a": 100},
@@ -313,22 +303,6 @@ def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alon
     rates.start(100, now=200.0)
     rates.end(100, 900, now=200.0)  # more than it could take
     assert rates.free(200, now=200.0) == 0
-
-
-def test_without_limits_there_is_room_for_all():
-    rates = Rates(RateLimit())
-    assert rates.free(10**9, now=0.0) == math.inf
-    assert rates.free_at(10**9, now=3.0) == 3.0
-
-
-def test_memory_is_bounded_by_a_minute():
-    rates = Rates(RateLimit(requests_per_minute=6000, tokens_per_minute=10**6))
-    now = 0.0
-    for _ in range(50_000):
-        now = max(now, rates.free_at(10, now=now))
-        rates.start(10, now=now)
-        rates.end(10, 7, now=now)
-    assert all(len(window._uses) <= 6000 for window in (*rates._requests, rates._tokens))
 
 
 def test_no_more_is_asked_than_the_scorer_can_afford_and_queued_trials_count():

@@ -93,42 +93,26 @@ def test_decisions_that_fall_while_it_is_asked_are_stored():
 # After the stop
 
 
-def test_what_is_in_flight_at_the_stop_is_stored_flagged_and_told():
-    scene = Scene(
-        steps={"a": 100}, concurrency=10, scripts={"a": lambda step, attempt: 1.0 if step < 5 else 5.0 + step}
-    )
+@pytest.mark.parametrize(
+    ("late", "kept", "ended"),
+    [
+        (lambda step: 5.0 + step, range(10), 14.0),
+        (lambda step: (2.0, broken()), range(5), 2.0),
+        (lambda step: busy(500.0), range(5), 1.0),
+    ],
+    ids=["answered", "failed", "between two attempts"],
+)
+def test_what_is_in_flight_at_the_stop_is_stored_flagged_and_told_and_leaves_no_hole(late, kept, ended):
+    scripts = {"a": lambda step, attempt: 1.0 if step < 5 else late(step)}
+    scene = Scene(steps={"a": 100}, concurrency=10, scripts=scripts)
     scene.controller.resolve_after = 5
-    verdict = run(scene)
-    assert verdict.reason == "resolved"
-    told = {outcome.key.index for outcome in scene.controller.told}
+    verdict, seconds = elapsed(scene)
+    assert (verdict.reason, seconds) == ("resolved", pytest.approx(ended))
+    assert {outcome.key.index for outcome in scene.controller.told} == set(kept)
     after = {key.index for key, record in scene.recorder.outcomes.items() if record.after_stop}
-    assert told == set(range(10))
-    assert after == {5, 6, 7, 8, 9}
-    assert len(scene.recorder.launched) == 10
-
-
-def test_a_failure_after_the_stop_leaves_no_hole():
-    scene = Scene(
-        steps={"a": 100},
-        concurrency=10,
-        scripts={"a": lambda step, attempt: 1.0 if step < 5 else (2.0, broken())},
-    )
-    scene.controller.resolve_after = 5
-    run(scene)
-    assert set(scene.recorder.outcomes) == {TrialKey("a", step) for step in range(5)}
+    assert after == set(kept[5:])
     # One attempt each and no more: nothing is asked again after the stop.
     assert Counter(seed for _, seed in scene.endpoints["a"].calls) == Counter(range(10))
-
-
-def test_waits_between_attempts_end_with_the_run():
-    scene = Scene(
-        steps={"a": 100},
-        concurrency=10,
-        scripts={"a": lambda step, attempt: 1.0 if step < 5 else busy(500.0)},
-    )
-    scene.controller.resolve_after = 5
-    _, seconds = elapsed(scene)
-    assert seconds == pytest.approx(1.0)
 
 
 class Stubborn(ScriptedController):
