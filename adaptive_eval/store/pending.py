@@ -8,7 +8,7 @@ from typing import Any
 
 from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.cells import COUNTED
-from adaptive_eval.store.codec import dump_json, packed, real, unpack, whole
+from adaptive_eval.store.codec import dump_json, pack, packed, real, unpack, whole
 from adaptive_eval.store.queries import OUTCOME, TEXTS, largest_id
 from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.trial_rows import checksum_of, outcome_row, sent_parts, texts_of
@@ -16,7 +16,7 @@ from adaptive_eval.trial import TrialRequest
 
 
 class Table:
-    """One append-only table: rows added since the last commit, their texts packed.
+    """One append-only table: rows added since the last commit.
 
     The writer gives every id itself, from the largest stored one on, so that writing the same rows twice
     changes nothing: a commit whose result is not known can be repeated.
@@ -33,7 +33,7 @@ class Table:
     def add(self, *values: Any) -> int:
         """Add a row and return its id."""
         row_id = self.next_id
-        self.rows.append((row_id, *packed(values)))
+        self.rows.append((row_id, *values))
         self.next_id += 1
         return row_id
 
@@ -62,7 +62,7 @@ class Names(Table):
         """Return the id of `name`, giving it one where it is new."""
         known = self._ids.get((*parent, name))
         if known is None:
-            known = self._ids[(*parent, name)] = self.add(*parent, name)
+            known = self._ids[(*parent, name)] = self.add(*parent, pack(name))
         return known
 
     def identity(self, row_id: int) -> tuple[int | str, ...]:
@@ -87,7 +87,7 @@ class Bodies(Table):
         known = self._ids.get(digest)
         if known is None:
             stored = self._db.execute("SELECT id FROM bodies WHERE digest = ?", (digest,)).fetchone()
-            known = self.add(digest, text) if stored is None else int(stored[0])
+            known = self.add(digest, pack(text)) if stored is None else int(stored[0])
             self._ids[digest] = known
         return known
 
@@ -225,8 +225,7 @@ class Pending:
             real("started_at", record.started_at),
             real("latency", record.latency),
             None if record.status is None else whole("status", record.status),
-            record.error,
-            record.message,
+            *packed((record.error, record.message)),
         )
 
     def add_outcome(self, record: TrialRecord) -> bool:
@@ -246,15 +245,15 @@ class Pending:
         *words, names, signals = texts
         signal_set = None if names is None else self._signal_sets.id(str(names))
         sent = self._bodies.id(body), seed
-        self._answers.next_id = self._outcomes.add(*trial, *outcome)
-        self._answers.add(*sent, checksum, *words, signal_set, signals)
+        self._answers.next_id = self._outcomes.add(*trial, *packed(outcome))
+        self._answers.add(*sent, checksum, *packed((*words, signal_set, signals)))
         self._asked[key] = asked
         self._furthest[key[0]] = max(key[1], self._furthest.get(key[0], -1))
         return True
 
     def add_decision(self, at: float, trials: int, body: Mapping[str, Any]) -> None:
         """Add a decision."""
-        self._decisions.add(real("at", at), whole("trials", trials), dump_json(body))
+        self._decisions.add(real("at", at), whole("trials", trials), pack(dump_json(body)))
 
     def add_snapshot(self, record: SnapshotRecord) -> None:
         """Add a snapshot; those that it makes superfluous are deleted in the same commit."""
@@ -265,7 +264,7 @@ class Pending:
             real("at", record.at),
             real("elapsed", record.elapsed),
             whole("trials", record.trials),
-            dump_json(body),
+            pack(dump_json(body)),
         )
 
     def set_meta(self, key: str, value: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from adaptive_eval.store.codec import dump_json, real, unpack, unpack_optional, whole
@@ -23,6 +24,7 @@ Parts: TypeAlias = tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Te
 
 _DETAILS = ("model", "response_id", "reasoning", "reasoning_tokens", "tool_calls", "calls")
 """Fields of an answer that are stored where they are not empty."""
+_details_of = attrgetter(*_DETAILS)
 
 
 def id_of(names: Sequence[str], name: str | None) -> int | None:
@@ -83,7 +85,8 @@ def texts_of(record: TrialRecord) -> Texts:
     answer, score = record.completion, record.score
     if answer is None or score is None:
         return (None,) * 5
-    details = {name: value for name in _DETAILS if (value := getattr(answer, name))}
+    values = zip(_DETAILS, _details_of(answer), strict=True)
+    details = {name: value for name, value in values if value}
     details |= {"extracted": score.extracted, "reason": score.reason}
     if answer.usage != record.usage:
         details["usage"] = _tokens(answer.usage)
@@ -109,7 +112,7 @@ def checksum_of(request: TrialRequest, outcome: Sequence[Any], sent: Sequence[An
     key = request.key
     asked = (key.model, key.index, request.task, request.question, request.repeat, request.seed)
     # in ASCII: which characters `repr` shows as they are depends on the version of Python
-    whole_trial = ascii([str(value) for value in (*asked, *outcome, *sent, *texts)])
+    whole_trial = ascii(list(map(str, (*asked, *outcome, *sent, *texts))))
     return blake2b(whole_trial.encode(), digest_size=8).digest()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from command_line import (
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
 from adaptive_eval.engine.limits import BatchRounds
+from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec, LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.records import TrialRecord
@@ -210,24 +212,31 @@ class Noting(BatchInterface):
         self.options = BatchOptions("run", gather=0.0, poll=0.0)
         self.sent: list[dict[str, Any]] = []
         self.earlier: list[dict[str, Any]] = []  # batches of an earlier session
+        self.busy: Iterator[bool] = iter(())  # whether the next looks at a batch fail
 
     def line(self, name: str, path: str, body: Any) -> Any:
         return body
 
     async def send(self, lines: Any) -> Batch:
         self.sent.append(dict(lines))
-        return Batch(str(len(self.sent) - 1), "ended", False)
+        return Batch(str(len(self.sent) - 1), "begun", True)
 
     async def own(self) -> list[Batch]:
         return [Batch(str(number), "of before", False) for number in range(len(self.earlier))]
 
     async def look(self, batch: Batch) -> Batch:
-        return batch
+        self._fail()
+        return Batch(batch.name, "ended", False)
 
     async def asked(self, batch: Batch) -> list[str]:
         return []
 
+    def _fail(self) -> None:
+        if next(self.busy, False):
+            raise TransientEndpointError("busy", kind="server")
+
     async def answers(self, batch: Batch) -> dict[str, Any]:
+        self._fail()
         return (self.earlier if batch.status == "of before" else self.sent)[int(batch.name)]
 
 
@@ -259,9 +268,10 @@ def test_what_was_in_a_batch_is_not_sent_again_and_what_nobody_waits_for_not_at_
         gone = asyncio.create_task(batches.post("/chat", {"n": 2}, 8))
         await asyncio.sleep(0)
         gone.cancel()
+        first.busy = iter((True, False, True))  # a batch is paid for: no look that fails ends it
         assert await kept == ({"n": 1}, {})
         assert [len(lines) for lines in first.sent] == [1]
-        later.earlier = first.sent
+        later.earlier = [*first.sent, dict.fromkeys(first.sent[0], "of an older batch")]
         batches = Batches(later)
         assert await batches.post("/chat", {"n": 1}, 7) == ({"n": 1}, {})
         assert later.sent == []

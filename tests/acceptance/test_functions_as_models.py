@@ -72,8 +72,9 @@ def test_failures_that_may_pass_are_of_the_request_and_tokens_that_cannot_be_a_m
         return "4", {"prompt_tokens": answer}
 
     expected = TransientEndpointError if isinstance(answer, OSError) else UserCodeError
-    with pytest.raises(expected):
+    with pytest.raises(expected) as raised:
         asyncio.run(FunctionEndpoint("f", answers).complete([Message("user", "?")], seed=None))
+    assert getattr(raised.value, "billed", False) is isinstance(answer, TimeoutError)
 
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):

@@ -5,10 +5,12 @@ import gzip
 import json
 import tracemalloc
 import zlib
+from contextlib import nullcontext
 
 import pytest
 from scripted_http import Request, completion, reply, serving
 
+from adaptive_eval.endpoints import transport
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
 from adaptive_eval.errors import EndpointError
@@ -87,6 +89,19 @@ def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
     assert body_limit(asked, stream=True) > body_limit(asked)
     # a refused flag asks for nothing
     assert body_limit({**asked, "logprobs": False}) == body_limit(asked)
+
+
+@pytest.mark.parametrize("more", [{}, {"most_answers": 2}, {"idle_timeout": 60.0}])
+def test_several_answers_and_streams_may_be_longer(monkeypatch, more):
+    monkeypatch.setattr(transport, "LEAST_BODY", 1)
+
+    async def main() -> int:
+        handler, limit = reply(200, completion("x" * 100_000)), {"max_tokens": 1024}
+        async with serving(handler) as server, OpenAIChat(server.url, "tiny", sampling=limit, **more) as chat:
+            return len((await chat.complete(ASKED, seed=1)).text)
+
+    with nullcontext() if more else pytest.raises(EndpointError, match="more than 65,536 bytes"):
+        assert asyncio.run(main()) == 100_000
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "two members", "identity"])

@@ -29,12 +29,20 @@ from adaptive_eval.trial import Completion, Message, Usage
 MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}
 
 
-def probe(handler, model="tiny", **options):
+def found_at(handler, use=OpenAIChat.probe, model="tiny", prefix="", **options):
+    """Return what `use` of a client finds out about a server with `handler`, and the requests for it."""
+
     async def main():
-        async with serving(handler) as server, OpenAIChat(server.url, model, **options) as chat:
-            return await chat.probe()
+        async with serving(handler) as server:
+            url = f"http://127.0.0.1:{server.port}{prefix}/v1"
+            async with OpenAIChat(url, model, **options) as chat:
+                return await use(chat), server.requests
 
     return asyncio.run(main())
+
+
+def probe(handler, **options):
+    return found_at(handler, **options)[0]
 
 
 def test_probe_lists_what_is_served():
@@ -67,12 +75,11 @@ def test_more_tokens_than_the_context_holds_are_not_believed():
         listed = {"data": [{"id": "tiny", "max_model_len": 512}]}
         await reply(200, listed if request.method == "GET" else said)(request, writer)
 
-    async def main():
-        async with serving(both) as server, OpenAIChat(server.url, "tiny") as chat:
-            await chat.probe()
-            return await chat.complete([Message("user", "?")], seed=None)
+    async def use(chat):
+        await chat.probe()
+        return await chat.complete([Message("user", "?")], seed=None)
 
-    answer = asyncio.run(main())
+    answer, _ = found_at(both, use)
     assert (answer.usage, answer.impossible_usage) == (Usage(), True)
 
 
@@ -121,9 +128,10 @@ def test_probe_of_a_server_that_wants_a_key():
         probe(reply(401, {"error": "Unauthorized"}))
 
 
-def test_probe_of_a_server_that_is_down():
+def test_nothing_listens():
     async def main(url):
         async with OpenAIChat(url, "tiny") as chat:
+            assert not await chat.alive()
             await chat.probe()
 
     with refusing() as port:
@@ -138,14 +146,8 @@ def test_probe_of_a_server_that_is_down():
 
 def alive(handler, prefix=""):
     """Ask a server with `handler`; return the answer and the paths it was asked for."""
-
-    async def main():
-        async with serving(handler) as server:
-            url = f"http://127.0.0.1:{server.port}{prefix}/v1"
-            async with OpenAIChat(url, "tiny") as chat:
-                return await chat.alive(), [request.target for request in server.requests]
-
-    return asyncio.run(main())
+    found, requests = found_at(handler, OpenAIChat.alive, prefix=prefix)
+    return found, [request.target for request in requests]
 
 
 def by_path(**handlers):
@@ -179,15 +181,6 @@ def test_silence_is_none_and_is_not_waited_out(monkeypatch):
     monkeypatch.setattr(server_info, "PATIENCE", 0.2)
     assert not alive(hang)[0]
     assert not alive(reset)[0]
-
-
-def test_nothing_listens():
-    async def main(port):
-        async with OpenAIChat(f"http://127.0.0.1:{port}/v1", "tiny") as chat:
-            return await chat.alive()
-
-    with refusing() as port:
-        assert not asyncio.run(main(port))
 
 
 # What `validate --probe` finds out about servers that take parameters without a word and ignore them.
@@ -272,38 +265,29 @@ def test_a_refused_parameter_is_told_in_the_servers_words():
         else:
             await reply(200, completion("river stone"))(request, writer)
 
-    async def main():
-        async with serving(picky) as server, OpenAIChat(server.url, "tiny") as endpoint:
-            return await probe_parameters(endpoint)
-
-    findings = {finding.parameter: finding for finding in asyncio.run(main()).findings}
+    found, _ = found_at(picky, probe_parameters)
+    findings = {finding.parameter: finding for finding in found.findings}
     for name in ("n", "logprobs"):
         assert findings[name].verdict == "refused"
         assert findings[name].words == f"HTTP 400 Bad Request: {name} is not supported"
 
 
 def test_without_a_first_answer_there_is_nothing_to_find_out():
-    async def main():
-        async with serving(reply(401, {"error": "Unauthorized"})) as server:
-            async with OpenAIChat(server.url, "tiny") as endpoint:
-                with pytest.raises(PermanentEndpointError, match="401"):
-                    await probe_parameters(endpoint)
-            return len(server.requests)
+    async def use(endpoint):
+        with pytest.raises(PermanentEndpointError, match="401"):
+            await probe_parameters(endpoint)
 
-    assert asyncio.run(main()) == 1
+    _, requests = found_at(reply(401, {"error": "Unauthorized"}), use)
+    assert len(requests) == 1
 
 
 def test_what_would_spoil_the_examination_is_not_sent():
     extra = {"structured_outputs": {"choice": ["A"]}, "top_k": 5}
     sampling = {"max_completion_tokens": 9_000, "stop": ["x"], "top_logprobs": 5, "logprobs": True}
 
-    async def main():
-        async with serving(reply(200, completion("a b"))) as server:
-            async with OpenAIChat(server.url, "tiny", sampling=sampling, extra_body=extra) as endpoint:
-                await probe_parameters(endpoint)
-            return [request.json for request in server.requests]
-
-    bodies = asyncio.run(main())
+    answer = reply(200, completion("a b"))
+    _, requests = found_at(answer, probe_parameters, sampling=sampling, extra_body=extra)
+    bodies = [request.json for request in requests]
     assert len(bodies) <= REQUESTS
     for body in bodies:
         assert (body["max_completion_tokens"], body["top_k"]) == (TOKENS, 5)

@@ -178,24 +178,19 @@ def test_a_finished_answer_without_the_last_word_is_taken():
     assert streamed(events(chunk("4"), chunk(finish="stop"), done=False))[0].text == "4"
 
 
-def test_an_unfinished_one_is_not():
-    error, _ = streamed(events(chunk("4"), done=False))
-    assert (error.kind, str(error)) == ("dropped", "the stream ended in the middle of the answer")
-
-
-def test_an_error_in_the_middle():
-    error, _ = streamed(events(chunk("4"), {"error": {"code": 503, "message": "engine died"}}))
-    assert (type(error), error.kind, error.status) == (TransientEndpointError, "server", 503)
-    assert "engine died" in str(error)
-
-
-def test_a_key_that_is_echoed_in_the_stream_is_hidden():
-    error, _ = streamed(
-        events({"error": {"code": 500, "message": "bad key sk-very-secret"}}),
-        api_key_env="KEY",
-        environ={"KEY": "sk-very-secret"},
-    )
-    assert "sk-very-secret" not in str(error)
+@pytest.mark.parametrize(
+    ("then", "kind", "status", "words"),
+    [
+        ((), "dropped", None, "the stream ended in the middle of the answer"),
+        (({"error": {"code": 503, "message": "engine died"}},), "server", 503, "engine died"),
+        (({"error": {"code": 500, "message": "bad key sk-very-secret"}},), "server", 500, "key [redacted]"),
+    ],
+)
+def test_an_answer_that_ends_in_the_middle(then, kind, status, words):
+    key = {"api_key_env": "KEY", "environ": {"KEY": "sk-very-secret"}}
+    error, _ = streamed(events(chunk("4"), *then, done=False), **key)
+    assert (type(error), error.kind, error.status) == (TransientEndpointError, kind, status)
+    assert words in str(error)
 
 
 @pytest.mark.parametrize("event", [[1, 2], "text", None, {"choices": "none"}, {"choices": [7]}])
@@ -204,7 +199,10 @@ def test_events_of_any_shape_are_survived(event):
     assert answer.text == "4"
 
 
-def test_an_answer_that_is_not_streamed_is_read_whole():
-    whole = {"choices": [{"message": {"content": "42"}, "finish_reason": "stop"}]}
-    answer, _ = streamed(reply(200, json.dumps(whole), {"content-type": "application/json; charset=utf-8"}))
+@pytest.mark.parametrize("before", [None, "", "event: message\n", ": a comment\n\n"])
+def test_an_answer_that_is_not_streamed_is_read_whole_and_a_stream_that_is_called_json_as_one(before):
+    choice = {"message": {"content": "42"}, "delta": {"content": "42"}, "finish_reason": "stop"}
+    whole = json.dumps({"choices": [choice]})
+    said = whole if before is None else f"{before}data: {whole}\n\n"
+    answer, _ = streamed(reply(200, said, {"content-type": "application/json; charset=utf-8"}))
     assert (answer.text, answer.finish_reason) == ("42", "stop")

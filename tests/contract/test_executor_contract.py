@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -28,10 +29,12 @@ from adaptive_eval.errors import (
     UsageError,
     WorkersLost,
 )
+from adaptive_eval.executors.remote import RemoteExecutor, Workers
+from adaptive_eval.executors.worker import Answered, Job, Scored, Worker
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 Opened = Callable[[Built], AbstractAsyncContextManager[Executor]]
 
@@ -251,6 +254,70 @@ def test_what_is_sent_to_workers_holds_no_secret(mimic, monkeypatch):
     monkeypatch.delenv("LAB_KEY")
     with pytest.raises(UsageError, match="LAB_KEY is not set"):
         asked(built, range(0), at_desks)
+
+
+class Told:
+    """A worker that answers the first two requests of a job, the second with nothing, and scores 1."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.events = asyncio.Queue[Any]()
+
+    def submit(self, jobs: Any) -> None:
+        for job in jobs:
+            if job.answer is None:
+                self.events.put_nowait([Answered(job.number, (ANSWER, None))])
+            self.events.put_nowait([Scored(job.number, 0, Score(1 if job.answer is None else 0))])
+
+    async def collect(self) -> Any:
+        return await self.events.get()
+
+    async def stop(self) -> None:
+        pass
+
+
+ANSWER = Completion("4", "stop")
+TRIALS = [TrialRequest(TrialKey("m", number), "t", "q", number, 7 + number) for number in range(3)]
+
+
+def test_answers_that_did_not_come_leave_no_job_and_another_answer_is_scored_by_itself():
+    """With no patience at all: a worker that has started ends the wait for one."""
+
+    async def start(_: int) -> Any:
+        return Told()
+
+    async def main() -> None:
+        workers = Workers(start, 1, 64, 0.0)
+        async with RemoteExecutor(workers, scored={"t"}, scoring=None, remark=print) as executor:
+            server = SimpleNamespace(url="")
+            assert await executor.attempt(server, (), TRIALS) == (ANSWER, None)
+            assert (await executor.score(TRIALS[0], Completion("5", "stop"))).category == 0
+            await executor.attempt(server, (), TRIALS)
+            assert (await executor.score(TRIALS[0], ANSWER)).category == 1
+            assert executor.workers == {"told": 0}
+
+    asyncio.run(main())
+
+
+def test_a_worker_scores_each_answer_as_that_to_its_own_trial():
+    async def attempt(*_: Any) -> Any:
+        return None, ANSWER
+
+    async def score(request: TrialRequest, _: Completion) -> Score:
+        return Score(request.key.index)
+
+    async def main() -> list[Any]:
+        worker = Worker(SimpleNamespace(models=(), tasks=[SimpleNamespace(name="t")], pace=0.0))
+        worker._executor = SimpleNamespace(attempt=attempt, score=score)
+        worker._endpoint = lambda *_: None
+        await worker.submit([Job(1, "", (), TRIALS, None)])
+        found = list(await worker.collect())
+        while len(found) < 2:
+            found += await worker.collect()
+        return found
+
+    assert asyncio.run(main()) == [Answered(1, (None, ANSWER)), Scored(1, 1, Score(1))]
 
 
 # Whole runs

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.errors import RunExists, RunLocked, RunMismatch, RunNotFound
+from adaptive_eval.store import pending
 from adaptive_eval.store import reader as store_reader
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import (
@@ -172,7 +173,9 @@ def test_nothing_counts_before_commit(writer):
         assert len(list(reader.attempts())) == len(reader.decisions()) == 1
         assert reader.latest_snapshot().results == {}
         assert reader.meta() == {"seed": "5"}
+        writer.set_meta("seed", "6")
         assert writer.commit() == 0
+        assert reader.meta() == {"seed": "6"}
 
 
 def test_closing_commits_also_when_the_block_fails(run):
@@ -337,6 +340,15 @@ def test_snapshots_keep_the_recent_ones_the_first_and_a_sparse_past(run):
         assert [record.trials for record in reader.snapshots(since=1000.0 + total - 3)] == [2998, 2999]
 
 
+def test_of_a_large_board_fewer_snapshots_are_kept(writer, monkeypatch):
+    monkeypatch.setattr(pending, "USUAL_PAIRS", 1)
+    for number in range(100):
+        writer.snapshot(SnapshotRecord(1000.0 + number, float(number), number, {"pairs": [0] * 16}))
+    with holding(writer) as reader:
+        kept = [record.trials for record in reader.snapshots()]
+    assert (kept[0], kept[-8:], len(kept) < 40) == (0, [*range(92, 100)], True)
+
+
 # Reading trials
 
 
@@ -460,11 +472,12 @@ def test_what_is_accepted_is_read_back_the_same(records):
         scored(finished_at=math.nan),
         scored(completion=Completion("", "stop", Usage(2**63), 0.1)),
         scored(completion=Completion("", "stop", Usage(), math.inf)),
+        scored(completion=Completion("", "stop", reasoning_tokens=-1)),
         scored(completion=Completion("", "stop", Usage(), 0.1, logprobs=object())),
         scored(score=Score(1, signals={"is_correct": {1, 2}})),
         scored(sent={"prompt": b"bytes"}),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_cannot_be_stored_is_refused_at_once_and_spoils_nothing(writer, wrong):
     writer.outcome(scored("good", 0))

@@ -55,16 +55,20 @@ def test_reasoning_is_kept_beside_the_text(server, message):
     assert read({**thought, "usage": usage}).usage == Usage()
 
 
-def test_reasoning_has_its_part_in_what_an_answer_of_several_has_cost():
+@pytest.mark.parametrize(("limit", "shares"), [(None, [79, 21]), (50, [50, 50])])
+def test_reasoning_has_its_part_in_what_an_answer_of_several_has_cost(limit, shares):
     choices = [
         {"message": {"content": "7", "reasoning": "x" * length}, "finish_reason": "stop"}
         for length in (79, 19)
     ]
     usage = {"completion_tokens": 100, "completion_tokens_details": {"reasoning_tokens": 90}}
     data = {"choices": choices, "usage": usage}
-    answers = read_completions(data, text_of=chat_text, latency=0.0, redact=NO_SECRETS, most=2)
-    assert [answer.share.completion_tokens for answer in answers] == [79, 21]
-    assert sum(answer.reasoning_tokens for answer in answers) == 90
+    answers = read_completions(data, text_of=chat_text, latency=0.0, redact=NO_SECRETS, most=2, limit=limit)
+    assert [answer.share.completion_tokens for answer in answers] == shares
+    thoughts = [answer.reasoning_tokens for answer in answers]
+    assert sum(thoughts) == 90 if limit is None else max(thoughts) == limit
+    usage = {"completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 7}}
+    assert read({**body({"content": "7"}), "usage": usage}).reasoning_tokens == 5
 
 
 @pytest.mark.parametrize(("data", "kind", "status"), SHOWN["no_answers"])
@@ -247,6 +251,8 @@ def test_several_answers_in_the_order_of_their_indices():
     answers = several({"index": 1, "text": "b"}, {"index": 2, "text": "c"}, {"index": 0, "text": "a"})
     assert [answer.text for answer in answers] == ["a", "b", "c"]
     assert [answer.response_id for answer in answers] == ["cmpl-1#0", "cmpl-1#1", "cmpl-1#2"]
+    beyond = several({"index": 0, "text": "a"}, {"index": 2, "text": "c"})
+    assert [answer.text for answer in beyond] == ["a"]
 
 
 @pytest.mark.parametrize("aborted", range(3))
@@ -288,9 +294,17 @@ def test_a_stream_with_a_choice_that_cannot_be_is_refused(events):
     assert found.value.kind == "malformed"
 
 
-def test_a_stream_of_responses_that_ends_before_its_last_event_is_broken():
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "response.created", "response": {"status": "in_progress", "output": []}},
+        {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}, {"index": 1, "text": "b"}]},
+    ],
+    ids=["response", "one of two choices has ended"],
+)
+def test_a_stream_that_ends_before_its_last_event_is_broken(event):
     stream = Assembly(NO_SECRETS)
-    stream.feed('data: {"type": "response.created", "response": {"status": "in_progress", "output": []}}')
+    stream.feed(f"data: {json.dumps(event)}")
     with pytest.raises(TransientEndpointError, match="in the middle"):
         stream.body()
 

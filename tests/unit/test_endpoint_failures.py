@@ -54,7 +54,8 @@ def test_no_credit_is_not_a_rate_limit():
     assert isinstance(error, PermanentEndpointError)
     assert "exceeded your current quota" in str(error)
     assert (error.kind, fail(403, body).kind) == ("rate_limit", "auth")
-    assert fail(429, {"error": {"details": [{"retryDelay": "7s"}]}}).retry_after == 7.0  # as Gemini says it
+    body = {"error": {"details": [{"retryDelay": "7s"}]}}  # as Gemini says it, where no header does
+    assert [fail(429, body, said).retry_after for said in ({}, {"retry-after": "1"})] == [7.0, 1.0]
 
 
 def test_a_redirect_says_where_to():

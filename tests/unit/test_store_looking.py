@@ -14,7 +14,7 @@ import run_examples as runs
 from adaptive_eval.store import pending
 from adaptive_eval.store.codec import pack
 from adaptive_eval.store.pending import KEEP_ALL, expired_by
-from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
@@ -76,7 +76,9 @@ def test_cells_count_what_the_trials_say(reader):
     assert {(cells.models[model], reason): n for (model, reason), n in cells.missing.items()} == missing
     assert {(cells.models[m], category): n for (m, category), n in cells.categories.items()} == categories
     assert missing.total() > 0
-    assert cells.end == reader.count()
+    assert cells.end == reader.count() == reader.cells(10).stored.sum() + 10
+    first = [reader.in_sequence(model, 10) for model in cells.models]
+    assert (sum(map(len, first)), reader.cells(10).end) == (10, cells.end)
     assert set(cells.category_max.tolist()) <= {-1, 0, 1}
 
 
@@ -136,6 +138,7 @@ def test_a_few_snapshots_stand_for_many(tmp_path):
     assert [record.at for record in few] == sorted(record.at for record in few)
     assert (late[0].at, late[-1].at) == (1090.0, 1099.0)
     assert len(late) == 3
+    assert spread([(0, 0), (1, 25), (2, 25), (3, 100)], 3) == [0, 2, 3]  # of the same trials the latest
 
 
 # The counts in the run file: true after every commit, and what reports are drawn from.

@@ -186,17 +186,16 @@ def test_a_forked_child_does_not_keep_it_after_the_holder_was_killed(path, start
 
 
 def test_it_holds_within_one_process_too_and_can_be_taken_again(path):
-    lock = WriterLock.acquire(path)
-    assert json.loads(path.read_text())["pid"] == os.getpid()
-    with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
-        WriterLock.acquire(path)
-    path.write_text("")  # as a holder leaves it that has not said yet who it is
-    with pytest.raises(RunLocked, match="is being written by another process"):
-        WriterLock.acquire(path)
-    lock.release()
-    lock.release()
-    assert path.read_text() == ""
-    WriterLock.acquire(path).release()
+    for said, holder in ((None, f"process {os.getpid()}"), ("", "another process")):
+        lock = WriterLock.acquire(path)
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+        if said is not None:
+            path.write_text(said)  # as a holder leaves it that has not said yet who it is
+        with pytest.raises(RunLocked, match=f"is being written by {holder}"):
+            WriterLock.acquire(path)
+        lock.release()
+        lock.release()
+        assert path.read_text() == ""
 
 
 # Damage to a run file: random bit flips are never a traceback and never unnoticed in a stored answer.
@@ -301,6 +300,9 @@ def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, tmp_path, s
     assert salvage(run, tmp_path / "new").lost == 1
     stored = trials_of(whole)
     assert trials_of(tmp_path / "new") == stored[:7] + stored[8:]
+    with RunReader(whole) as before, RunReader(tmp_path / "new") as after:
+        assert list(after.attempts()) == list(before.attempts()) != []
+        assert [one.key for one in after.launched()] == [stored[7].request.key]
 
 
 def test_damaged_reasoning_is_found(tmp_path):

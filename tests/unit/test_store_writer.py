@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
 from adaptive_eval.store import run_files
 from adaptive_eval.store.pending import add_scoring
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import Rescored, ScoringRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.run_files import RunFiles, open_for_writing
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
@@ -58,6 +59,11 @@ def test_the_log_of_a_vanished_run_is_not_replayed_into_a_new_one(run):
     RunFiles(run).wal.unlink()
     RunWriter.create(run, meta={}).close()
     assert stored(run) == []
+
+
+def test_a_file_system_without_a_log_for_writing_ahead_is_refused(tmp_path):
+    with closing(sqlite3.connect(":memory:")) as db, pytest.raises(RunFileError, match="write-ahead log"):
+        run_files._use_wal(db, tmp_path)
 
 
 @pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
@@ -222,8 +228,11 @@ def test_running_time_goes_up_to_the_last_event_after_the_last_snapshot(tmp_path
             assert reader.running_time() == 0.0
         writer.snapshot(SnapshotRecord(1_000.0, 50.0, 0, {}, ()))
         writer.commit()
-        for at, seconds in ((990.0, 50.0), (1_004.5, 54.5), (9_000.0, 50.0)):  # before, after, a night after
+        attempt = AttemptRecord(request.key, 1, "http://x/v1", 1_003.0, 1.5)
+        for at, seconds in ((990.0, 50.0), (1_003.5, 54.5), (9_000.0, 50.0)):  # before, after, a night after
             writer.launch([request], at)
+            if at > 1_000.0:
+                writer.attempt(attempt)
             writer.commit()
             with writer.reader() as reader:
                 assert reader.running_time() == seconds
