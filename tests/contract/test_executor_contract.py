@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from desk_workers import PATIENCE, Desks, at_desks, built_at, config_at, in_process, mimic_spec, trial
+from mimic_client import set_faults, stats
 
 from adaptive_eval.build.assembly import Built, build, continue_run
 from adaptive_eval.build.model_clients import endpoint_at
@@ -73,6 +74,10 @@ def asked(built: Built, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
     return asyncio.run(main())
 
 
+def first_question(built: Built) -> Any:
+    return built.tasks[0].render(built.tasks[0].questions[0])
+
+
 def attempt(built: Built, open_: Opened, url: str, n: int = 1) -> Any:
     """Return what one attempt at `url` comes to: answers, or the error."""
 
@@ -82,9 +87,8 @@ def attempt(built: Built, open_: Opened, url: str, n: int = 1) -> Any:
             requests = [
                 replace(first, key=replace(first.key, index=i), seed=first.seed + i) for i in range(n)
             ]
-            messages = built.tasks[0].render(built.tasks[0].questions[0])
             try:
-                return await executor.attempt(server, messages, requests)
+                return await executor.attempt(server, first_question(built), requests)
             except EndpointError as error:
                 return error
 
@@ -118,7 +122,7 @@ def test_several_answers_come_in_order(mimic, opened):
 )
 def test_errors_cross_the_border_whole(opened, fault, kind):
     with MimicProcess(mimic_spec()) as server:
-        httpx.post(f"{server.url}/mimic/faults", json={"faults": [fault]}).raise_for_status()
+        set_faults(server, fault)
         built = built_at(server.base_url)
         here, there = (attempt(built, how, server.base_url) for how in (in_process, opened))
     assert type(there) is type(here) is kind
@@ -137,29 +141,33 @@ def test_an_answer_from_elsewhere_is_scored(mimic, opened):
     assert asyncio.run(main()) == [1, 0]
 
 
+HANG = {"kind": "hang", "after": 0.0}
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
 def test_an_attempt_can_be_broken_off(opened):
     """Nothing is left of it, and the next one is answered."""
     with MimicProcess(mimic_spec()) as server:
-        hang = {"faults": [{"kind": "hang", "after": 0.0}]}
         built = built_at(server.base_url)
+        asked = first_question(built), [trial(built, 0)]
 
-        async def main() -> list[str]:
-            async with (
-                endpoint_at(built.config.models[0], server.base_url) as endpoint,
-                opened(built) as work,
-            ):
-                messages = built.tasks[0].render(built.tasks[0].questions[0])
-                async with httpx.AsyncClient() as client:
-                    await client.post(f"{server.url}/mimic/faults", json=hang)
-                    out = asyncio.create_task(work.attempt(endpoint, messages, [trial(built, 0)]))
-                    while not (await client.get(f"{server.url}/mimic/stats")).json()["faults"].get("hang"):
-                        await asyncio.sleep(0.01)
-                    out.cancel()
-                    with pytest.raises(asyncio.CancelledError):
-                        await out
-                    await client.post(f"{server.url}/mimic/faults", json={"faults": []})
+        async def main() -> Any:
+            endpoint = endpoint_at(built.config.models[0], server.base_url)
+            async with endpoint, opened(built) as work:
+                set_faults(server, HANG)
+                out = asyncio.create_task(work.attempt(endpoint, *asked))
+                await until(lambda: stats(server)["faults"].get("hang"))
+                out.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await out
+                set_faults(server)
                 assert not sum(getattr(work, "workers", {}).values())
-                return [one.text for one in await work.attempt(endpoint, messages, [trial(built, 0)])]
+                return await work.attempt(endpoint, *asked)
 
         assert asyncio.run(main())
 
@@ -167,31 +175,24 @@ def test_an_attempt_can_be_broken_off(opened):
 # Workers that die: told to, at a known moment. Those of Ray are killed in test_ray_runs.py.
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started():
     with MimicProcess(mimic_spec()) as server:
         built = built_at(server.base_url)
         desks = Desks(built)
-        messages = built.tasks[0].render(built.tasks[0].questions[0])
+        asked = first_question(built), [trial(built, 0)]
 
         async def main() -> None:
-            endpoint, client = endpoint_at(built.config.models[0], server.base_url), httpx.AsyncClient()
-            async with endpoint, client, desks.executor(size=1) as executor:
-                hang = {"faults": [{"kind": "hang", "after": 0.0}]}
-                await client.post(f"{server.url}/mimic/faults", json=hang)
-                out = asyncio.create_task(executor.attempt(endpoint, messages, [trial(built, 0)]))
-                await until(lambda: sum(executor.workers.values()) == 1)
+            endpoint = endpoint_at(built.config.models[0], server.base_url)
+            async with endpoint, desks.executor(size=1) as executor:
+                set_faults(server, HANG)
+                out = asyncio.create_task(executor.attempt(endpoint, *asked))
+                await until(lambda: sum(executor.workers.values()))
                 desks.started[0].die()
                 with pytest.raises(TransientEndpointError, match="has died") as caught:
                     await out
                 assert (caught.value.kind, caught.value.billed) == ("worker", True)
-                await client.post(f"{server.url}/mimic/faults", json={"faults": []})
-                assert await executor.attempt(endpoint, messages, [trial(built, 0)])
+                set_faults(server)
+                assert await executor.attempt(endpoint, *asked)
 
         asyncio.run(main())
     assert len(desks.started) == 2
@@ -201,7 +202,7 @@ def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started(
 def test_an_answer_outlives_the_worker_that_was_to_score_it(mimic, monkeypatch):
     built = built_at(mimic.base_url)
     desks = Desks(built)
-    messages, request = built.tasks[0].render(built.tasks[0].questions[0]), trial(built, 0)
+    messages, request = first_question(built), trial(built, 0)
 
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
@@ -331,9 +332,11 @@ def reached(built: Built, folder: Path, open_: Opened) -> Results:
         async with open_(built) as executor, AsyncExitStack() as connections:
             for endpoint in chain.from_iterable(endpoints.values()):
                 await connections.enter_async_context(endpoint)
-            with RunWriter.create(folder, meta=built.meta()) as writer:
-                runner = built.runner(session, writer, endpoints, executor=executor)
-                await runner.run()
+            create = partial(RunWriter.create, folder, meta=built.meta())
+            with continue_run(built, folder) if built.continued else create() as writer:
+                with writer.reader() as reader:
+                    session.replay(reader.log(), reader.unanswered())
+                await built.runner(session, writer, endpoints, executor=executor).run()
         return session.results()
 
     results = asyncio.run(main())
@@ -342,7 +345,7 @@ def reached(built: Built, folder: Path, open_: Opened) -> Results:
         good = Counter(one.key for one in reader.attempts() if one.error is None)
         assert all(record.missing is None for record in reader.trials())
     assert set(keys.values()) == {1}
-    assert good == keys
+    assert good == keys or built.continued
     return results
 
 
@@ -377,16 +380,5 @@ def test_a_run_without_workers_ends_and_is_resumed(tmp_path, mimic):
         assert 0 < reader.count() < 200
         built = replace(built, continued=reader.meta())
 
-    async def go_on() -> Results:
-        session, endpoints = built.session(), built.endpoints(None)
-        with continue_run(built, tmp_path / "there") as writer:
-            with writer.reader() as reader:
-                session.replay(reader.log(), reader.unanswered())
-            async with AsyncExitStack() as connections:
-                for endpoint in chain.from_iterable(endpoints.values()):
-                    await connections.enter_async_context(endpoint)
-                await built.runner(session, writer, endpoints).run()
-        return session.results()
-
-    there = asyncio.run(go_on())
-    assert decided(there) == decided(reached(built, tmp_path / "here", in_process))
+    there = reached(built, tmp_path / "there", in_process)
+    assert decided(there) == decided(reached(replace(built, continued=None), tmp_path / "here", in_process))

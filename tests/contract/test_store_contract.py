@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -391,14 +392,16 @@ def test_outcomes_as_columns(writer):
     assert len(columns) == 3
     assert [columns.models[index] for index in columns.model] == ["b", "a", "a"]
     assert [columns.questions[index] for index in columns.question] == [("u", "q0"), ("t", "q3"), ("t", "q0")]
-    assert columns.step.tolist() == [0, 3, 0]
-    assert columns.category.tolist() == [2, -1, 1]
-    assert columns.completion_tokens.tolist() == [5, 0, 5]
-    assert columns.cached_tokens.tolist() == [2, 0, 2]
-    assert columns.latency.tolist()[::2] == [0.5, 0.5]
-    assert math.isnan(columns.latency[1])
-    assert columns.finished_at.tolist() == [1000.0, 1003.0, 1000.0]
-    assert columns.after_stop.tolist() == [False, False, True]
+    expected = {
+        "step": [0, 3, 0],
+        "category": [2, -1, 1],
+        "completion_tokens": [5, 0, 5],
+        "cached_tokens": [2, 0, 2],
+        "finished_at": [1000.0, 1003.0, 1000.0],
+        "after_stop": [False, False, True],
+    }
+    assert {name: getattr(columns, name).tolist() for name in expected} == expected
+    np.testing.assert_equal(columns.latency, [0.5, math.nan, 0.5])
 
 
 # Any record that is accepted is stored as it is
