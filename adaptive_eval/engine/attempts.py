@@ -1,14 +1,14 @@
 """Runs trials: each is asked until it is answered or dropped, then scored."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from adaptive_eval.engine.fleet import Dispatch
 from adaptive_eval.engine.pool import Member, Slot
-from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, Scoring
+from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, SamplingEndpoint, Scoring
 from adaptive_eval.engine.retry import is_transient, with_retries
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask
@@ -19,12 +19,7 @@ from adaptive_eval.trial import Completion, Conversation, Message, Score, TrialR
 Result: TypeAlias = Sequence[Completion | None] | EndpointError
 """The answers of one request, in the order of its trials, or how it failed."""
 
-AttemptObserver: TypeAlias = Callable[[Sending, Member, Sequence[AttemptRecord], Result], None]
-
-Worth: TypeAlias = Callable[[BaseException], bool]
 T = TypeVar("T")
-
-_Sample: TypeAlias = Callable[..., Awaitable[Sequence[Completion | None]]]
 
 
 @dataclass(eq=False)
@@ -35,7 +30,7 @@ class TrialRunner:
     dispatch: Dispatch
     executor: Executor
     jitter: Callable[[], float]
-    on_attempt: AttemptObserver
+    on_attempt: Callable[[Sending, Member, Sequence[AttemptRecord], Result], None]
     on_end: Callable[[TrialTask], None]
     glance: ClassVar[float] = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
 
@@ -65,7 +60,10 @@ class TrialRunner:
         trial.score = await self.executor.score(trial.request, trial.completion)
 
     def _retried(
-        self, trial: TrialTask, attempt: Callable[[TrialTask], Coroutine[Any, Any, T]], worth: Worth
+        self,
+        trial: TrialTask,
+        attempt: Callable[[TrialTask], Coroutine[Any, Any, T]],
+        worth: Callable[[BaseException], bool],
     ) -> Coroutine[Any, Any, T]:
         """Make attempts as the retry policy says."""
         return with_retries(
@@ -195,9 +193,8 @@ class InProcess:
         """Ask `endpoint` once for the answers to `requests`."""
         seed = requests[0].seed
         # Not isinstance: with a protocol that takes Python 3.11 a tenth of the time of the whole trial.
-        sample: _Sample | None = getattr(endpoint, "sample", None)
-        if sample is not None:
-            return await sample(messages, seed=seed, n=len(requests))
+        if hasattr(endpoint, "sample"):
+            return await cast(SamplingEndpoint, endpoint).sample(messages, seed=seed, n=len(requests))
         return [await endpoint.complete(messages, seed=seed)]
 
     def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:

@@ -81,7 +81,6 @@ class InFlightTrials:
         servers: Mapping[str, ServerLimits],
         *,
         clock: Clock,
-        tasks: asyncio.TaskGroup,
         executor: Executor,
         jitter: Callable[[], float],
         on_change: Callable[[], None],
@@ -90,8 +89,8 @@ class InFlightTrials:
     ) -> None:
         self._clock = clock
         self._announce = on_change
-        self._tasks = tasks
-        self.fleet = Fleet(clients, servers, clock, tasks, on_change)
+        self.tasks = asyncio.TaskGroup()  # of all trials and probes
+        self.fleet = Fleet(clients, servers, clock, self.tasks, on_change)
         self._runner = TrialRunner(
             clock,
             self.fleet.dispatch,
@@ -193,7 +192,7 @@ class InFlightTrials:
                 self.fleet.dispatch.take(trial.sending)
             state = State.WAITING if trial.sending.slot is None else State.ASKING
         trial.enter(state)
-        trial.task = self._tasks.create_task(self._runner.run(trial))
+        trial.task = self.tasks.create_task(self._runner.run(trial))
 
     @property
     def rounds(self) -> list[BatchRounds]:

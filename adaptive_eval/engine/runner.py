@@ -89,12 +89,10 @@ class Runner:
         self._told = set(self._drift.remarks)  # warnings that are not said again
         self._ledger = Ledger(recorder, clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
-        self._tasks = asyncio.TaskGroup()
         self._in_flight = InFlightTrials(
             clients,
             servers or {},
             clock=clock,
-            tasks=self._tasks,
             executor=executor,
             jitter=jitter,
             on_change=self._wake.set,
@@ -108,8 +106,8 @@ class Runner:
         """Run to the end; once."""
         self._pace.start()
         try:
-            async with self._tasks:
-                ticker = self._tasks.create_task(self._tick())
+            async with self._in_flight.tasks as tasks:
+                ticker = tasks.create_task(self._tick())
                 self._in_flight.fleet.changes.begin()
                 try:
                     return await self._loop()
