@@ -12,7 +12,7 @@ from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
-from scorio.sequential.pairs import PairReader, Reader
+from scorio.sequential.pairs import Options, PairReader, Reader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import ExactReader, Rule
 from scorio.sequential.scores import ScoreReader
@@ -34,7 +34,8 @@ class Readers:
     def __init__(
         self, answers: Answers, task: int, contrasts: Contrasts, margin: float | None, levels: Levels
     ) -> None:
-        cells, options = answers.cells[task], (answers.target, answers.clusters[task], margin)
+        cells = answers.cells[task]
+        options = Options(target=answers.target, clusters=answers.clusters[task], equivalence=margin)
         asked, single = len(answers.furthest), contrasts.single
         stored = ~single & (np.maximum(contrasts.first, contrasts.second) >= asked)
         self._kind = stored + 2 * single
@@ -44,14 +45,14 @@ class Readers:
             rows = np.flatnonzero(self._kind == kind)
             self._place[rows] = np.arange(rows.size)
             first, second = contrasts.first[rows], contrasts.second[rows]
+            options["guard"] = levels.tie(0) if kind == 2 else levels.guard  # bets call winners of scores
             if kind == 2:
-                values, guard = contrasts.value[rows], levels.tie(0)  # their winners are called by bets
-                self._readers[kind] = ScoreReader(cells, first, values, *options, guard)
+                self._readers[kind] = ScoreReader(cells, first, contrasts.value[rows], **options)
             elif kind == 1:
                 models = np.minimum(first, second), np.maximum(first, second), np.where(first < asked, 1, -1)
-                self._readers[kind] = ReferenceReader(cells, *models, *options, levels.guard)
+                self._readers[kind] = ReferenceReader(cells, *models, **options)
             else:
-                self._readers[kind] = PairReader(cells, first, second, *options, levels.guard)
+                self._readers[kind] = PairReader(cells, first, second, **options)
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
         """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""

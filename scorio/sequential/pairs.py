@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,15 @@ from scorio.sequential.clusters import ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance, joined
 from scorio.sequential.evidence import GUARD
 from scorio.sequential.moments import PathBlock
+
+
+class Options(TypedDict, total=False):
+    """The options of every :class:`Reader`."""
+
+    target: Target
+    clusters: ArrayLike | None
+    equivalence: float | None
+    guard: float
 
 
 class Reader(ABC):
@@ -56,10 +66,10 @@ class Reader(ABC):
         self,
         cells: Cells,
         contrasts: int,
-        target: Target,
-        clusters: ArrayLike | None,
-        equivalence: float | None,
-        guard: float,
+        target: Target = "benchmark",
+        clusters: ArrayLike | None = None,
+        equivalence: float | None = None,
+        guard: float = GUARD,
         *,
         centred: bool = False,
     ) -> None:
@@ -149,23 +159,14 @@ class PairReader(Reader):
         The moments of the models.
     first, second : array_like of int, shape (P,)
         The models of each pair.
-    target, clusters, equivalence, guard
+    **options
         As in :class:`Reader`.
     """
 
-    def __init__(
-        self,
-        cells: Cells,
-        first: ArrayLike,
-        second: ArrayLike,
-        target: Target = "benchmark",
-        clusters: ArrayLike | None = None,
-        equivalence: float | None = None,
-        guard: float = GUARD,
-    ) -> None:
+    def __init__(self, cells: Cells, first: ArrayLike, second: ArrayLike, **options: Unpack[Options]) -> None:
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
-        super().__init__(cells, self.first.size, target, clusters, equivalence, guard)
+        super().__init__(cells, self.first.size, **options)
         self._square = np.zeros(self.first.size)
 
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:

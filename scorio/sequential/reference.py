@@ -14,6 +14,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +22,10 @@ from numpy.typing import ArrayLike
 from scorio._arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import Spread
-from scorio.sequential.contrasts import ContrastBlock, Target
-from scorio.sequential.evidence import FLOOR, GUARD
+from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.evidence import FLOOR
 from scorio.sequential.moments import DROPPED, MISSING, PathBlock
-from scorio.sequential.pairs import Reader, running
+from scorio.sequential.pairs import Options, Reader, running
 
 ENOUGH_QUESTIONS = 30
 """Common questions from which on the regression is trusted."""
@@ -111,7 +112,7 @@ class ReferenceReader(Reader):
         The model being asked and the reference of each contrast.
     sign : array_like of int, shape (P,)
         +1 for live less reference, −1 for reference less live.
-    target, clusters, equivalence, guard
+    **options
         As in :class:`scorio.sequential.pairs.Reader`. With clusters, the correction for further
         questions is left out, since it takes questions as independent.
     """
@@ -122,14 +123,11 @@ class ReferenceReader(Reader):
         live: ArrayLike,
         reference: ArrayLike,
         sign: ArrayLike,
-        target: Target = "benchmark",
-        clusters: ArrayLike | None = None,
-        equivalence: float | None = None,
-        guard: float = GUARD,
+        **options: Unpack[Options],
     ) -> None:
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = floats(sign)
-        super().__init__(cells, self.live.size, target, clusters, equivalence, guard)
+        super().__init__(cells, self.live.size, **options)
         # Σd, Σd², Σdy; of the reference Σy, Σv/n, Σu, how far lost answers could lower and raise Σy, and the
         # questions of which it has lost all
         self._sums = np.zeros((9, self.live.size))

@@ -1,14 +1,15 @@
 """Models' own scores, read step by step and held against a number."""
 
+from typing import Unpack
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from scorio._arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import Spread
-from scorio.sequential.contrasts import ContrastBlock, Target, score_block
+from scorio.sequential.contrasts import ContrastBlock, score_block
 from scorio.sequential.moments import PathBlock
-from scorio.sequential.pairs import Reader
+from scorio.sequential.pairs import Options, Reader
 
 
 class ScoreReader(Reader):
@@ -20,22 +21,13 @@ class ScoreReader(Reader):
         The moments of the models.
     models, values : ndarray, shape (P,)
         The model of each contrast, and the number.
-    target, clusters, equivalence, guard
-        As in :class:`scorio.sequential.pairs.PairReader`.
+    **options
+        As in :class:`scorio.sequential.pairs.Reader`.
     """
 
-    def __init__(
-        self,
-        cells: Cells,
-        models: Ints,
-        values: Floats,
-        target: Target,
-        clusters: ArrayLike | None,
-        equivalence: float | None,
-        guard: float,
-    ) -> None:
+    def __init__(self, cells: Cells, models: Ints, values: Floats, **options: Unpack[Options]) -> None:
         self._models, self._values = models, values
-        super().__init__(cells, models.size, target, clusters, equivalence, guard, centred=True)
+        super().__init__(cells, models.size, **options, centred=True)
 
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         path = self.cells.path(self._models[contrasts], start, stop)

@@ -54,7 +54,7 @@ def test_few_or_unequal_clusters_keep_the_level(sizes):
     by_cluster = (rng.random((pairs, len(sizes))) < 0.1)[:, names]
     by_question = rng.random((pairs, steps)) < 0.1
     cells.absorb(both, np.concatenate([by_cluster, by_question])[:, asked].astype(np.int64))
-    pair = PairReader(cells, rows, pairs + rows, "population", names).read(rows, steps)
+    pair = PairReader(cells, rows, pairs + rows, target="population", clusters=names).read(rows, steps)
     path, sums = cells.path(rows, 0, steps), ClusterSums(names, steps, pairs, centred=True)
     change = path.after - np.where(path.fresh, 0.0, path.before)
     score = score_block(path, steps, "population", sums.add(rows, asked, change, path.fresh))

@@ -37,7 +37,9 @@ def read_pair(vector, block):
     cells = Cells(sequence, unit_scores(vector["weights"]), models=2)
     size = vector["cluster_size"]
     clusters = None if size is None else np.arange(vector["M"]) // size
-    reader = PairReader(cells, [0], [1], vector["target"], clusters, vector["epsilon"])
+    reader = PairReader(
+        cells, [0], [1], target=vector["target"], clusters=clusters, equivalence=vector["epsilon"]
+    )
     outcomes = np.array([vector["A"], vector["B"]])
     blocks = []
     for start in range(0, outcomes.shape[1], block):
@@ -167,7 +169,7 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
     sequence = TrialSequence(rng.permutation(size))
     cells = Cells(sequence, np.array(scores), 2)
     cells.absorb(np.arange(2), rng.integers(len(scores), size=(2, steps)))
-    block = PairReader(cells, [0], [1], target, equivalence=0.2).read(np.arange(1), steps)
+    block = PairReader(cells, [0], [1], target=target, equivalence=0.2).read(np.arange(1), steps)
     n = np.arange(1, steps + 1) if target == "benchmark" else block.questions[0]
     first = np.flatnonzero(sequence.repeats(0, steps) == 0)
     asked = sequence.question(0, steps)[first]
@@ -203,7 +205,7 @@ def test_a_score_near_its_end_varies_more_at_the_margin(score, value, at_margin)
 def test_a_tie_without_any_difference_counts_the_chance_that_none_is_seen():
     cells = Cells(TrialSequence(np.arange(400)), np.array([0.0, 1.0]), 2)
     cells.absorb(np.arange(2), np.ones((2, 60), dtype=np.int64))
-    block = PairReader(cells, [0], [1], "population", equivalence=0.02).read(np.arange(1), 60)
+    block = PairReader(cells, [0], [1], target="population", equivalence=0.02).read(np.arange(1), 60)
     evidence = 0.02**2 / (2 * block.margin[0] / TIE_FACTOR)
     c = block.questions[0]
     chance = np.minimum(-c * np.log(1 - 0.02), 0.02**2 / (2 * block.guarded[0]))
