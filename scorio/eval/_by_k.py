@@ -47,9 +47,9 @@ def by_draws(value: Callable[..., Floats]) -> Drawn:
     ) -> float:
         raise NotImplementedError
 
-    def metric(asked: Mapping[str, Any], own: Sequence[Any]) -> float:
-        trials = _trials(asked)
-        return float(value(trials, trials.draws(asked["k"]), *own))
+    def metric(asked: Mapping[str, Any], own: dict[str, Any]) -> float:
+        trials = asked_trials(asked)
+        return float(value(trials, trials.draws(asked["k"]), **own))
 
     return with_own(value, 2, common, 2, metric)
 
@@ -79,14 +79,16 @@ def _summary(moments: Callable[..., Moments], checked: Callable[[BinaryTrials, i
     ) -> Interval:
         raise NotImplementedError
 
-    def summary(asked: Mapping[str, Any], own: Sequence[Any]) -> Interval:
-        trials = _trials(asked)
+    def summary(asked: Mapping[str, Any], own: dict[str, Any]) -> Interval:
+        trials = asked_trials(asked)
         prior = beta_prior(asked["alpha0"], asked["beta0"])
-        found = moments(trials, checked(trials, asked["k"]), prior, *own)
+        found = moments(trials, checked(trials, asked["k"]), prior, **own)
         return credible_interval(*found, asked["confidence"], asked["bounds"])
 
     return with_own(moments, 3, common, 2, summary)
 
 
-def _trials(asked: Mapping[str, Any]) -> BinaryTrials:
-    return read_binary(asked["R"], asked["counts"], asked["missing"], asked["question_weights"])
+def asked_trials(asked: Mapping[str, Any], *, models: bool = False) -> BinaryTrials:
+    """Return the trials that arguments by name give, of one model or of several."""
+    given = (asked[name] for name in ("R", "counts", "missing", "question_weights"))
+    return read_binary(*given, models=models)

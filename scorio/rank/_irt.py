@@ -1,28 +1,41 @@
 """Rankings by item response theory: abilities of models and difficulties of questions, fitted jointly."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from scorio._arguments import positive, whole
 from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio._signatures import with_own
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit
-from scorio.rank._ranked import Ranking, Scored, ScoredItems, fitted, keeps_names
+from scorio.rank._ranked import Ranking, RankingFunction, Scored, ScoredItems, fitted, keeps_names
 from scorio.rank._ties import TieMethod
 
 
-@keeps_names
-def rasch(
-    R: Outcomes,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    return_item_params: bool = False,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+def _of_items(fit: Callable[..., Ranking]) -> RankingFunction:
+    """Make a ranking of its parameters by name; its own follow R, or `return_item_params`."""
+
+    def common(
+        R: Outcomes,
+        method: TieMethod = "competition",
+        return_scores: bool = False,
+        max_iter: int = 500,
+        return_item_params: bool = False,
+        *,
+        missing: Missing = None,
+    ) -> Ranking:
+        raise NotImplementedError
+
+    return keeps_names(with_own(fit, 1, common, 1, lambda asked, own: fit(asked, **own)))
+
+
+@_of_items
+def rasch(asked: Mapping[str, Any]) -> Ranking:
     r"""Rank models by the abilities of the Rasch model (1PL) of joint maximum likelihood [1]_.
 
     Right answers of model l on question m are :math:`\mathrm{Binomial}(N, \sigma(\theta_l - b_m))`,
@@ -53,20 +66,11 @@ def rasch(
     >>> rasch([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    return _items(R, missing, UniformPrior(), method, return_scores, max_iter, return_item_params)
+    return _items(asked, UniformPrior())
 
 
-@keeps_names
-def rasch_map(
-    R: Outcomes,
-    prior: Prior | float = 1.0,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    return_item_params: bool = False,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+@_of_items
+def rasch_map(asked: Mapping[str, Any], prior: Prior | float = 1.0) -> Ranking:
     """Rank models by :func:`rasch` with a prior of the abilities.
 
     Finite for a model that is always right or always wrong; every question needs a right and a wrong answer.
@@ -92,21 +96,11 @@ def rasch_map(
     >>> rasch_map([[1, 1, 1, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    penalty = read_prior_penalty(prior)
-    return _items(R, missing, penalty, method, return_scores, max_iter, return_item_params)
+    return _items(asked, read_prior_penalty(prior))
 
 
-@keeps_names
-def rasch_2pl(
-    R: Outcomes,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    return_item_params: bool = False,
-    reg_discrimination: float = 0.01,
-    *,
-    missing: Missing = None,
-) -> Ranking:
+@_of_items
+def rasch_2pl(asked: Mapping[str, Any], *, reg_discrimination: float = 0.01) -> Ranking:
     r"""Rank models by the abilities of the two-parameter logistic model (2PL) [1]_.
 
     As :func:`rasch` with :math:`\sigma(a_m (\theta_l - b_m))`: questions differ in how sharply they tell
@@ -139,22 +133,12 @@ def rasch_2pl(
     >>> rasch_2pl([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    return _items(
-        R, missing, UniformPrior(), method, return_scores, max_iter, return_item_params, reg_discrimination
-    )
+    return _items(asked, UniformPrior(), reg_discrimination)
 
 
-@keeps_names
+@_of_items
 def rasch_2pl_map(
-    R: Outcomes,
-    prior: Prior | float = 1.0,
-    method: TieMethod = "competition",
-    return_scores: bool = False,
-    max_iter: int = 500,
-    return_item_params: bool = False,
-    reg_discrimination: float = 0.01,
-    *,
-    missing: Missing = None,
+    asked: Mapping[str, Any], prior: Prior | float = 1.0, *, reg_discrimination: float = 0.01
 ) -> Ranking:
     """Rank models by :func:`rasch_2pl` with a prior of the abilities.
 
@@ -181,35 +165,23 @@ def rasch_2pl_map(
     >>> rasch_2pl_map([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 3])
     """
-    penalty = read_prior_penalty(prior)
-    return _items(
-        R, missing, penalty, method, return_scores, max_iter, return_item_params, reg_discrimination
-    )
+    return _items(asked, read_prior_penalty(prior), reg_discrimination)
 
 
-def _items(
-    R: Outcomes,
-    missing: Missing,
-    prior: Prior,
-    method: TieMethod,
-    return_scores: bool,
-    max_iter: int,
-    items: bool,
-    regularisation: float | None = None,
-) -> Ranking:
+def _items(asked: Mapping[str, Any], prior: Prior, regularisation: float | None = None) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
-    right, made = _counts(R, missing, prior, name)
+    right, made = _counts(asked["R"], asked["missing"], prior, name)
     weight = None if regularisation is None else positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
-    theta, difficulty, log_a = fit.solve(whole("max_iter", max_iter), name)
+    theta, difficulty, log_a = fit.solve(whole("max_iter", asked["max_iter"]), name)
     if weight is not None and isinstance(prior, SYMMETRIC):
         theta = _tied_by_symmetry(theta, right, made)
-    ranks = fitted(theta, theta, method, return_scores)
+    ranks = fitted(theta, theta, asked["method"], asked["return_scores"])
     parameters = {"difficulty": difficulty}
     if weight is not None:
         parameters["discrimination"] = np.exp(log_a)
-    if not items:
+    if not asked["return_item_params"]:
         return ranks
     return ScoredItems(ranks.ranks if isinstance(ranks, Scored) else ranks, theta, parameters)
 

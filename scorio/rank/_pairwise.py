@@ -3,7 +3,7 @@
 Model i beats model j in a trial where i is right and j is wrong; where both are right or both wrong they tie.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -96,8 +96,8 @@ def _by_strengths(fit: Callable[..., Floats]) -> RankingFunction:
     ) -> Ranking:
         raise NotImplementedError
 
-    def ranking(asked: Mapping[str, Any], own: Sequence[Any]) -> Ranking:
-        theta = fit(*pair_counts(asked["R"], asked["missing"]), asked["max_iter"], *own)
+    def ranking(asked: Mapping[str, Any], own: dict[str, Any]) -> Ranking:
+        theta = fit(*pair_counts(asked["R"], asked["missing"]), asked["max_iter"], **own)
         return fitted(theta, np.exp(theta), asked["method"], asked["return_scores"])
 
     return keeps_names(with_own(fit, 3, common, 1, ranking))

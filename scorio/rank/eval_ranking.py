@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -12,7 +12,8 @@ from scorio._arguments import coupling, powers, spectrum_weights, unit
 from scorio._arrays import Floats
 from scorio._named import Outcomes
 from scorio._signatures import with_own
-from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
+from scorio.eval._by_k import asked_trials
+from scorio.eval._inputs import BinaryTrials, Missing, read_categories, read_prior
 from scorio.eval._kernels import _bank_metrics, _categories
 from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
 from scorio.rank._ties import TieMethod
@@ -212,11 +213,10 @@ def _by_draws(scores: Callable[..., Floats]) -> RankingFunction:
     ) -> Ranking:
         raise NotImplementedError
 
-    def metric(asked: Mapping[str, Any], own: Sequence[Any]) -> Ranking:
-        trials = read_binary(
-            asked["R"], asked["counts"], asked["missing"], asked["question_weights"], models=True
-        )
-        return ranked(scores(trials, trials.draws(asked["k"]), *own), asked["method"], asked["return_scores"])
+    def metric(asked: Mapping[str, Any], own: dict[str, Any]) -> Ranking:
+        trials = asked_trials(asked, models=True)
+        found = scores(trials, trials.draws(asked["k"]), **own)
+        return ranked(found, asked["method"], asked["return_scores"])
 
     return keeps_names(with_own(scores, 2, common, 2, metric))
 
