@@ -1,15 +1,22 @@
-"""Claims on a run's results: which way round a pair stands, both ends of an interval, several at once."""
+"""Results of a run: claims on them, their columns and frames, and labels of arrays and frames."""
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import run_examples as runs
 from click.testing import CliRunner
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.cli.main import cli
+from adaptive_eval.core.results_table import columns_of
 from adaptive_eval.core.session import Session
+from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import at_least, not_worse
+from adaptive_eval.simulate import BiasedCoins, simulate
+from scorio import rank, sequential
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +76,74 @@ def test_of_several_claims_the_worst_gives_the_exit_code(tmp_path, claims, code)
     arguments = [part for text in texts for part in ("--at-least", text)]
     done = CliRunner().invoke(cli, ["check", str(tmp_path / "run"), *arguments], standalone_mode=False)
     assert done.return_value == code, done.output
+
+
+# Results as columns and frames.
+
+
+@pytest.fixture(scope="module")
+def session():
+    """Return a session that has ended."""
+    return drive(Session(make_spec(3, 30, equivalence=0.15, max_passes=60)), coin((0.9, 0.5, 0.45)))
+
+
+@pytest.mark.parametrize("table", ["models", "pairs", "budgets"])
+def test_every_table_of_results_has_equally_long_columns(session, table):
+    results = session.results()
+    columns = results.to_columns(table)
+    assert {len(column) for column in columns.values()} == {len(getattr(results, table))}
+
+
+def test_a_mapping_becomes_a_column_for_each_of_its_keys(session):
+    columns = columns_of(session.decisions)
+    assert len(set(map(len, columns.values()))) == 1
+    calls = [one for one in session.decisions if one.kind == "pair"]
+    told = [value for value in columns["evidence.difference"] if value is not None]
+    assert told == [one.evidence["difference"] for one in calls]
+
+
+def test_without_pandas_the_advice_is_to_columns(session, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match="pip install pandas"):
+        session.results().to_frame()
+
+
+@pytest.mark.filterwarnings("default")
+def test_frames_are_the_columns(session):
+    pytest.importorskip("pandas")
+    results = session.results()
+    frame = results.to_frame("pairs")
+    assert frame.to_dict("list").keys() == results.to_columns("pairs").keys()
+    assert frame["verdict"].tolist() == [pair.verdict for pair in results.pairs]
+    result = simulate(make_spec(2, 20, max_passes=5), BiasedCoins((0.9, 0.2)), 3, seed=1, workers=1)
+    assert result.to_frame("models")["model"].tolist() == ["m0", "m1"]
+
+
+# Labels of outcomes that come as labelled arrays and nullable frames name the models.
+
+
+R = (np.random.default_rng(5).random((3, 40, 4)) < np.array([0.9, 0.5, 0.2])[:, None, None]).astype(int)
+NAMES = ("best", "middle", "last")
+
+
+class Labelled:
+    """Stands for an xarray.DataArray."""
+
+    dims = ("model", "question", "trial")
+    coords = {"model": SimpleNamespace(values=np.array(NAMES))}  # noqa: RUF012
+
+    def __array__(self, dtype=None, copy=None):
+        return R if dtype is None else R.astype(dtype)
+
+
+def test_labels_of_arrays_are_kept():
+    assert sequential.board(Labelled()).names == NAMES
+    assert rank.avg(Labelled()).names == NAMES
+
+
+def test_nullable_frames_name_models():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(R[:, :, 0], index=list(NAMES)).astype("Int64")
+    frame.iloc[0, 3] = pandas.NA
+    assert rank.bayes(frame, missing=np.nan).names == NAMES
+    assert sequential.board(frame, missing=np.nan).names == NAMES
