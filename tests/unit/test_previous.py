@@ -26,6 +26,13 @@ QUESTIONS = 12
 TASK = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
 BOTH = (TASK, {**TASK, "name": "u", "dataset": "u.jsonl"})
 IDS = tuple(f"n{number}" for number in range(QUESTIONS))
+SERIES = {
+    "step-2000 step-10000 step-900 step-3000 step-1000 other": {
+        "step-3500": "step-3000", "step-3000": "step-2000", "step-1000": "step-900", "new": "other"
+    },
+    "v1.10 v1.9.2 v1.9 v1.8 step-2000": {"v1.10": "v1.9.2", "v1.9.1": "v1.9", "v1.9": "v1.8", "v2": "v1.10"},
+}  # fmt: skip
+"""Runs of a series, and the run before each."""
 REFERENCE = [{"run": "first", "models": ["a"]}]
 
 
@@ -111,12 +118,8 @@ class TestReferences:
 
     def test_a_series_takes_what_asked_the_same_of_the_run_that_was_started_last(self, folder):
         other = {**TASK, "prompt": "{input}!"}
-        for name, model, task in (
-            ("r0", "a", TASK),
-            ("r1", "b", TASK),
-            ("r2", "a", TASK),
-            ("r3", "c", other),
-        ):
+        begun = {"r0": ("a", TASK), "r1": ("b", TASK), "r2": ("a", TASK), "r3": ("c", other)}
+        for name, (model, task) in begun.items():
             stored_run(folder, name, {model: 0.5}, tasks=(task,))
         found = {}
         for series, own in (("previous", "new"), ("earlier", "new"), ("previous", "a")):
@@ -124,19 +127,7 @@ class TestReferences:
             found[series, own] = [one.name for one in run.spec.references]
         assert found == {("previous", "new"): ["a"], ("earlier", "new"): ["a", "b"], ("previous", "a"): ["b"]}
 
-    @pytest.mark.parametrize(
-        ("begun", "before"),
-        [
-            (
-                "step-2000 step-10000 step-900 step-3000 step-1000 other",
-                {"step-3500": "step-3000", "step-3000": "step-2000", "step-1000": "step-900", "new": "other"},
-            ),
-            (
-                "v1.10 v1.9.2 v1.9 v1.8 step-2000",
-                {"v1.10": "v1.9.2", "v1.9.1": "v1.9", "v1.9": "v1.8", "v2": "v1.10"},
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("begun", "before"), SERIES.items())
     def test_a_series_is_ordered_by_step_or_version_and_not_by_start(self, folder, begun, before):
         for name in begun.split():
             stored_run(folder, name, {f"m{name}": 0.5})
