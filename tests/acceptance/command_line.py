@@ -176,16 +176,17 @@ class Running:
 
 
 @contextmanager
-def started(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> Iterator[Running]:
-    """Start the command, and end it with the block."""
+def started(
+    *arguments: object, cwd: Path, env: dict[str, str] | None = None, **options: Any
+) -> Iterator[Running]:
+    """Start the command, with other options of Popen where they are given, and end it with the block."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(
         [COMMAND, *map(str, arguments)],
         cwd=cwd,
         env=env or environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
+        **{**pipes, **options},
     )
     try:
         yield Running(process)
@@ -377,18 +378,22 @@ def trials(run: Path) -> list[TrialRecord]:
         return list(reader.trials())
 
 
-PairDecision = tuple[tuple[str, ...], str, int, float]
+def categories(run: Path) -> set[tuple[str, int | None]]:
+    """Return which categories the scored answers of each model have."""
+    return {(one.request.key.model, one.score.category) for one in trials(run) if one.score is not None}
 
 
-def pair_decisions(run: Path) -> list[PairDecision]:
-    """Return the stored pair decisions, sorted: (models, verdict, step, difference)."""
+def samples(run: Path) -> list[dict[str, Any]]:
+    """Return what ``samples --json`` shows of the run's trials."""
+    done = in_process("samples", run, "--json", cwd=run.parent, code=0)
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def pair_decisions(run: Path) -> list[tuple[tuple[str, ...], str]]:
+    """Return the stored pair decisions: models and verdict."""
     with RunReader(run) as reader:
         bodies = [decision.body for decision in reader.decisions()]
-    return sorted(
-        (tuple(body["models"]), body["verdict"], body["step"], body["evidence"]["difference"])
-        for body in bodies
-        if body["kind"] == "pair"
-    )
+    return [(tuple(body["models"]), body["verdict"]) for body in bodies if body["kind"] == "pair"]
 
 
 def report(run: Path) -> dict[str, Any]:
@@ -415,5 +420,4 @@ class Reached:
     @classmethod
     def by(cls, run: Path) -> Reached:
         """Return what `run` has decided, from its run file and its report."""
-        verdicts = {models: verdict for models, verdict, _, _ in pair_decisions(run)}
-        return cls(verdicts, ranks(run))
+        return cls(dict(pair_decisions(run)), ranks(run))

@@ -128,32 +128,24 @@ def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path
 
 ABSURD: list[Any] = [
     {"prompt_tokens": 10**30, "completion_tokens": 2},
-    {"prompt_tokens": 9, "completion_tokens": 10**9},
-    {"prompt_tokens": 3, "completion_tokens": 2**63},
-    {"prompt_tokens": -(10**30), "completion_tokens": -1},
-    {"prompt_tokens": "12", "completion_tokens": [1]},
-    {"prompt_tokens": {"a": 1}, "completion_tokens": 1e300, "total_tokens": 10**30},
     {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 10**30}},
     10**30,
 ]
+"""tests/data/server_answers.json has other such reports."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", [{"trials": 60}, {"trials": 60, "tokens": "1M", "usd": 1000}])
-def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path, budget):
+def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path):
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
-        usage = (
-            ABSURD[number % 10] if number % 10 < len(ABSURD) else {"prompt_tokens": 9, "completion_tokens": 2}
-        )
-        right = model == "good" or number % 2 == 0
-        return {"message": reply(prompt, number, right=right), "usage": usage}
+        usage = [*ABSURD, {"prompt_tokens": 9, "completion_tokens": 2}][number % 4]
+        return {"message": reply(prompt, number, right=model == "good" or number % 2 == 0), "usage": usage}
 
+    budget = {"trials": 60, "tokens": "1M", "usd": 1000}
+    price = {"input": 1.0, "output": 2.0, "cached_input": 0.5}
     with answering(answer) as url:
         data = two_models(tmp_path, url, budget=budget)
-        for model in data["models"]:
-            model["price"] = {"input": 1.0, "output": 2.0, "cached_input": 0.5}
-        config = write_config(tmp_path, data)
-        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path, code=(0, 3))
+        data["models"] = [{**model, "price": price} for model in data["models"]]
+        done = in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path, code=(0, 3))
         assert "reported more tokens than can be" in done.said
         assert "reported no tokens" in done.said
         usages = [record.usage for record in trials(tmp_path / "run")]
@@ -163,4 +155,4 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path, budget):
         spent = {line["name"]: line["spent"] for line in report(tmp_path / "run")["budgets"]}
         assert 0 < spent["tokens"] <= 1e6
         assert 0 < spent["usd"] < 1
-        in_process("run", "run", "--display", "none", cwd=tmp_path, code=(0, 3))
+        in_process("run", "run", cwd=tmp_path, code=(0, 3))

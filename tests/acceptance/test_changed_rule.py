@@ -26,16 +26,8 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path):
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)
     before = decisions(tmp_path, "pair")
     assert before
-    again = in_process(
-        "run",
-        "runs/changed",
-        "-o",
-        "stopping.rule=anytime",
-        "-o",
-        "stopping.confidence=0.95",
-        cwd=tmp_path,
-        code=(0, 3),
-    )
+    stricter = ("-o", "stopping.rule=anytime", "-o", "stopping.confidence=0.95")
+    again = in_process("run", "runs/changed", *stricter, cwd=tmp_path, code=(0, 3))
     written = report(tmp_path / "runs/changed")
     changes = json.loads(written["meta"]["changes"])
     assert [(one["setting"], one["before"], one["now"]) for one in changes] == [

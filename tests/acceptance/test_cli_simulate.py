@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answering_server import two_models
-from command_line import COINS, QUICKSTART, Finished, in_process, quickstart, write_config
+from command_line import COINS, Finished, in_process, quickstart, write_config
 
 from adaptive_eval.views.numbers import usd
 
@@ -98,26 +98,17 @@ class TestPlan:
         assert f"{usd(low)} (empty answers) to {usd(high)} (longest answers)" in " ".join(unknown.out.split())
         stated = in_process("plan", config, "--answer-tokens", "9", *FEW, cwd=tmp_path)
         assert "USD is an upper bound" not in stated.out
+        analysed = as_json(in_process("analyze", earlier, *QUICK, "--json", cwd=tmp_path))
+        assert analysed["models"][0]["model"] == "sage"
+        before = as_json(in_process("plan", config, "--from", earlier, *FEW, "--json", cwd=tmp_path))
+        assert any("from" in line and "earlier" in line for line in before["assumptions"])
+        scores = dict(zip(COINS, before["truth"], strict=True))
+        assert scores["sage"] > scores["novice"] > scores["guesser"]
         prior = ("-o", f"prior.from={earlier}")
         planned = as_json(in_process("plan", config, *prior, *FEW, "--json", cwd=tmp_path))
         assert any("tokens of an answer: the mean in" in line for line in planned["assumptions"])
         assert planned["rows"][0]["usd"] == planned["rows"][0]["least_usd"]
         assert planned["rows"][0]["usd"]["median"] < 0.5 * high
-
-    @pytest.mark.slow
-    def test_an_earlier_run_is_what_the_next_one_is_planned_from(self, tmp_path):
-        hurried = (
-            "-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.2", "-o", "budget.trials=400",
-        )  # fmt: skip
-        in_process("run", QUICKSTART, *hurried, "--out", tmp_path / "earlier", cwd=tmp_path, code=(0, 3))
-        data = as_json(
-            in_process("plan", QUICKSTART, "--from", tmp_path / "earlier", *FEW, "--json", cwd=tmp_path)
-        )
-        assert any("from" in line and "earlier" in line for line in data["assumptions"])
-        scores = dict(zip(COINS, data["truth"], strict=True))
-        assert scores["sage"] > scores["novice"] > scores["guesser"]
-        analysed = as_json(in_process("analyze", tmp_path / "earlier", *QUICK, "--json", cwd=tmp_path))
-        assert analysed["models"][0]["model"] == "sage"
 
 
 def short_config(folder: Path) -> Path:

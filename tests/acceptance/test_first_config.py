@@ -140,20 +140,8 @@ def test_a_file_gives_its_columns_and_scorer(server, folder):
     rows = [{"question": q, "answer": n % 2, "options": [str(n), str(n + 1)]} for q, n in SUMS]
     (folder / "choice.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     for file, scorer in (("sums.jsonl", "numeric"), ("choice.jsonl", "choice")):
-        in_process(
-            "init",
-            f"{scorer}.yaml",
-            "--endpoint",
-            server,
-            "--task",
-            file,
-            "--trials",
-            "99",
-            "--margin",
-            "0.1",
-            cwd=folder,
-            code=0,
-        )
+        line = ("init", f"{scorer}.yaml", "--endpoint", server, "--task", file)
+        in_process(*line, "--trials", "99", "--margin", "0.1", cwd=folder, code=0)
         config = load_config(folder / f"{scorer}.yaml")
         assert (config.tasks[0].scorer.kind, len(config.models), config.budget.trials) == (scorer, 3, 99)
 

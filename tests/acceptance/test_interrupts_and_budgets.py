@@ -6,16 +6,13 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import (
-    COMMAND,
     PATIENCE,
     Reached,
-    Running,
     adaptive_eval,
     answered_seeds,
     environment,
@@ -119,25 +116,13 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(tmp_path, mi
     run = tmp_path / "run"
     hold_back(mimic, 80, seconds=1.0)
     terminal, its_end = pty.openpty()
-    process = subprocess.Popen(
-        [COMMAND, *command],
-        cwd=tmp_path,
-        env=environment(TERM="xterm"),
-        stdin=its_end,
-        stdout=its_end,
-        stderr=its_end,
-        start_new_session=True,
-        text=True,
-    )
-    os.close(its_end)
-    try:
-        Running(process).until_stored(run, 50)
+    streams = {"stdin": its_end, "stdout": its_end, "stderr": its_end, "start_new_session": True}
+    with started(*command, cwd=tmp_path, env=environment(TERM="xterm"), **streams) as running:
+        os.close(its_end)
+        running.until_stored(run, 50)
         os.close(terminal)
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(PATIENCE) == 130
-    finally:
-        process.kill()
-        process.wait()
+        running.process.send_signal(signal.SIGHUP)
+        assert running.process.wait(PATIENCE) == 130
     check_interrupted(run, mimic)
 
 

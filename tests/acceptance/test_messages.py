@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from answering_server import Answer, run_two
-from command_line import in_process, trials
+from command_line import categories, in_process, samples, trials
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 WAV = b"RIFF\0\0\0\0WAVE" + bytes(2000)
@@ -81,17 +81,12 @@ def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(
     run(tmp_path, rows, asked, answer, tools=TOOLS, scorer="tool_calls")
     assert all(body["tools"] == [{"type": "function", "function": TOOLS[0]}] for body in asked)
     records = trials(tmp_path / "run")
-    assert {(record.request.key.model, record.score.category) for record in records if record.score} == {
-        ("good", 1),
-        ("bad", 0),
-    }
+    assert categories(tmp_path / "run") == {("good", 1), ("bad", 0)}
     assert not any("no_answer_tool_calls" in record.score.signals for record in records if record.score)
     shown = in_process("samples", "run", "--model", "good", cwd=tmp_path).out
     assert 'calls      weather({"city": "Oslo"})' in shown
-    samples = [
-        json.loads(line) for line in in_process("samples", "run", "--json", cwd=tmp_path).out.splitlines()
-    ]
-    assert {call["name"] for sample in samples for call in sample["tool_calls"]} == {"weather"}
+    shown = [call["name"] for sample in samples(tmp_path / "run") for call in sample["tool_calls"]]
+    assert {*shown} == {"weather"}
     assert in_process("export", "run", "--out", "run.csv", cwd=tmp_path).code == 0
     with (tmp_path / "run.csv").open(encoding="utf-8", newline="") as file:
         assert all("weather" in row["tool_calls"] for row in csv.DictReader(file))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import QUICKSTART, Finished, adaptive_eval, environment
+from command_line import QUICKSTART, Finished, adaptive_eval, environment, report
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "patient_rules.py"
 METADATA = "Metadata-Version: 2.1\nName: patient_rules\nVersion: 1.2\n"
@@ -39,28 +39,21 @@ def run(*arguments: str, **options: Any) -> Finished:
 
 @pytest.mark.slow
 def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path, installed):
-    own = (
-        "-o",
-        "stopping.rule=patient",
-        "-o",
-        "allocation.models=most-wanted",
-        "-o",
-        "stopping.equivalence=0.3",
-    )
-    run(*own, cwd=tmp_path, env=installed, code=0)
-    report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
-    assert report["rule"]["name"] == "patient"
-    won = [pair for pair in report["pairs"] if pair["verdict"] in ("better", "worse")]
+    own = ("-o", "stopping.rule=patient", "-o", "allocation.models=most-wanted")
+    run(*own, "-o", "stopping.equivalence=0.3", cwd=tmp_path, env=installed, code=0)
+    found = report(tmp_path / "run")
+    assert found["rule"]["name"] == "patient"
+    won = [pair for pair in found["pairs"] if pair["verdict"] in ("better", "worse")]
     assert won
     assert all(pair["questions"] >= 30 for pair in won)
-    holds, limits = " ".join(report["promises"]["holds"]), " ".join(report["promises"]["limits"])
+    holds, limits = " ".join(found["promises"]["holds"]), " ".join(found["promises"]["limits"])
     text = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     assert "Rule `patient` of patient\\_rules 1.2 at 95 % says" in text
     assert (
         "Rule `patient` of patient_rules 1.2 at 95 % says of itself: no winner before 30 questions" in holds
     )
     assert "Nothing here has proved or checked its error rate" in limits
-    versions = json.loads(report["meta"]["versions"])
+    versions = json.loads(found["meta"]["versions"])
     assert versions["rule patient"] == versions["policy most-wanted"] == "patient_rules 1.2"
 
 

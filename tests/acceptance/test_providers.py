@@ -249,19 +249,13 @@ def test_a_documented_config(tmp_path, name, monkeypatch):
     assert busy == [provider.busy[0]] * len(MODELS[name])
 
     expected = [WAIT] * provider.waits + [HOLD] * (provider.used_up is not None)
-    assert [any(seconds - 20 < wait < seconds + 2 for wait in clock.waits) for seconds in expected] == [
-        True
-    ] * len(expected)
+    for seconds in expected:
+        assert any(seconds - 20 < wait < seconds + 2 for wait in clock.waits)
     assert expected or not clock.waits
+    own = {"OpenAI's Responses API": "/responses", "Anthropic's Messages API": "/messages"}
     for path, body in asked:
-        assert urlsplit(path).path.endswith(
-            {"OpenAI's Responses API": "/responses", "Anthropic's Messages API": "/messages"}.get(
-                name, "/chat/completions"
-            )
-        )
-        assert ("seed" in body) == (
-            name not in ("OpenAI's Responses API", "Anthropic's Messages API", "Mistral")
-        )
+        assert urlsplit(path).path.endswith(own.get(name, "/chat/completions"))
+        assert ("seed" in body) == (name not in (*own, "Mistral"))
 
 
 def test_a_wrong_key_is_found_before_anything_is_asked(tmp_path, monkeypatch):

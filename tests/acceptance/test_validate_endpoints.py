@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import in_process, served
+from answering_server import two_models
+from command_line import in_process, served, write_config
 from whole_mimic import WholeMimic
 
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
@@ -79,24 +80,16 @@ def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(
     (tmp_path / "sums.jsonl").write_text('{"input": "1 + 1", "target": "A", "choices": ["2", "3"]}\n')
     sampling = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
     task = {"name": "sums", "dataset": "sums.jsonl", "prompt": "{input}\n{choices}"}
-    models = (ModelSpec(name="good", mean=0.5), ModelSpec(name="deaf", mean=0.5, ignores=("logprobs",)))
+    models = (ModelSpec(name="good", mean=0.5), ModelSpec(name="bad", mean=0.5, ignores=("logprobs",)))
     with WholeMimic(MimicSpec(models=models)) as server:
-        data = {
-            "name": "letters",
-            "models": [
-                {"name": name, "endpoints": [server.base_url], "sampling": sampling}
-                for name in ("good", "deaf")
-            ],
-            "tasks": [{**task, "scorer": "choice_probability"}],
-        }
-        (tmp_path / "letters.yaml").write_text(json.dumps(data))
-        assert in_process("validate", "letters.yaml", cwd=tmp_path).code == 0
-        done = in_process("validate", "letters.yaml", "--probe", cwd=tmp_path)
+        data = two_models(tmp_path, server.base_url, tasks=[{**task, "scorer": "choice_probability"}])
+        data["models"] = [{**model, "sampling": sampling} for model in data["models"]]
+        path = write_config(tmp_path, data)
+        in_process("validate", path, cwd=tmp_path, code=0)
+        done = in_process("validate", path, "--probe", cwd=tmp_path, code=4)
         data["tasks"][0]["scorer"] = "choice"
-        (tmp_path / "letters.yaml").write_text(json.dumps(data))
-        again = in_process("validate", "letters.yaml", "--probe", cwd=tmp_path)
-    assert (done.code, again.code) == (4, 0), (done.said, again.said)
-    assert "deaf: the server gives no log-probabilities" in done.err
+        in_process("validate", write_config(tmp_path, data), "--probe", cwd=tmp_path, code=0)
+    assert "bad: the server gives no log-probabilities" in done.err
     assert "good: the server" not in done.err
 
 

@@ -14,6 +14,7 @@ from command_line import (
     answered_seeds,
     quickstart,
     served,
+    set_faults,
     started,
     stored_trials,
     write_config,
@@ -130,6 +131,13 @@ class Ordeal:
                 running.process.kill()
                 running.process.wait()
         self.look()
+
+    def stopped_by_signals(self) -> int:
+        """Let it be killed and stopped six times in bad weather and then end; return the exit code."""
+        set_faults(self.mimic, *WEATHER)
+        for kind in ("SIGKILL", "SIGSTOP", "SIGKILL", "SIGTERM", "SIGKILL", "SIGINT"):
+            self.disturbed(kind, self.random.randrange(1, 40))
+        return self.finish()
 
     def finish(self, *overrides: str) -> int:
         """Let the run end by itself and return the exit code."""

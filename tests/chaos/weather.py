@@ -16,8 +16,8 @@ from pathlib import Path
 from zlib import crc32
 
 from chaos_books import Figures
-from command_line import mimic_spec, set_faults
-from ordeal import LATENCY, WEATHER, Ordeal
+from command_line import mimic_spec
+from ordeal import LATENCY, Ordeal
 from scripted_chat import scripted_chat
 from storm import World, storm
 
@@ -28,8 +28,6 @@ BEGIN, END = "<!-- chaos: begin -->\n", "<!-- chaos: end -->\n"
 
 REAL_EVERY = 5
 """Every so many storms one is of real processes."""
-
-SIGNALS = ("SIGKILL", "SIGSTOP", "SIGKILL", "SIGTERM", "SIGKILL", "SIGINT")
 
 
 @dataclass
@@ -83,10 +81,7 @@ def of_real_processes(folder: Path, seed: int) -> Figures:
     """Let the installed command be killed and stopped six times, and then end by itself."""
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         ordeal = Ordeal(folder, mimic, seed, tokens=200_000, usd=0.6)
-        set_faults(mimic, *WEATHER)
-        for kind in SIGNALS:
-            ordeal.disturbed(kind, ordeal.random.randrange(1, 40))
-        ordeal.finish()
+        ordeal.stopped_by_signals()
         return ordeal.account()
 
 

@@ -32,10 +32,14 @@ SHORT = Limits(wall=1.0, cpu=20.0)
 # Programs that mean no harm
 
 
+RIGHT = programs("right") | programs("honest")
+
+
 @sandboxed
-@pytest.mark.parametrize("name", programs("right"))
+@pytest.mark.parametrize("name", RIGHT)
 def test_a_right_program_passes(name):
-    code, tests, _ = programs("right")[name]
+    """It may shadow builtins, and its tests may end themselves."""
+    code, tests, _ = RIGHT[name]
     outcome = run_tests(code, tests, PATIENT)
     assert outcome.passed, outcome.reason
 
@@ -54,7 +58,28 @@ def test_a_wrong_program_fails_with_its_reason(name):
     assert outcome.reason.startswith(reason), outcome.reason
 
 
-# Programs that do
+# Programs that do: they end early, replace what judges them, look for the secret, never end
+
+
+CHEATING = programs("cheating") | programs("replacing")
+
+
+@sandboxed
+@pytest.mark.parametrize("name", CHEATING)
+def test_a_program_that_ends_early_or_cheats_is_wrong(name):
+    code, tests, _ = CHEATING[name]
+    assert not run_tests(code, tests, PATIENT).passed
+
+
+@sandboxed
+@pytest.mark.parametrize("name", [name for name in CHEATING if name.startswith("the secret")])
+def test_nor_where_bubblewrap_is_of_the_same_user(name):
+    """As for every user but root: then a program may read the descriptors of bubblewrap's first process."""
+    python = "/usr/bin/python3"
+    if not Path(python).exists():
+        pytest.skip(f"no {python}")
+    code, tests, _ = CHEATING[name]
+    assert not run_tests(code, tests, PATIENT, python).passed
 
 
 @sandboxed

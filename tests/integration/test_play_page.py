@@ -1,4 +1,4 @@
-"""The page to play with, in Chromium: its rule is the Python rule, and it shows what it counts."""
+"""The page to play with, in Chromium: its rule is the Python rule. Pages of the site that is built, too."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
 
 FOLDER = Path(__file__).parents[2] / "docs" / "play"
+SITE = Path(__file__).parents[2] / "build" / "site"
 RUN_RULE = """async ({ questions, alpha, margin, a, b }) => {
   const { Comparison, positions, radius } = await import("./rule.js");
   const pair = new Comparison({ questions, alpha, margin }), order = positions(questions), asked = [];
@@ -108,3 +109,14 @@ def test_what_is_wished_is_drawn(page):
     assert "Our rule: “A is better”" in page.inner_text("#said")
     page.fill("#shown", "12")
     assert "Our rule: no verdict" in page.inner_text("#said")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no documentation site here: ./scripts/site")
+@pytest.mark.parametrize("name", ["index", "getting-started", "cli-reference"])
+def test_pages_of_the_site_fit_screens_and_are_accessible(browser, name):
+    with hosted(SITE) as address:
+        page = browser.new_page(reduced_motion="reduce")
+        page.goto(f"{address}{name}.html")
+        assert "\\|" not in page.inner_text("main")
+        assert objections(page) == []

@@ -1,9 +1,9 @@
-"""Rubrics from the config to the stored category: pilots, given thresholds, own schemas, going on."""
+"""Rubrics from the config to the stored category: pilots, thresholds, own schemas, several over one run."""
 
 import json
 
 import pytest
-from command_line import command, finished, mimic_config, run_config
+from command_line import command, finished, mimic_config, report, run_config, trials
 
 from adaptive_eval.store.reader import RunReader
 from scorio.categorical import Signals, get_schema
@@ -12,8 +12,7 @@ CONCISE = {"schema": "concision-high-conf", "pilot": 2}
 
 
 def scores(run):
-    with RunReader(run) as reader:
-        return [record.score for record in reader.trials() if record.score is not None]
+    return [record.score for record in trials(run) if record.score is not None]
 
 
 def frozen(run):
@@ -55,11 +54,10 @@ def test_the_thresholds_are_quantiles_of_the_pilot_alone(piloted):
 
 def test_what_the_pilot_was_answered_is_not_asked_again(piloted):
     def answers(run):
-        with RunReader(run) as reader:
-            return {
-                record.request.key: (record.sent, record.completion.response_id, record.completion.latency)
-                for record in reader.trials(missing=False)
-            }
+        return {
+            record.request.key: (record.sent, record.completion.response_id, record.completion.latency)
+            for record in trials(run)
+        }
 
     paid, used = answers(piloted / "pilot"), answers(piloted)
     assert len(paid) == 160
@@ -75,12 +73,9 @@ def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
         answers = {record.completion.response_id for record in [*reader.trials(), *pilot.trials()]}
         assert len(answers) == 200  # no more was ever asked
         assert len(list(reader.attempts())) == 200
-    report = json.loads((out / "report.json").read_text())
-    spent = {line["name"]: line["spent"] for line in report["budgets"]}
+    spent = {line["name"]: line["spent"] for line in report(out)["budgets"]}
     assert spent["trials"] == 200
-    with RunReader(out) as reader:
-        tokens = sum(record.completion.usage.total_tokens for record in reader.trials())
-    assert spent["tokens"] == tokens
+    assert spent["tokens"] == sum(record.completion.usage.total_tokens for record in trials(out))
     command("run", out, "-o", "budget.trials=240", "--display", "none", code=3)
     with RunReader(out) as reader:
         assert reader.count() == 240
@@ -103,3 +98,76 @@ def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_pa
     with RunReader(out / "pilot") as reader:
         assert (reader.count(), len(list(reader.attempts()))) == (160, 160)
     assert len(frozen(out)["arithmetic"]) == 3
+
+
+# Several rubrics over one run: one steers, all rank; their ranks in every form of the report.
+
+
+TRACKED = [
+    "exact-match",
+    {"schema": "concision-high-conf"},
+    {"schema": "strict-compliance", "weights": [0, 0, 1]},
+]
+MODELS = {"sage": {"mean": 0.9}, "scholar": {"mean": 0.6}, "novice": {"mean": 0.3}}
+
+
+def config_of(track=TRACKED, **task):
+    settings = {"rubric": "format-aware", "track": track, "limit": 10, **task}
+    return mimic_config(settings, MODELS, goal="budget", budget={"trials": 90})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return finished(tmp_path_factory.mktemp("tracked"), config_of(), code=3)
+
+
+def rankings(run):
+    return report(run)["rankings"]
+
+
+def test_the_report_ranks_by_every_rubric_and_the_run_was_decided_by_one(run):
+    found = {one["name"]: one for one in rankings(run)}
+    assert list(found) == ["as run", "exact-match", "concision-high-conf", "strict-compliance"]
+    assert {one["trials"] for one in found.values()} == {90}
+    for one in found.values():
+        assert [model["model"] for model in one["models"]] == ["sage", "scholar", "novice"]
+    assert found["exact-match"]["kendall_tau_b"] == 1.0
+    with RunReader(run) as reader:
+        steering = {record.score.category for record in reader.trials()}
+        assert max(steering) == 4  # of format-aware
+        assert [record.name for record in reader.scorings()] == list(found)[1:]
+        assert len(list(reader.rescored(0))) == 90
+    again = command("rescore", run, "--rubric", "exact-match", "--dry-run", "--json")
+    (_, exact) = json.loads(again.out)
+    scores = [[model["score"] for model in one["models"]] for one in (exact, found["exact-match"])]
+    assert scores[0] == scores[1]
+    assert found["as run"]["models"][0]["score"] > 1.0 >= scores[0][0]
+
+
+def test_markdown_and_html_show_the_same_table(run):
+    text, page = (run / "report.md").read_text(), (run / "report.html").read_text()
+    assert "## Ranks by rubric" in text
+    assert "Kendall τ" in text
+    assert '<h2 id="rankings">Ranks by rubric</h2>' in page
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new(tmp_path):
+    out, _ = run_config(tmp_path, config_of(track=["exact-match"]))
+    assert command("run", out, "--display", "none").code == 3
+    with RunReader(out) as reader:
+        assert len(reader.scorings()) == 1
+    command("run", out, "-o", "budget.trials=120", "--display", "none", code=3)
+    assert {one["trials"] for one in rankings(out)} == {120}
+    with RunReader(out) as reader:
+        assert len(reader.scorings()) == 2
+
+
+def test_a_rubric_that_cannot_rank_costs_only_itself(tmp_path):
+    """Such as one whose signal the endpoint was to give and did not; here no scorer records it."""
+    own = {"name": "odd", "categories": [{"name": "no", "when": {"signal": "score", "below": 0.5}}]}
+    own["categories"].append({"name": "yes", "when": "otherwise"})
+    out, result = run_config(tmp_path, config_of(track=["exact-match", {"schema": own}]))
+    assert result.code == 3, result
+    assert "The rubric odd ranks nothing" in result.err
+    assert [one["name"] for one in rankings(out)] == ["as run", "exact-match"]

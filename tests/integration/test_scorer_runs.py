@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from command_line import ARITHMETIC, command, finished, mimic_config
+from command_line import ARITHMETIC, command, finished, mimic_config, trials
 from task_files import load_task
-
-from adaptive_eval.store.reader import RunReader
 
 
 @pytest.fixture(autouse=True)
@@ -19,14 +17,9 @@ def load_task_of(path):
     return load_task("arithmetic", path, fields={"input": "question", "target": "answer"})
 
 
-def stored(run):
-    with RunReader(run) as reader:
-        return [record for record in reader.trials() if record.score is not None]
-
-
 def test_a_run_scored_by_math_agrees_with_numeric(tmp_path):
     out = finished(tmp_path, mimic_config({"scorer": "math"}, budget={"trials": 200}))
-    assert {record.score.category for record in stored(out)} == {0, 1}
+    assert {record.score.category for record in trials(out)} == {0, 1}
     again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json", code=0)
     as_run, numeric = json.loads(again.out)
     assert as_run["models"] == numeric["models"]
@@ -41,7 +34,7 @@ def test_a_function_beside_the_config_scores_a_run(tmp_path):
     scorer = {"kind": "python", "function": "scorer_beside_the_config:judge"}
     out = finished(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}))
     targets = {question.id: question.target for question in load_task_of(ARITHMETIC).questions}
-    records = stored(out)
+    records = trials(out)
     assert {record.score.category for record in records} == {0, 1}
     for record in records:
         right = f"{{{targets[record.request.question]}}}" in record.completion.text
@@ -68,7 +61,7 @@ def test_options_shuffled_per_trial_are_scored_as_they_were_shown(tmp_path):
     }
     out = finished(tmp_path, mimic_config(task, budget={"trials": 200}))
     letters, scored = set(), {"sage": [], "novice": []}
-    for record in stored(out):
+    for record in trials(out):
         number = int(record.request.question[1:])
         shown = record.sent["messages"][0]["content"]
         letter = next(line[0] for line in shown.splitlines() if line[1:] == f". {2 * number}")

@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from command_line import command, finished, mimic_config, run_config, trials
+from command_line import command, mimic_config, report, run_config, trials
 from scripted_chat import answer_is_right, labelled, scripted_chat
 
 from adaptive_eval.scoring.registry import build_scorer
@@ -162,8 +162,7 @@ def test_a_run_is_ranked_by_the_verifiers_probabilities(run):
     expected = get_schema("verifier-only").assign(Signals.from_records(signals), {}).tolist()
     assert [record.score.category for record in records] == expected
     assert len(set(expected)) >= 2
-    report = json.loads((run / "report.json").read_text())
-    assert [model["model"] for model in report["models"]] == ["sage", "novice"]
+    assert [model["model"] for model in report(run)["models"]] == ["sage", "novice"]
 
 
 @pytest.mark.parametrize("name", USES_VERIFIER)
@@ -171,35 +170,3 @@ def test_every_schema_with_a_verifier_ranks_the_stored_answers(run, name):
     result = command("rescore", run, "--rubric", name, "--dry-run", "--json", code=0)
     (_, anew) = json.loads(result.out)
     assert [model["model"] for model in anew["models"]] == ["sage", "novice"]
-
-
-@pytest.mark.slow
-def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path, serve):
-    task = {
-        "scorer": checker(serve(label)),
-        "rubric": {"schema": "concision-high-conf", "pilot": 1},
-        "limit": 20,
-    }
-    out = finished(tmp_path, mimic_config(task, budget={"trials": 100}))
-    records = trials(out)
-    assert len(trials(out / "pilot")) == 40 <= len(records)
-
-    def asked():
-        lines = json.loads((out / "report.json").read_text())["budgets"]
-        (spent,) = (line["spent"] for line in lines if line["name"] == "requests")
-        return spent
-
-    assert asked() == len(records) + 1  # and one for the baseline
-    command(
-        "run",
-        out,
-        "-o",
-        "stopping.confidence=0.999",
-        "-o",
-        "budget.trials=110",
-        "--display",
-        "none",
-        code=(0, 3),
-    )
-    more = trials(out)
-    assert asked() == len(more) + (2 if len(more) > len(records) else 1)  # each sitting asks for a baseline

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from harness_logs import MODELS, inspect_task, lm_eval_logs, mimic_spec, questions
 
 from adaptive_eval.mimic.process import MimicProcess
 
@@ -16,15 +17,11 @@ def harness_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def dataset(harness_folder):
-    from harness_logs import questions
-
     return questions(harness_folder)
 
 
 @pytest.fixture(scope="session")
 def mimic_url(dataset):
-    from harness_logs import mimic_spec
-
     with MimicProcess(mimic_spec(dataset)) as mimic:
         os.environ["MIMIC_BASE_URL"], os.environ["MIMIC_API_KEY"] = mimic.base_url, "none"
         yield mimic.base_url
@@ -43,8 +40,6 @@ def lm_eval():
 @pytest.fixture(scope="session")
 def inspect_logs(inspect, harness_folder, dataset, mimic_url):
     """Logs of two models, three epochs: one format each."""
-    from harness_logs import MODELS, inspect_task
-
     task = f"{inspect_task(harness_folder, dataset)}@sums"
     logs = []
     for name, kind in zip(MODELS, ("eval", "json"), strict=True):
@@ -58,13 +53,9 @@ def inspect_logs(inspect, harness_folder, dataset, mimic_url):
 
 @pytest.fixture(scope="session")
 def lm_eval_repeated(lm_eval, harness_folder, dataset, mimic_url):
-    from harness_logs import lm_eval_logs
-
     return lm_eval_logs(harness_folder, dataset, mimic_url, repeats=3)
 
 
 @pytest.fixture(scope="session")
 def lm_eval_once(lm_eval, harness_folder, dataset, mimic_url):
-    from harness_logs import lm_eval_logs
-
     return lm_eval_logs(harness_folder, dataset, mimic_url, repeats=1)
