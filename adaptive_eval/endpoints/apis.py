@@ -153,8 +153,8 @@ def response_as_chat(body: Any) -> Any:
     --------
     >>> said = {"type": "message", "content": [{"type": "output_text", "text": "4"}]}
     >>> chat = response_as_chat({"id": "r", "status": "completed", "output": [said]})
-    >>> chat["choices"][0]["message"]["content"]
-    '4'
+    >>> chat["choices"][0]["message"]["content"], chat["choices"][0]["finish_reason"]
+    ('4', 'stop')
     """
     output = at(body, "output")
     if not isinstance(output, list) or body.get("status") in ("failed", "cancelled"):

@@ -1,6 +1,8 @@
 """Anthropic's Messages API and OpenAI's Responses API: what goes out, and what is read, in their shapes."""
 
+import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 from command_line import ROOT
@@ -10,7 +12,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from adaptive_eval.endpoints.answer import read_completions
 from adaptive_eval.endpoints.apis import AnthropicMessages, OpenAIResponses
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
-from adaptive_eval.endpoints.batches import BatchOptions
+from adaptive_eval.endpoints.batches import Batch, BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
@@ -152,3 +154,22 @@ def test_a_request_without_an_answer_is_asked_again_where_that_helps(kind, line,
     error = kind(exchange, BatchOptions("run"))._answer(line)
     assert isinstance(error, EndpointError)
     assert (type(error).__name__ == "TransientEndpointError") is retried
+
+
+def test_a_batch_has_all_its_files_and_is_under_way_while_a_part_of_it_is():
+    async def lines(file):
+        return [{"custom_id": file, "response": {"status_code": 200, "body": file}}]
+
+    async def seen(name):
+        return {"id": name, "processing_status": name}
+
+    async def main():
+        exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
+        files, lists = (kind(exchange, BatchOptions("run")) for kind in (OpenAIBatches, AnthropicBatches))
+        files._lines, lists._get = lines, seen
+        both = SimpleNamespace(output_file_id="good", error_file_id="bad")
+        assert await files.answers(Batch("b", "ended", False, said=both)) == {"good": "good", "bad": "bad"}
+        for names, under_way in (("ended,in_progress", True), ("ended", False)):
+            assert (await lists.look(Batch(names, "", True))).under_way is under_way
+
+    asyncio.run(main())
