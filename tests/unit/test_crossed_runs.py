@@ -458,7 +458,8 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
     for line in again["models"]:
         own = of_model(trials, line["model"])
         assert (line["score"], line["missing"]) == near((score(kind, own)[0], figures(kind, own)["missing"]))
-    command("rescore", run, *options, "--name", f"{name} one", "--task", "short")
+    told = command("rescore", run, *options, "--name", f"{name} one", "--task", "short")
+    assert "as missing" not in told
     with RunReader(run) as reader:
         rows = {one.name: list(reader.rescored(place)) for place, one in enumerate(reader.scorings())}
     for part, tasks in (("both", [*SIZES]), ("one", ["short"])):
