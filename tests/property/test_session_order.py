@@ -69,6 +69,30 @@ def test_arrival_order_and_concurrency_change_no_decision(board, missing, seed, 
         assert {call[0] for call in calls(plain)} >= {("m0", "b"), ("m2", "a")}
 
 
+@pytest.mark.slow
+@EACH_BOARD
+@FEW
+@given(seed=st.integers(0, 2**32 - 1), cut=st.floats(0.0, 1.0), batch=st.integers(1, 500))
+def test_a_session_replayed_from_its_log_goes_on_to_the_same_decisions(board, seed, cut, batch):
+    (spec, means), whole = BOARDS[board], undisturbed(board)
+    rng = np.random.default_rng(seed)
+    first = drive(Session(spec), coin(means), slots=9, rng=rng, most=int(cut * whole.budget.completed))
+    log = [
+        TrialOutcome(TrialKey(f"m{model}", step), first.board.category(model, step))
+        for model in range(len(means))
+        for step in range(first.states.issued[model])
+        if first.board.category(model, step) is not None
+    ]
+    rng.shuffle(log)
+    second = Session(spec)
+    second.replay([log[start : start + batch] for start in range(0, len(log), batch)])
+    assert second.budget.completed == len(log)
+    if second.stopped is None:
+        drive(second, coin(means), slots=5, rng=rng)
+    assert sorted(calls(second)) == sorted(calls(whole))
+    assert second.stopped.reason == whole.stopped.reason
+
+
 GOALS = {
     "ranking": {"equivalence": 0.3},
     "ties together": {"equivalence": 0.3, "ties": "family"},
