@@ -8,6 +8,7 @@ import pytest
 from command_line import command, mimic_config, report, run_config, trials
 from scripted_chat import answer_is_right, labelled, scripted_chat
 
+import adaptive_eval.build.grading  # noqa: F401  (gives the verifier its client)
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.verifier import calibrated, label_logits
 from adaptive_eval.trial import Completion, Question
