@@ -331,6 +331,8 @@ def _path(place: str, data: Any) -> Place | str | None:
                 return position
             part = position
         path.append(part)
+        if isinstance(value, tuple) and isinstance(part, str):
+            return f"{part!r} names no item of a list; write {place[: match.start()]}[NAME] or [0]"
         value = _inside(value, part)
     return tuple(path) if end == len(place) and path else None
 
