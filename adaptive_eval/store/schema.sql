@@ -1,4 +1,4 @@
--- The run file, version 12. Whoever changes it raises the version: a file of another version is refused.
+-- The run file. Whoever changes it raises `user_version`: a file of another version is refused.
 --
 -- Append-only but for `meta` (upserts), `tallies` and `snapshots` (thinned). Every id is given by the one writer and
 -- counts from 0 without gaps, so that id order is commit order and repeating a commit changes nothing.
