@@ -23,12 +23,17 @@ def with_own(
     front, behind = _by_kind(own)
     positional, keywords = _by_kind(parameters)
     behind = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in behind]
-    form = inspect.Signature([*positional[:first], *front, *positional[first:], *behind, *keywords])
+    places = [*positional[:first], *front, *positional[first:], *behind]
+    form = inspect.Signature([*places, *keywords])
+    names, known = [one.name for one in places], form.parameters
+    defaults = {name: one.default for name, one in known.items() if one.default is not one.empty}
 
     def function(*args: Any, **options: Any) -> Any:
-        given = form.bind(*args, **options)
-        given.apply_defaults()
-        return call(given.arguments, {one.name: given.arguments[one.name] for one in own})
+        given = {**defaults, **dict(zip(names, args, strict=False)), **options}
+        twice = not options.keys().isdisjoint(names[: len(args)])
+        if twice or len(args) > len(names) or given.keys() != known.keys():
+            form.bind(*args, **options)  # says what is wrong with them
+        return call(given, {one.name: given[one.name] for one in own})
 
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(function, attribute, getattr(source, attribute))
