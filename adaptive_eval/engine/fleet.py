@@ -262,6 +262,13 @@ class Fleet:
                         "costs shown lack these, which count at the worst case where a budget limits tokens "
                         "or money",
                     )
+                if len(member.monitor.names) > 1:
+                    first, other = member.monitor.names
+                    yield Coded(
+                        "warning/model-changed",
+                        f"{model}: {member.endpoint.url} named {first!r} as the model that answered, and "
+                        f"{other!r} later; its verdicts may be about both",
+                    )
 
     def health(self, slots: Mapping[str, int]) -> tuple[EndpointHealth, ...]:
         """Return how every server of every model is doing; `slots` are those that the models may use."""

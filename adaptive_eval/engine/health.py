@@ -41,6 +41,7 @@ class HealthMonitor:
         # when the latest answers came, how long they took, and their tokens
         self._recent: deque[tuple[float, float, int]] = deque(maxlen=RECENT)
         self._errors: Counter[str] = Counter()
+        self.names: list[str] = []  # the model that the first answer names, and the first other one
 
     def answered(self, completion: Completion, *, now: float) -> None:
         """Count an answer that came at time `now`."""
@@ -50,6 +51,8 @@ class HealthMonitor:
         if self._first is None:
             self._first = now
         self._recent.append((now, completion.latency, completion.paid.total_tokens))
+        if completion.model and completion.model not in self.names and len(self.names) < 2:
+            self.names.append(completion.model)
         if completion.usage.total_tokens == 0:
             self._errors[IMPOSSIBLE_USAGE if completion.impossible_usage else NO_USAGE] += 1
 

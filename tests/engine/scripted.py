@@ -188,6 +188,7 @@ class ScriptedEndpoint:
     up: Callable[[float], bool] = always
     usage: Callable[[int], Usage] = lambda step: Usage(10, 5)
     pause: Callable[[int], float] = lambda step: 0.0
+    named: Callable[[int], str] = lambda step: ""
     ends: list[tuple[float, int]] = field(default_factory=list)
     probes: list[float] = field(default_factory=list)
     attempts: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -212,7 +213,8 @@ class ScriptedEndpoint:
                 raise result
             usage = self.usage(seed)
             self.ends.append((asyncio.get_running_loop().time(), usage.total_tokens))
-            return Completion(f"answer {seed}", "stop", usage, latency=seconds, pause=self.pause(seed))
+            pause, named = self.pause(seed), self.named(seed)
+            return Completion(f"answer {seed}", "stop", usage, latency=seconds, pause=pause, model=named)
         except asyncio.CancelledError:
             self.cancelled.append(seed)
             raise

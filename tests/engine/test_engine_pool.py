@@ -246,6 +246,14 @@ def test_a_server_that_hangs_and_seems_to_be_there_costs_a_few_requests_and_litt
     ]
 
 
+@pytest.mark.parametrize(("names", "codes"), [(["x"], []), (["x", "", "y"], ["warning/model-changed"])])
+def test_a_server_that_names_another_model_than_before_is_told(names, codes):
+    scene = Scene(steps={"a": 60})
+    scene.endpoints["a"].named = lambda step: names[step * len(names) // 60]
+    run_owned(scene.run())
+    assert [warning.code for warning in scene.recorder.of("snapshot")[-1].results["warnings"]] == codes
+
+
 def test_one_answer_that_takes_long_is_never_given_up():
     slow = server(2, lambda step, attempt: 500.0 if step % 50 == 0 else 1.0)
     scene = Scene(steps={"a": 300}, concurrency=8, others={"a": [slow]})
