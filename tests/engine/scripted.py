@@ -40,29 +40,30 @@ def vanished() -> TransientEndpointError:
     return TransientEndpointError("the connection was reset", kind="dropped")
 
 
+def fails(error: Exception, times: int = 1, then: Any = 1.0) -> Callable[[int, int], Any]:
+    """Return a script by which the first `times` attempts of each step fail."""
+    return lambda step, attempt: error if attempt <= times else then
+
+
 def always(at: float) -> bool:
     return True
 
 
+@dataclass
 class ScriptedController:
     """Asks for `steps` trials of every model in order, and is resolved when all have ended."""
 
-    def __init__(self, steps: dict[str, int], journal: Journal) -> None:
-        self.steps = steps
-        self.journal = journal
-        self.next = dict.fromkeys(steps, 0)
-        self.told: list[Any] = []
-        self.stopped_models: dict[str, str] = {}
-        self.verdict: StopVerdict | None = None
-        self.resolve_after: int | None = None
-        self.presumed: list[TrialKey] = []
-        self.abandoned: dict[TrialKey, bool] = {}
-        self.affords: Callable[[TrialKey], bool] = lambda key: True
-        self.capacities: list[dict[str, int]] = []
-
-    @property
-    def stopped(self) -> StopVerdict | None:
-        return self.verdict
+    steps: dict[str, int]
+    journal: Journal
+    resolve_after: int | None = None
+    next: Counter[str] = field(default_factory=Counter)
+    told: list[Any] = field(default_factory=list)
+    stopped_models: dict[str, str] = field(default_factory=dict)
+    stopped: StopVerdict | None = None
+    presumed: list[TrialKey] = field(default_factory=list)
+    abandoned: dict[TrialKey, bool] = field(default_factory=dict)
+    affords: Callable[[TrialKey], bool] = lambda key: True
+    capacities: list[dict[str, int]] = field(default_factory=list)
 
     def ask(self, capacity):
         self.capacities.append(dict(capacity))
@@ -96,23 +97,23 @@ class ScriptedController:
         return [decision, *self._resolve()]
 
     def end(self, reason, text="", evidence=None):
-        if self.verdict is not None:
+        if self.stopped is not None:
             return []
         self.journal.append(("end", reason))
         return self._stop(reason, text, evidence)
 
     def results(self):
-        return Results("ranking", "anytime", 0.95, "holm", None, 10, (), (), (), len(self.told), self.verdict)
+        return Results("ranking", "anytime", 0.95, "holm", None, 10, (), (), (), len(self.told), self.stopped)
 
     def _resolve(self):
         expected = sum(count for model, count in self.steps.items() if model not in self.stopped_models)
         counted = sum(1 for outcome in self.told if outcome.key.model not in self.stopped_models)
-        if counted >= min(self.resolve_after or expected, expected) and self.verdict is None:
+        if counted >= min(self.resolve_after or expected, expected) and self.stopped is None:
             return self._stop("resolved", "all is settled")
         return []
 
     def _stop(self, reason, text, evidence=None):
-        self.verdict = StopVerdict(reason, text, evidence or {})
+        self.stopped = StopVerdict(reason, text, evidence or {})
         return [Decision("stop", (), reason, 0, len(self.told), text, {"log_e": 3.2})]
 
 
@@ -174,12 +175,12 @@ class JournalRecorder:
 
 @dataclass
 class ScriptedEndpoint:
-    """Answers by `script`: for a step and attempt, seconds to answer in, an error, or both as a pair.
+    """Answers by `script`: seconds to answer in, an error, or both as a pair, or what gives that.
 
-    `up` says at which times it answers at all.
+    A function is called with the step and the number of its attempt. `up` says when it answers at all.
     """
 
-    script: Callable[[int, int], Any] = lambda step, attempt: 1.0
+    script: Any = 1.0
     url: str = "http://scripted/v1"
     in_flight: int = 0
     most_in_flight: int = 0
@@ -204,7 +205,7 @@ class ScriptedEndpoint:
         try:
             if not self.up(asyncio.get_running_loop().time()):
                 raise vanished()
-            planned = self.script(seed, self.attempts[seed])
+            planned = self.script(seed, self.attempts[seed]) if callable(self.script) else self.script
             seconds, result = planned if isinstance(planned, tuple) else (planned, None)
             if isinstance(seconds, BaseException):
                 seconds, result = 0.0, seconds
@@ -229,6 +230,10 @@ class ScriptedEndpoint:
             if not self.up(asyncio.get_running_loop().time()):
                 raise vanished()
 
+    @property
+    def starts(self) -> list[float]:
+        return [at for at, _ in self.calls]
+
     async def alive(self) -> bool:
         now = asyncio.get_running_loop().time()
         self.probes.append(now)
@@ -245,6 +250,24 @@ class ScoreByStep:
 
     async def score(self, request, completion):
         return Score(request.key.index % 2, completion.text)
+
+
+@dataclass
+class ScriptedScoring:
+    """Scores by `script`: for a trial and how often its answer was scored, a score or an error."""
+
+    script: Callable[[TrialKey, int], Any]
+    seconds: float = 0.0
+    asked: Counter[TrialKey] = field(default_factory=Counter)
+
+    async def score(self, request, completion):
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        self.asked[request.key] += 1
+        found = self.script(request.key, self.asked[request.key])
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 class ScoreWithin(ScoreByStep):

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 from owned_clock import run_owned
-from owned_runs import elapsed, interrupted, run
-from scripted import Scene, broken, refused
+from scene import Scene, played
+from scripted import ScriptedScoring, broken, refused
 
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.events import Draining
@@ -19,14 +19,13 @@ from adaptive_eval.trial import Score, TrialKey
 
 
 def test_the_first_interrupt_drains():
-    scene = Scene(steps={"a": 1000}, concurrency=4, scripts={"a": lambda step, attempt: 10.0 + step % 4})
-    verdict, seconds = interrupted(scene, 25.0)
-    assert verdict.reason == "interrupted"
-    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
-    assert len(scene.controller.told) == len(scene.recorder.outcomes)
-    assert not any(record.after_stop for record in scene.recorder.outcomes.values())
-    assert 25.0 < seconds <= 25.0 + 13.0
-    assert not scene.endpoints["a"].cancelled
+    scene = played(1000, lambda step, attempt: 10.0 + step % 4, stop_at=[25.0])
+    assert scene.verdict.reason == "interrupted"
+    assert set(scene.outcomes) == set(scene.recorder.launched)
+    assert len(scene.controller.told) == len(scene.outcomes)
+    assert not any(record.after_stop for record in scene.outcomes.values())
+    assert 25.0 < scene.seconds <= 25.0 + 13.0
+    assert not scene.server.cancelled
     assert scene.journal.index(("end", "interrupted")) > max(
         index for index, entry in enumerate(scene.journal) if entry[0] == "tell"
     )
@@ -36,92 +35,69 @@ def test_a_trial_that_fails_while_answers_are_stored_is_not_queued_again_after_a
     def script(step, attempt):
         return 1.0 if step == 0 else (2.0, broken())
 
-    retry = RetryPolicy(attempts=1)
-    scene = Scene(steps={"a": 2}, concurrency=2, scripts={"a": script}, commit_seconds=3.0, retry=retry)
-    verdict, _ = interrupted(scene, 6.0)  # launched at 3 s; stored from 4 s to 7 s; the other fails at 5 s
-    assert verdict.reason == "interrupted"
-    assert set(scene.recorder.outcomes) == {TrialKey("a", 0)}
+    # Launched at 3 s; stored from 4 s to 7 s; the other fails at 5 s.
+    scene = played(2, script, commit_seconds=3.0, retry=RetryPolicy(attempts=1), stop_at=[6.0])
+    assert scene.verdict.reason == "interrupted"
+    assert set(scene.outcomes) == {TrialKey("a", 0)}
     assert scene.controller.abandoned == {TrialKey("a", 1): False}
 
 
 def test_the_second_interrupt_cancels():
-    scene = Scene(steps={"a": 1000}, concurrency=4, scripts={"a": lambda step, attempt: 10.0})
-    verdict, seconds = interrupted(scene, 25.0, 26.0)
-    assert verdict.reason == "interrupted"
-    assert seconds == pytest.approx(26.0)
-    assert sorted(scene.endpoints["a"].cancelled) == [8, 9, 10, 11]
+    scene = played(1000, 10.0, stop_at=[25.0, 26.0])
+    assert scene.verdict.reason == "interrupted"
+    assert scene.seconds == pytest.approx(26.0)
+    assert sorted(scene.server.cancelled) == [8, 9, 10, 11]
     # Launched, no outcome, maybe billed: a resumed run asks them again.
     lost = {TrialKey("a", step): True for step in (8, 9, 10, 11)}
-    assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == {*lost}
+    assert set(scene.recorder.launched) - set(scene.outcomes) == {*lost}
     assert scene.controller.abandoned == lost
 
 
 def test_an_interrupt_while_draining_after_the_verdict_cancels_at_once():
-    scene = Scene(steps={"a": 10}, concurrency=10, scripts={"a": lambda step, attempt: 1.0 + 100.0 * step})
-    scene.controller.resolve_after = 1
-    verdict, seconds = interrupted(scene, 50.0)
-    assert verdict.reason == "resolved"
-    assert seconds == pytest.approx(50.0)
+    scene = played(10, lambda step, attempt: 1.0 + 100.0 * step, 10, resolve_after=1, stop_at=[50.0])
+    assert scene.verdict.reason == "resolved"
+    assert scene.seconds == pytest.approx(50.0)
 
 
 def test_an_answer_that_is_being_scored_is_kept_even_when_all_is_cancelled():
-    class SlowScoring:
-        async def score(self, request, completion):
-            await asyncio.sleep(3.0)
-            return Score(1)
-
-    scene = Scene(steps={"a": 100}, concurrency=2, scoring=SlowScoring())
-    _, seconds = interrupted(scene, 2.0, 2.5)
-    assert seconds == pytest.approx(4.0)
-    assert set(scene.recorder.outcomes) == {TrialKey("a", 0), TrialKey("a", 1)}
+    slow = ScriptedScoring(lambda key, time: Score(1), seconds=3.0)
+    scene = played(100, concurrency=2, scoring=slow, stop_at=[2.0, 2.5])
+    assert scene.seconds == pytest.approx(4.0)
+    assert set(scene.outcomes) == {TrialKey("a", 0), TrialKey("a", 1)}
 
 
 @pytest.mark.parametrize(
     ("options", "end", "told", "launched"), [({}, 70.0, 28, 28), ({"at_deadline": "cancel"}, 65.25, 24, 28)]
 )
 def test_the_deadline_drains_or_cancels_as_told(options, end, told, launched):
-    events = []
-    scene = Scene(
-        steps={"a": 10_000},
-        concurrency=4,
-        scripts={"a": lambda step, attempt: 10.0},
-        options=RunnerOptions(deadlines=Deadlines(65.25), **options),
-        observer=events.append,
-    )
-    verdict, seconds = elapsed(scene)
-    assert any(isinstance(event, Draining) for event in events) == (not options)
-    assert verdict.reason == "budget"
-    assert verdict.evidence["used"]["wall_clock"][1] == 65.25
-    assert seconds == pytest.approx(end)
-    assert len(scene.recorder.outcomes) == len(scene.controller.told) == told
+    scene = played(10_000, 10.0, options=RunnerOptions(deadlines=Deadlines(65.25), **options))
+    assert bool(scene.seen(Draining)) == (not options)
+    assert scene.verdict.reason == "budget"
+    assert scene.verdict.evidence["used"]["wall_clock"][1] == 65.25
+    assert scene.seconds == pytest.approx(end)
+    assert len(scene.outcomes) == len(scene.controller.told) == told
     assert len(scene.recorder.launched) == launched
 
 
 def test_earlier_sittings_count_towards_the_deadline():
-    options = RunnerOptions(deadlines=Deadlines(100.0), elapsed=90.0)
-    scene = Scene(steps={"a": 10_000}, scripts={"a": lambda step, attempt: 1.0}, options=options)
-    verdict, seconds = elapsed(scene)
-    assert verdict.reason == "budget"
-    assert seconds == pytest.approx(10.0, abs=1.0)
+    scene = played(10_000, options=RunnerOptions(deadlines=Deadlines(100.0), elapsed=90.0))
+    assert scene.verdict.reason == "budget"
+    assert scene.seconds == pytest.approx(10.0, abs=1.0)
     last = scene.recorder.of("snapshot")[-1]
-    assert last.elapsed == pytest.approx(90.0 + seconds)
+    assert last.elapsed == pytest.approx(90.0 + scene.seconds)
     (line,) = last.results["budgets"]
     assert (line["name"], line["limit"]) == ("wall_clock", 100.0)
     assert line["spent"] == pytest.approx(last.elapsed)
 
 
 def test_a_model_whose_time_is_up_stops_alone():
-    scene = Scene(
-        steps={"slow": 1000, "fast": 60},
-        concurrency=4,
-        scripts={"slow": lambda step, attempt: 10.0, "fast": lambda step, attempt: 5.0},
-        options=RunnerOptions(deadlines=Deadlines(models={"slow": 30.25, "fast": 3600.0})),
-    )
-    verdict = run(scene)
-    assert verdict.reason == "resolved"
+    deadlines = Deadlines(models={"slow": 30.25, "fast": 3600.0})
+    steps, scripts = {"slow": 1000, "fast": 60}, {"slow": 10.0, "fast": 5.0}
+    scene = played(steps, scripts=scripts, options=RunnerOptions(deadlines=deadlines))
+    assert scene.verdict.reason == "resolved"
     assert scene.controller.stopped_models == {"slow": "its wall clock limit of 30.25 s is reached"}
-    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)  # what was out came back
-    assert Counter(key.model for key in scene.recorder.outcomes) == {"slow": 16, "fast": 60}
+    assert set(scene.outcomes) == set(scene.recorder.launched)  # what was out came back
+    assert Counter(key.model for key in scene.outcomes) == {"slow": 16, "fast": 60}
     lines = scene.recorder.of("snapshot")[-1].results["budgets"]
     assert [(line["scope"], line["owner"], line["spent"], line["limit"]) for line in lines] == [
         ("model", "slow", 30.25, 30.25),
@@ -131,8 +107,7 @@ def test_a_model_whose_time_is_up_stops_alone():
 
 def test_the_time_of_a_task_ends_the_run():
     deadlines = Deadlines(run=100.0, tasks={"maths": 20.5, "prose": 50.0})
-    scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=deadlines))
-    evidence = run(scene).evidence
+    evidence = played(10_000, options=RunnerOptions(deadlines=deadlines)).verdict.evidence
     assert (evidence["scope"], evidence["owner"]) == ("task", "maths")
     assert evidence["used"]["wall_clock"][1] == 20.5
 
@@ -145,42 +120,37 @@ STEPS = {"a": 400, "b": 400, "wrong": 400}
 
 def scene(script, **options):
     return Scene(
-        steps=dict(STEPS),
-        concurrency=32,
-        fresh=True,
-        scripts={"wrong": script},
-        options=RunnerOptions(**options),
+        STEPS, concurrency=32, fresh=True, scripts={"wrong": script}, options=RunnerOptions(**options)
     )
 
 
 def test_a_refusal_of_the_very_first_request_ends_the_run_before_the_others_cost_much():
-    found = scene(lambda step, attempt: (2.0, refused()))
-    verdict = run(found)
+    found = scene((2.0, refused()))
+    verdict = found.play()
     assert verdict.reason == "endpoints"
     assert verdict.evidence["refused"]
     assert "401" in verdict.evidence["models"]["wrong"]
     assert found.controller.stopped_models == {}
-    assert len(found.endpoints["wrong"].calls) <= InFlightTrials.unproven
-    for model in ("a", "b"):
-        assert len(found.endpoints[model].calls) <= InFlightTrials.unproven
+    for endpoint in found.endpoints.values():
+        assert len(endpoint.calls) <= InFlightTrials.unproven
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_refusal_stops_the_model_alone_where_that_is_allowed_or_it_has_answered(allowed):
     found = scene(lambda step, attempt: refused() if allowed or step > 100 else 0.1, allow_missing=allowed)
-    assert run(found).reason == "resolved"
+    assert found.play().reason == "resolved"
     assert set(found.controller.stopped_models) == {"wrong"}
-    assert len(found.endpoints["a"].calls) == STEPS["a"]
+    assert len(found.server.calls) == STEPS["a"]
 
 
 def test_every_models_first_trial_is_sent_first_and_the_others_wait_for_its_end():
     found = scene(lambda step, attempt: 5.0 if step < InFlightTrials.unproven else 0.5)
 
     async def main():
-        runner = asyncio.create_task(found.runner().run())
+        running = asyncio.create_task(found.run())
         await asyncio.sleep(4.9)
         begun = {model: len(one.calls) for model, one in found.endpoints.items()}
-        await runner
+        await running
         return begun
 
     assert run_owned(main()) == dict.fromkeys(STEPS, InFlightTrials.unproven)
@@ -193,7 +163,6 @@ def test_every_models_first_trial_is_sent_first_and_the_others_wait_for_its_end(
 def test_slowness_and_passing_failures_neither_end_the_run_nor_hold_it_up_for_long(first):
     few = InFlightTrials.unproven
     found = scene(lambda step, attempt: first if step < few and attempt == 1 else 0.5)
-    verdict, seconds = elapsed(found)
-    assert verdict.reason == "resolved"
-    assert seconds < 115.0
-    assert max(at for at, _ in found.endpoints["a"].calls) < InFlightTrials.longest_first + 30.0
+    assert found.play().reason == "resolved"
+    assert found.seconds < 115.0
+    assert max(found.server.starts) < InFlightTrials.longest_first + 30.0

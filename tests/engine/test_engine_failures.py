@@ -1,12 +1,11 @@
 """Attempts that fail, and answers that no scorer could judge."""
 
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
 from owned_clock import OwnedClock, run_owned
-from owned_runs import interrupted, run
-from scripted import Scene, broken, busy, refused
+from scene import played
+from scripted import ScriptedScoring, broken, busy, fails, refused
 
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
 from adaptive_eval.engine.solving import Solver
@@ -17,120 +16,94 @@ from adaptive_eval.trial import Missing, Score, TrialKey, Usage
 
 
 def test_a_model_that_is_refused_is_stopped_alone():
-    scene = Scene(
-        steps={"bad": 100, "good": 20},
-        scripts={"bad": lambda step, attempt: (1.0, refused()) if step == 0 else 3.0},
-    )
-    verdict = run(scene)
-    assert verdict.reason == "resolved"
+    scripts = {"bad": lambda step, attempt: (1.0, refused()) if step == 0 else 3.0}
+    scene = played({"bad": 100, "good": 20}, scripts=scripts)
+    assert scene.verdict.reason == "resolved"
     assert scene.controller.stopped_models == {"bad": "http://bad/v1: HTTP 401: no key"}
     assert [entry[0] for entry in scene.journal].count("stop_model") == 1
-    bad = {key.index for key in scene.recorder.outcomes if key.model == "bad"}
+    bad = {key.index for key in scene.outcomes if key.model == "bad"}
     assert bad == {1, 2, 3}  # those that were out came back
-    assert len(scene.recorder.outcomes) == 23
+    assert len(scene.outcomes) == 23
     # Nothing of it is missing for good: a resumed run with the right key asks again.
     assert not scene.missing()
     assert all("bad" not in capacity for capacity in scene.controller.capacities[-2:])
 
 
+ONCE = RetryPolicy(attempts=1)
+
+
 def test_a_trial_that_fails_while_another_model_is_stopped_is_queued_again():
-    scripts = {
-        "bad": lambda step, attempt: (1.0, refused()),
-        "good": lambda step, attempt: (4.0, broken()) if attempt == 1 else 1.0,
-    }
+    scripts = {"bad": (1.0, refused()), "good": fails((4.0, broken()))}
     # Launched at 3 s; a snapshot takes until 6 s; refusals are stored until 9 s, and the others fail at 7 s.
-    retry = RetryPolicy(attempts=1)
-    scene = Scene(steps={"bad": 2, "good": 2}, scripts=scripts, retry=retry, commit_seconds=3.0)
-    run(scene)
-    assert set(scene.recorder.outcomes) == {TrialKey("good", step) for step in range(2)}
+    scene = played({"bad": 2, "good": 2}, scripts=scripts, retry=ONCE, commit_seconds=3.0)
+    assert set(scene.outcomes) == {TrialKey("good", step) for step in range(2)}
 
 
 def test_a_trial_comes_back_to_the_queue_and_is_then_missing():
-    scene = Scene(
-        steps={"a": 20},
-        retry=RetryPolicy(attempts=3),
-        scripts={"a": lambda step, attempt: broken() if step == 4 else 1.0},
-    )
-    run(scene)
+    scene = played(20, lambda step, attempt: broken() if step == 4 else 1.0, retry=RetryPolicy(attempts=3))
     (missing,) = scene.missing()
     assert missing.key == TrialKey("a", 4)
     assert missing.reason == "HTTP 503: down (attempts: 6)"
-    record = scene.recorder.outcomes[missing.key]
+    record = scene.outcomes[missing.key]
     assert (record.completion, record.score, record.missing) == (None, None, missing.reason)
     assert [r.attempt for r in scene.recorder.of("attempt") if r.key == missing.key] == [1, 2, 3, 4, 5, 6]
 
 
+def after_fifty(seconds, error):
+    return lambda step, attempt: 1.0 if step < 50 else (seconds, error)
+
+
 def test_a_server_that_has_gone_stops_its_model_with_few_holes():
-    scene = Scene(
-        steps={"gone": 1000, "good": 20},
-        retry=RetryPolicy(attempts=2),
-        concurrency=16,
-        outage=5,
-        scripts={"gone": lambda step, attempt: 1.0 if step < 50 else (1.0, broken())},
-    )
-    verdict = run(scene)
-    assert verdict.reason == "resolved"
+    options = {"concurrency": 16, "outage": 5, "retry": RetryPolicy(attempts=2)}
+    scene = played({"gone": 1000, "good": 20}, scripts={"gone": after_fifty(1.0, broken())}, **options)
+    assert scene.verdict.reason == "resolved"
     assert "consecutive trials without an answer: HTTP 503: down" in scene.controller.stopped_models["gone"]
     assert 5 <= len(scene.missing()) <= 16
 
 
+def wrong_request(words, status=400):
+    return PermanentEndpointError(f"HTTP {status}: {words}", kind="bad_request", status=status)
+
+
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_question_that_a_model_does_not_take_is_lost_alone(status):
-    error = PermanentEndpointError(f"HTTP {status}: too long", kind="bad_request", status=status)
-    scene = Scene(
-        steps={"short": 200, "good": 20},
-        scripts={"short": lambda step, attempt: (1.0, error) if step % 20 == 7 else 1.5},
-    )
-    assert run(scene).reason == "resolved"
+    error = wrong_request("too long", status)
+    scripts = {"short": lambda step, attempt: (1.0, error) if step % 20 == 7 else 1.5}
+    scene = played({"short": 200, "good": 20}, scripts=scripts)
+    assert scene.verdict.reason == "resolved"
     assert not scene.controller.stopped_models
     assert {missing.key.index for missing in scene.missing()} == {*range(7, 200, 20)}
     assert {missing.reason for missing in scene.missing()} == {f"HTTP {status}: too long (attempts: 1)"}
 
 
 def test_a_model_that_takes_no_question_any_more_is_stopped_with_few_holes():
-    error = PermanentEndpointError("HTTP 400: no credit", kind="bad_request", status=400)
-    scene = Scene(
-        steps={"a": 200},
-        concurrency=16,
-        outage=5,
-        scripts={"a": lambda step, attempt: 1.0 if step < 50 else (3.0, error)},
-    )
-    run(scene)
+    scene = played(200, after_fifty(3.0, wrong_request("no credit")), concurrency=16, outage=5)
     said = "http://a/v1: consecutive trials without an answer: HTTP 400: no credit (attempts: 1)"
     assert scene.controller.stopped_models == {"a": said}
     assert len(scene.missing()) == 5
 
 
 def test_a_model_that_has_failed_and_then_takes_no_question_is_stopped():
-    error = PermanentEndpointError("HTTP 400: no such field", kind="bad_request", status=400)
-    scene = Scene(scripts={"a": lambda step, attempt: broken() if attempt == 1 else error})
-    assert run(scene).reason == "endpoints"
+    scene = played(8, fails(broken(), then=wrong_request("no such field")))
+    assert scene.verdict.reason == "endpoints"
     assert not scene.missing()
 
 
 def test_single_failures_are_no_outage():
-    scene = Scene(
-        steps={"a": 200},
-        retry=RetryPolicy(attempts=1),
-        requeues=0,
-        outage=3,
-        concurrency=1,
-        scripts={"a": lambda step, attempt: broken() if step % 3 else 1.0},
-    )
-    assert run(scene).reason == "resolved"
+    options = {"retry": ONCE, "requeues": 0, "outage": 3}
+    scene = played(200, lambda step, attempt: broken() if step % 3 else 1.0, concurrency=1, **options)
+    assert scene.verdict.reason == "resolved"
     assert not scene.controller.stopped_models
     assert len(scene.missing()) == 133
 
 
 def test_a_model_waits_when_its_server_asks_for_silence():
     # Steps 0 to 3 go out at 0; step 0 is told to wait 30 s at 1; the places of 1 to 3 stay empty until 31.
-    script = {"a": lambda step, attempt: (1.0, busy(30.0)) if step == 0 and attempt == 1 else 2.0}
-    scene = Scene(steps={"a": 12, "b": 40}, scripts=script)
-    run(scene)
-    starts = sorted(at for at, step in scene.endpoints["a"].calls if step > 3)
-    assert starts[0] >= 31.0
-    assert starts[0] <= 32.0
-    assert max(at for at, _ in scene.endpoints["b"].calls) < 15.0
+    scripts = {"a": lambda step, attempt: (1.0, busy(30.0)) if step == 0 and attempt == 1 else 2.0}
+    scene = played({"a": 12, "b": 40}, scripts=scripts)
+    starts = sorted(at for at, step in scene.server.calls if step > 3)
+    assert 31.0 <= starts[0] <= 32.0
+    assert max(scene.endpoints["b"].starts) < 15.0
 
 
 # When a failed request is sent again: the decision as a table, and the layer built from it in time.
@@ -223,58 +196,40 @@ def test_the_end_of_the_attempts(errors, policy, attempts):
 
 def test_trials_that_retry_at_once_do_not_mix_their_states():
     # tenacity keeps the state of a call in the layer; each trial must have its own.
-    script = {"a": lambda step, attempt: broken() if attempt <= step % 5 else 0.25}
-    scene = Scene(
-        steps={"a": 60}, concurrency=30, retry=RetryPolicy(attempts=5), scripts=script, jitter=lambda: 0.5
-    )
-    run_owned(scene.run())
-    assert {step: scene.endpoints["a"].attempts[step] for step in range(60)} == {
-        step: step % 5 + 1 for step in range(60)
-    }
+    def script(step, attempt):
+        return broken() if attempt <= step % 5 else 0.25
+
+    scene = played(60, script, 30, retry=RetryPolicy(attempts=5), jitter=lambda: 0.5)
+    assert scene.server.attempts == {step: step % 5 + 1 for step in range(60)}
 
 
 # Answers that no scorer could judge: kept, never right or wrong, and never paid for twice.
 
 
-def away() -> ScorerUnavailable:
-    return ScorerUnavailable("the judge wise did not answer: APIConnectionError", kind="judge")
+AWAY = ScorerUnavailable("the judge wise did not answer: APIConnectionError", kind="judge")
+RIGHT = Score(1, "x")
 
 
-@dataclass
-class Scripted:
-    """Scores by `script`: for a step and how often it was asked about, a score or an error."""
-
-    script: object
-    asked: dict[int, int] = field(default_factory=dict)
-
-    async def score(self, request, completion):
-        step = request.key.index
-        self.asked[step] = self.asked.get(step, 0) + 1
-        found = self.script(step, self.asked[step])
-        if isinstance(found, Exception):
-            raise found
-        return found
+def away_for(step):
+    return ScriptedScoring(lambda key, time: AWAY if key.index == step else RIGHT)
 
 
-def right(completion_text: str = "x") -> Score:
-    return Score(1, completion_text)
+NEVER = ScriptedScoring(lambda key, time: AWAY)
 
 
 def test_an_answer_waits_for_its_scorer_and_is_not_asked_for_again():
-    scoring = Scripted(lambda step, time: away() if time < 4 else right())
-    scene = Scene(scoring=scoring, jitter=lambda: 1.0)
-    assert run_owned(scene.run()).reason == "resolved"
+    scoring = ScriptedScoring(lambda key, time: AWAY if time < 4 else RIGHT)
+    scene = played(scoring=scoring, jitter=lambda: 1.0)
+    assert scene.verdict.reason == "resolved"
     assert not scene.missing()
     assert set(scoring.asked.values()) == {4}
-    assert set(scene.endpoints["a"].attempts.values()) == {1}
+    assert set(scene.server.attempts.values()) == {1}
 
 
 def test_an_answer_whose_scorer_stays_away_is_kept_without_a_category():
-    scoring = Scripted(lambda step, time: away() if step == 3 else right())
-    scene = Scene(scoring=scoring)
-    run_owned(scene.run())
-    assert scene.endpoints["a"].attempts[3] == 1
-    record = scene.recorder.outcomes[TrialKey("a", 3)]
+    scene = played(scoring=away_for(3))
+    assert scene.server.attempts[3] == 1
+    record = scene.outcomes[TrialKey("a", 3)]
     assert record.completion.text == "answer 3"
     assert record.score.category is None
     assert record.missing == "unscored: the judge wise did not answer: APIConnectionError"
@@ -283,8 +238,7 @@ def test_an_answer_whose_scorer_stays_away_is_kept_without_a_category():
 
 
 def test_a_scorer_that_never_answers_stops_the_model_instead_of_making_holes():
-    scene = Scene(steps={"a": 100}, scoring=Scripted(lambda step, time: away()), outage=3, concurrency=1)
-    run_owned(scene.run())
+    scene = played(100, scoring=NEVER, outage=3, concurrency=1)
     # not the address of the model's server, which has answered
     assert scene.controller.stopped_models["a"].startswith(
         "consecutive trials without a score: unscored: the judge"
@@ -293,35 +247,24 @@ def test_a_scorer_that_never_answers_stops_the_model_instead_of_making_holes():
 
 
 def test_an_answer_that_waits_in_the_queue_when_the_run_ends_is_kept():
-    once = RetryPolicy(attempts=1)
-    scene = Scene(
-        steps={"a": 2},
-        concurrency=2,
-        retry=once,
-        scoring=Scripted(lambda step, time: away() if step == 0 else right()),
-        scripts={"a": lambda step, attempt: 1.0},
-    )
-    scene.controller.resolve_after = 1
-    run_owned(scene.run())
-    record = scene.recorder.outcomes[TrialKey("a", 0)]
+    scene = played(2, retry=ONCE, scoring=away_for(0), resolve_after=1)
+    record = scene.outcomes[TrialKey("a", 0)]
     assert record.completion.text == "answer 0"
     assert record.missing.startswith("unscored: the judge wise did not answer")
-    assert scene.endpoints["a"].attempts[0] == 1
+    assert scene.server.attempts[0] == 1
 
 
 def test_an_answer_that_lacks_something_is_asked_for_again():
     lacking = TransientEndpointError("the answer has no log-probabilities", kind="malformed")
-    scene = Scene(scoring=Scripted(lambda step, time: lacking if time == 1 else right()))
-    run_owned(scene.run())
+    scene = played(scoring=ScriptedScoring(lambda key, time: lacking if time == 1 else RIGHT))
     assert not scene.missing()
-    assert set(scene.endpoints["a"].attempts.values()) == {2}
+    assert set(scene.server.attempts.values()) == {2}
 
 
 def test_an_interrupt_does_not_wait_for_a_scorer_that_is_away():
-    scene = Scene(steps={"a": 4}, scoring=Scripted(lambda step, time: away()), jitter=lambda: 1.0)
-    _, ended = interrupted(scene, 5.0)
-    assert ended <= 7.0
-    assert {record.completion is not None for record in scene.recorder.outcomes.values()} == {True}
+    scene = played(4, scoring=NEVER, jitter=lambda: 1.0, stop_at=[5.0])
+    assert scene.seconds <= 7.0
+    assert {record.completion is not None for record in scene.outcomes.values()} == {True}
 
 
 # What a solver has paid
@@ -333,18 +276,17 @@ async def twice(model, messages):
     return await model([*messages, {"role": "user", "content": "say"}])
 
 
-@pytest.mark.parametrize("failing", ["first", "second", "more tokens than it may", "more calls"])
-def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(failing):
-    first = failing == "first"
-    scene = Scene(
-        steps={"a": 1},
-        retry=RetryPolicy(attempts=1),
-        scripts={"a": lambda seed, attempt: broken() if (seed == 0) == first and attempt == 1 else 1.0},
-        solver=Solver("twice", twice, 1 if failing == "more calls" else 2, 29 if "tokens" in failing else 30),
-    )
-    run(scene)
-    (record,) = scene.recorder.outcomes.values()
-    if first:
+@pytest.mark.parametrize(
+    ("failing", "most", "calls"),
+    [("first", (2, 30), 3), ("second", (2, 30), 2), ("tokens", (2, 29), 1), ("calls", (1, 30), 1)],
+)
+def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(failing, most, calls):
+    def script(seed, attempt):
+        return broken() if (seed == 0) == (failing == "first") and attempt == 1 else 1.0
+
+    scene = played(1, script, retry=ONCE, solver=Solver("twice", twice, *most))
+    (record,) = scene.outcomes.values()
+    if failing == "first":
         assert record.sent["messages"] == ["task/q0", "say"]  # not what its first call has added
         assert (record.usage, record.score.category) == (Usage(20, 10), 0)
     elif failing == "second":
@@ -352,11 +294,12 @@ def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(f
         assert scene.missing()[0].usage == record.usage == Usage(10, 5)
     else:
         assert (record.usage, record.completion.no_answer) == (Usage(10, 5), "length")
-    assert len(scene.endpoints["a"].calls) == {"first": 3, "second": 2}.get(failing, 1)
+    assert len(scene.server.calls) == calls
 
 
 def test_a_solver_that_is_interrupted_between_its_calls_has_been_billed():
-    script = lambda seed, attempt: 1.0 if seed == 0 else busy(retry_after=100.0)  # noqa: E731
-    scene = Scene(steps={"a": 1}, scripts={"a": script}, solver=Solver("twice", twice, 2, 99))
-    interrupted(scene, 10.0)
+    def script(seed, attempt):
+        return 1.0 if seed == 0 else busy(retry_after=100.0)
+
+    scene = played(1, script, solver=Solver("twice", twice, 2, 99), stop_at=[10.0])
     assert scene.controller.abandoned == {TrialKey("a", 0): True}
