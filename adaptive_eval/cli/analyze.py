@@ -22,6 +22,7 @@ from adaptive_eval.cli.options import (
     numbers,
     option,
     refuse_options,
+    say_read_again,
     session_spec,
 )
 from adaptive_eval.cli.simulating import (
@@ -261,6 +262,7 @@ def write_run(options: Mapping[str, Any]) -> None:
     choices = choices_of(options)
     weights = choices.range or weights
     logs = open_logs(options["recorded"], choices)
+    say_read_again(logs)
     with progress_bar() as report:
         imported = import_logs(
             logs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -16,7 +16,7 @@ from adaptive_eval.trial import ScoreRange
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
-    from adaptive_eval.interop.found import Choices
+    from adaptive_eval.interop.found import Choices, Log
     from adaptive_eval.simulate import RecordedAnswers
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -293,6 +293,20 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
     return weights
 
 
+def say_read_again(logs: Iterable[Log]) -> None:
+    """Say of each run among logs that its verdicts are another matter."""
+    from adaptive_eval.interop.found import RUN
+
+    for log in logs:
+        if log.format == RUN:
+            click.echo(
+                f"note: {log.path} is a run. Its answers are read in another order here, with the options of "
+                "this command, so pairs that it decided may be open. Its own verdicts and Bayes@N: "
+                f"adaptive-eval report {log.path}",
+                err=True,
+            )
+
+
 def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     """Return the session and the answers of recorded outcomes."""
     from adaptive_eval.interop.found import require_independent, weighted
@@ -322,13 +336,13 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     for task in recorded.tasks.keys() - shared.tasks.keys():
         click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
     runs = logs_of_runs(options["recorded"])
+    say_read_again(runs)
     fewest = int((recorded.counts > 0).sum(axis=1).min())
     for run in runs:
         if fewest < run.questions:
             click.echo(
                 f"note: {run.path} has {run.questions:,} questions; a model is asked until its pairs are "
-                "decided. Here what it was not asked counts as lost, what no model was asked is left out. "
-                f"The run's own verdicts and Bayes@N: adaptive-eval report {run.path}",
+                "decided. Here what it was not asked counts as lost, what no model was asked is left out",
                 err=True,
             )
     if isinstance(known, ScoreRange) and options["weights"] is not None:

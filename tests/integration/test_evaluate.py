@@ -109,6 +109,7 @@ class TestEvaluate:
         assert first.results.trials == 40
         analyzed = command("analyze", first.directory, "--replicates", "1", "--workers", "1")
         assert "has 30 questions; a model is asked until its pairs are decided" in analyzed.stderr
+        assert f"own verdicts and Bayes@N: adaptive-eval report {first.directory}" in analyzed.stderr
         second = evaluate(**same, budget={"trials": 60})
         assert second.results.trials == 60
         with RunReader(tmp_path / "run") as reader:
