@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_runs import elapsed, run
-from scripted import Scene, ScoreWithin, ScriptedEndpoint, broken, busy, vanished
+from scene import Scene, played
+from scripted import ScoreWithin, ScriptedEndpoint, broken, busy, fails, vanished
 
 from adaptive_eval.core.results import Forecast, Range
 from adaptive_eval.engine.limits import (
@@ -36,11 +36,10 @@ def most_in_a_minute(times, amounts=None):
     return max(sum(n for at, n in events if start <= at < start + 60.0 - 1e-5) for start in times)
 
 
-def shared(scene, *models):
-    """Put models behind one server, and return how many requests it has at once, when asked."""
+def shared(scene):
+    """Put all models behind one server, and return how many requests it has at once, when asked."""
     load = {"now": 0, "most": 0}
-    for model in models:
-        endpoint = scene.endpoints[model]
+    for endpoint in scene.endpoints.values():
         endpoint.url = SHARED
         inner = endpoint.complete
 
@@ -60,133 +59,101 @@ def shared(scene, *models):
 
 
 def test_models_that_share_a_server_share_its_places():
-    scene = Scene(
-        steps={"a": 60, "b": 60, "c": 60}, concurrency=20, servers={SHARED: ServerLimits(FixedConcurrency(6))}
-    )
-    load = shared(scene, "a", "b", "c")
-    _, seconds = elapsed(scene)
+    limits = ServerLimits(FixedConcurrency(6))
+    scene = Scene(dict.fromkeys("abc", 60), concurrency=20, servers={SHARED: limits})
+    load = shared(scene)
+    scene.play()
     assert load["most"] == 6
     # All places are used to the end, and no model starves.
-    assert seconds == pytest.approx(180 / 6, abs=3.0)
-    for model in "abc":
-        calls = [at for at, _ in scene.endpoints[model].calls]
-        assert calls[len(calls) // 2] == pytest.approx(15.0, abs=4.0)
+    assert scene.seconds == pytest.approx(180 / 6, abs=3.0)
+    for endpoint in scene.endpoints.values():
+        assert endpoint.starts[len(endpoint.starts) // 2] == pytest.approx(15.0, abs=4.0)
 
 
 def test_servers_of_a_pool_have_limits_of_their_own():
-    scene = Scene(
-        steps={"a": 100},
-        concurrency=20,
-        others={"a": [ScriptedEndpoint(url="http://small/v1")]},
-        servers={"http://small/v1": ServerLimits(FixedConcurrency(3))},
-    )
-    run(scene)
-    large, small = scene.pool("a")
+    small = ScriptedEndpoint(url="http://small/v1")
+    limits = {small.url: ServerLimits(FixedConcurrency(3))}
+    scene = played(100, concurrency=20, others=[small], servers=limits)
     assert small.most_in_flight == 3
-    assert large.most_in_flight == 17
+    assert scene.server.most_in_flight == 17
 
 
 def test_a_batch_may_take_hours_and_is_as_large_as_the_forecast_says():
-    scene = Scene(
-        steps={"a": 100},
-        concurrency=BatchRounds(start=40),
-        scripts={"a": lambda step, attempt: 1.0 if step <= 40 else 100.0},
-    )
-    scene.controller.resolve_after = 41
+    batches = BatchRounds(start=40)
+    scene = Scene(100, lambda step, attempt: 1.0 if step <= 40 else 100.0, batches, resolve_after=41)
     results, few = scene.controller.results, Range(50.0, 60.0, 70.0)
     scene.controller.results = lambda: replace(results(), forecast=Forecast(0.9, few, few, None, ()))
-    _, seconds = elapsed(scene)
-    assert seconds > 100.0
-    assert len(scene.recorder.outcomes) == len(scene.recorder.launched) == 90
+    scene.play()
+    assert scene.seconds > 100.0
+    assert len(scene.outcomes) == len(scene.recorder.launched) == 90
 
 
 # Requests and tokens a minute
 
 
 def test_requests_a_minute():
-    scene = Scene(steps={"a": 400}, concurrency=64, rates={"a": RateLimit(requests_per_minute=120)})
-    _, seconds = elapsed(scene)
-    calls = [at for at, _ in scene.endpoints["a"].calls]
-    assert most_in_a_minute(calls) <= 120
+    scene = played(400, concurrency=64, rates={"a": RateLimit(requests_per_minute=120)})
+    assert most_in_a_minute(scene.server.starts) <= 120
     # 400 at 120 a minute take 200 s, less the last ones.
-    assert seconds == pytest.approx(200.0, abs=2.0)
+    assert scene.seconds == pytest.approx(200.0, abs=2.0)
 
 
-@pytest.mark.parametrize("at", ["model", "server"])
-def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be(at):
-    def usage(step):
-        return Usage(20, 80 if step % 5 == 0 else 5)
+TOKENS = RateLimit(tokens_per_minute=2000)
+OF_MODEL = {"concurrency": 64, "most_tokens": 100, "rates": {"a": TOKENS}}
+OF_SERVER = {"concurrency": 64, "most_tokens": 100, "servers": {"http://a/v1": ServerLimits(rate=TOKENS)}}
 
-    scene = Scene(
-        steps={"a": 300},
-        concurrency=64,
-        most_tokens=100,
-        scripts={"a": lambda step, attempt: 1.0 + step % 7},
-    )
-    limit = RateLimit(tokens_per_minute=2000)
-    if at == "model":
-        scene.rates = {"a": limit}
-    else:
-        scene.servers = {"http://a/v1": ServerLimits(rate=limit)}
-    scene.endpoints["a"].usage = usage
-    _, seconds = elapsed(scene)
-    ends = scene.endpoints["a"].ends
+
+@pytest.mark.parametrize("limits", [OF_MODEL, OF_SERVER], ids=["model", "server"])
+def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be(limits):
+    scene = Scene(300, lambda step, attempt: 1.0 + step % 7, **limits)
+    scene.server.usage = lambda step: Usage(20, 80 if step % 5 == 0 else 5)
+    scene.play()
+    ends = scene.server.ends
     assert most_in_a_minute([at for at, _ in ends], [tokens for _, tokens in ends]) <= 2000
     # 300 answers of 40 tokens on average: six minutes' worth; what was reserved and not used is given back.
-    assert seconds <= 6 * 60 + 60
+    assert scene.seconds <= 6 * 60 + 60
 
 
-@pytest.mark.parametrize("billed", [True, False])
-def test_a_failed_request_counts_with_all_it_could_have_taken_if_it_may_be_billed(billed):
-    error = vanished() if billed else broken()
-    scene = Scene(
-        steps={"a": 60},
-        concurrency=64,
-        most_tokens=100,
-        rates={"a": RateLimit(tokens_per_minute=2000)},
-        scripts={"a": lambda step, attempt: (1.0, error) if attempt == 1 and step % 3 else 1.0},
-    )
-    _, seconds = elapsed(scene)
-    assert (seconds < 60.0) is not billed
-    first = {step: at for at, step in reversed(scene.endpoints["a"].calls) if step % 3}
+@pytest.mark.parametrize(("error", "billed"), [(vanished(), True), (broken(), False)])
+def test_a_failed_request_counts_with_all_it_could_have_taken_if_it_may_be_billed(error, billed):
+    scene = played(60, lambda step, attempt: (1.0, error if attempt == 1 and step % 3 else None), **OF_MODEL)
+    assert (scene.seconds < 60.0) is not billed
+    first = {step: at for at, step in reversed(scene.server.calls) if step % 3}
     assert len(first) == 40
     assert (most_in_a_minute(sorted(first.values())) <= 20) is billed
 
 
 def test_an_answer_that_reports_no_tokens_counts_with_all_it_could_have_taken():
-    scene = Scene(steps={"a": 45}, concurrency=64, most_tokens=100, rates={"a": RateLimit(None, 2000)})
-    scene.endpoints["a"].usage = lambda step: Usage()
-    run(scene)
-    assert most_in_a_minute([at for at, _ in scene.endpoints["a"].calls]) == 20
+    scene = Scene(45, **OF_MODEL)
+    scene.server.usage = lambda step: Usage()
+    scene.play()
+    assert most_in_a_minute(scene.server.starts) == 20
 
 
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
-    scene = Scene(steps={"a": 40}, concurrency=4)
-    scene.endpoints["a"].pause = lambda step: {5: 30.0, 7: 0.5}.get(step, 0.0)
-    run(scene)
-    calls = sorted(at for at, _ in scene.endpoints["a"].calls)
+    scene = Scene(40)
+    scene.server.pause = lambda step: {5: 30.0, 7: 0.5}.get(step, 0.0)
+    scene.play()
     # Steps 4 to 7 end at 2.
-    assert not any(2.0 <= at < 32.0 for at in calls)
-    assert any(at == pytest.approx(32.0) for at in calls)
+    assert min(at for at in scene.server.starts if at >= 2.0) == pytest.approx(32.0)
 
 
 def test_a_silence_ends_when_it_ends():
     """No tick decides when the next request goes out."""
-    scene = Scene(steps={"a": 2}, concurrency=1)
-    scene.endpoints["a"].pause = lambda step: 0.25
-    run(scene)
-    assert [at for at, _ in scene.endpoints["a"].calls] == pytest.approx([0.0, 1.25])
+    scene = Scene(2, concurrency=1)
+    scene.server.pause = lambda step: 0.25
+    scene.play()
+    assert scene.server.starts == pytest.approx([0.0, 1.25])
 
 
-@pytest.mark.parametrize("after_failure", [False, True])
-def test_no_silence_is_longer_than_a_trial_would_wait(after_failure):
-    scene = Scene(steps={"a": 2}, concurrency=1, retry=RetryPolicy(total_wait=20.0))
-    if after_failure:
-        scene.endpoints["a"].script = lambda step, attempt: busy(600.0) if attempt == 1 else 1.0
-    else:
-        scene.endpoints["a"].pause = lambda step: 600.0
-    _, seconds = elapsed(scene)
-    assert seconds == pytest.approx(42.0 if after_failure else 22.0)
+@pytest.mark.parametrize(
+    ("script", "pause", "seconds"), [(fails(busy(600.0)), 0.0, 42.0), (1.0, 600.0, 22.0)]
+)
+def test_no_silence_is_longer_than_a_trial_would_wait(script, pause, seconds):
+    scene = Scene(2, script, 1, retry=RetryPolicy(total_wait=20.0))
+    scene.server.pause = lambda step: pause
+    scene.play()
+    assert scene.seconds == pytest.approx(seconds)
     assert not scene.missing()
 
 
@@ -208,7 +175,7 @@ def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
         )
 
     scene = Scene(
-        steps={"a": 50, "b": 50},
+        {"a": 50, "b": 50},
         concurrency=concurrency,
         retry=RetryPolicy(attempts=8),
         jitter=lambda: 0.5,
@@ -216,13 +183,13 @@ def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
         scripts={"a": script(1), "b": script(2)},
         servers={SHARED: ServerLimits(FixedConcurrency(server), RateLimit(requests, tokens))},
     )
-    for number, model in enumerate("ab"):
-        scene.endpoints[model].usage = lambda step, number=number: Usage(20, int(40 * draw(number, step, 9)))
-    load = shared(scene, "a", "b")
-    run(scene)
+    for number, endpoint in enumerate(scene.endpoints.values()):
+        endpoint.usage = lambda step, number=number: Usage(20, int(40 * draw(number, step, 9)))
+    load = shared(scene)
+    scene.play()
     assert load["most"] <= server
     assert not scene.missing()
-    calls = sorted(at for endpoint in scene.endpoints.values() for at, _ in endpoint.calls)
+    calls = sorted(at for endpoint in scene.endpoints.values() for at in endpoint.starts)
     ends = sorted(end for endpoint in scene.endpoints.values() for end in endpoint.ends)
     if requests is not None:
         assert most_in_a_minute(calls) <= requests
@@ -306,14 +273,10 @@ def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alon
 
 
 def test_no_more_is_asked_than_the_scorer_can_afford_and_queued_trials_count():
-    scene = Scene(
-        steps={"a": 40, "b": 40},
-        retry=RetryPolicy(attempts=1),
-        scripts={"a": lambda step, attempt: busy(retry_after=50.0) if attempt == 1 else 1.0},
-        scoring=ScoreWithin(10),
-    )
-    scene.allowance = scene.scoring
-    verdict, seconds = elapsed(scene)
-    assert (verdict.reason, verdict.evidence) == ("budget", {"left": 1})  # one for each, or for none
-    assert Counter(key.model for key in scene.recorder.outcomes) == {"a": 4, "b": 5}
-    assert seconds == pytest.approx(51.0)
+    scoring, script = ScoreWithin(10), fails(busy(retry_after=50.0))
+    retry, scorer = RetryPolicy(attempts=1), {"scoring": scoring, "allowance": scoring}
+    scene = played({"a": 40, "b": 40}, scripts={"a": script}, retry=retry, **scorer)
+    assert scene.verdict.reason == "budget"
+    assert scene.verdict.evidence == {"left": 1}  # one for each, or for none
+    assert Counter(key.model for key in scene.outcomes) == {"a": 4, "b": 5}
+    assert scene.seconds == pytest.approx(51.0)
