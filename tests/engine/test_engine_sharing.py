@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
-from owned_runs import interrupted, run
-from scripted import Scene, ScoreByStep, ScriptedController, ScriptedEndpoint, busy
+from scene import Scene
+from scripted import ScriptedController, ScriptedEndpoint, ScriptedScoring, busy, fails
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
@@ -19,33 +19,28 @@ from adaptive_eval.engine.solving import Solver
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
-from adaptive_eval.trial import Message, TrialKey, TrialRequest, Usage
+from adaptive_eval.trial import Message, Score, TrialKey, TrialRequest, Usage
 
 
 class InARow(ScriptedController):
-    """Asks each question `width` times in a row; seeds follow each other all along."""
-
-    width = 4
+    """Asks each question four times in a row; seeds follow each other all along."""
 
     def ask(self, capacity):
-        width = min(
-            self.width, max(capacity.values()) if not self.told and not self.capacities else self.fits
-        )
-        self.fits = width
-        whole = {model: free - free % width for model, free in capacity.items()}
-        return [
-            TrialRequest(
-                one.key, "task", f"q{one.key.index // self.width}", one.key.index % self.width, one.seed
-            )
-            for one in super().ask(whole)
-        ]
+        if not self.capacities:
+            self.fits = min(4, max(capacity.values()))
+        whole = {model: free - free % self.fits for model, free in capacity.items()}
+        requests = []
+        for one in super().ask(whole):
+            question, sample = divmod(one.key.index, 4)
+            requests.append(TrialRequest(one.key, "task", f"q{question}", sample, one.seed))
+        return requests
 
 
 @dataclass
 class Sampler(ScriptedEndpoint):
-    """Gives `gives(n)` of n answers; a request is known to the script by the step of its first trial."""
+    """Gives `gives` of n answers at most; the script knows a request by the step of its first trial."""
 
-    gives: object = staticmethod(lambda n: n)
+    gives: int = 99
     lost: int | None = None
     sizes: list[tuple[int, int]] = field(default_factory=list)
 
@@ -55,11 +50,12 @@ class Sampler(ScriptedEndpoint):
     async def sample(self, messages, *, seed, n):
         self.sizes.append((seed, n))
         first = await super().complete(messages, seed=seed)
-        answers = [
-            replace(first, text=f"answer {seed + i}", share=Usage(10 if i == 0 else 0, 5))
-            for i in range(self.gives(n))
-        ]
-        return [None if i == self.lost and n > 1 else answer for i, answer in enumerate(answers)]
+        answers = []
+        for i in range(min(n, self.gives)):
+            part = Usage(10 if i == 0 else 0, 5)
+            given = replace(first, text=f"answer {seed + i}", share=part)
+            answers.append(None if i == self.lost and n > 1 else given)
+        return answers
 
     async def complete(self, messages, *, seed):
         self.sizes.append((seed, 1))
@@ -71,48 +67,45 @@ class Shared(Scene):
     """A scene whose trials share requests of up to `samples` answers."""
 
     samples: int = 4
-    gives: object = staticmethod(lambda n: n)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.controller = InARow(self.steps, self.journal)
-        self.endpoints = {
-            model: Sampler(url=one.url, script=one.script, gives=self.gives)
-            for model, one in self.endpoints.items()
-        }
+        self.controller = InARow(self.steps, self.journal, self.resolve_after)
+        self.endpoints = {model: Sampler(one.script, one.url) for model, one in self.endpoints.items()}
 
     def client(self, model):
         return replace(super().client(model), samples=self.samples)
 
     @property
     def sizes(self):
-        return self.endpoints["a"].sizes
+        return self.server.sizes
 
-    def texts(self):
-        return {key.index: record.completion.text for key, record in self.recorder.outcomes.items()}
-
-
-def late():
-    return TransientEndpointError("no answer in time", kind="timeout")
+    def check_texts(self, trials):
+        """Check that the first `trials` trials, and no others, have the answers to their own requests."""
+        texts = {key.index: record.completion.text for key, record in self.outcomes.items()}
+        assert texts == {step: f"answer {step}" for step in range(trials)}
 
 
-ALL = {step: f"answer {step}" for step in range(24)}
+def played(*args, **options):
+    stop_at = options.pop("stop_at", ())
+    scene = Shared(*args, **options)
+    scene.play(*stop_at)
+    return scene
 
 
 def test_one_request_answers_the_trials_of_a_question():
-    scene = Shared(steps={"a": 24}, concurrency=8)
-    assert run(scene) == StopVerdict("resolved", "all is settled")
+    scene = played(24, concurrency=8)
+    assert scene.verdict == StopVerdict("resolved", "all is settled")
     assert scene.sizes == [(seed, 4) for seed in range(0, 24, 4)]
-    assert scene.texts() == ALL
-    assert scene.endpoints["a"].most_in_flight == 2
+    scene.check_texts(24)
+    assert scene.server.most_in_flight == 2
 
 
 def test_the_prompt_is_paid_once_and_what_was_sent_is_stored():
-    scene = Shared(steps={"a": 8}, concurrency=8)
-    run(scene)
+    scene = played(8, concurrency=8)
     told = {outcome.key.index: outcome.usage for outcome in scene.controller.told}
     assert told == {step: Usage(0 if step % 4 else 10, 5) for step in range(8)}
-    for key, record in scene.recorder.outcomes.items():
+    for key, record in scene.outcomes.items():
         first = key.index - key.index % 4
         assert record.sent == {"messages": [f"task/q{key.index // 4}"], "seed": first, "n": 4}
         assert record.completion.usage == Usage(10, 5)
@@ -120,41 +113,24 @@ def test_the_prompt_is_paid_once_and_what_was_sent_is_stored():
 
 
 def test_an_answer_that_waits_for_its_scorer_keeps_the_request_that_gave_it():
-    asked: set[int] = set()
-
-    class AwayAtFirst(ScoreByStep):
-        async def score(self, request, completion):
-            if request.seed not in asked:
-                asked.add(request.seed)
-                raise ScorerUnavailable("the judge is away", kind="judge")
-            return await super().score(request, completion)
-
-    scene = Shared(steps={"a": 4}, retry=RetryPolicy(attempts=1), scoring=AwayAtFirst())
-    run(scene)
+    away = ScorerUnavailable("the judge is away", kind="judge")
+    scoring = ScriptedScoring(lambda key, time: away if time == 1 else Score(1))
+    scene = played(4, retry=RetryPolicy(attempts=1), scoring=scoring)
     assert scene.sizes == [(0, 4)]
-    assert {(one.sent["seed"], one.sent["n"]) for one in scene.recorder.outcomes.values()} == {(0, 4)}
+    assert {(one.sent["seed"], one.sent["n"]) for one in scene.outcomes.values()} == {(0, 4)}
 
 
 def test_an_answer_that_lacks_something_is_billed_and_asked_for_again_alone():
-    asked: set[int] = set()
-
-    class LackingAtFirst(ScoreByStep):
-        async def score(self, request, completion):
-            if request.seed == 1 and not asked:
-                asked.add(1)
-                raise TransientEndpointError("no log-probabilities", kind="malformed")
-            return await super().score(request, completion)
-
-    scene = Shared(steps={"a": 4}, scoring=LackingAtFirst())
-    run(scene)
+    lacking = TransientEndpointError("no log-probabilities", kind="malformed")
+    scoring = ScriptedScoring(lambda key, time: lacking if (key.index, time) == (1, 1) else Score(1))
+    scene = played(4, scoring=scoring)
     assert scene.sizes == [(0, 4), (1, 1)]
     assert scene.controller.presumed == [TrialKey("a", 1)]
 
 
 @pytest.mark.parametrize(("samples", "sizes"), [(1, {1: 12}), (2, {2: 6}), (3, {3: 3, 1: 3}), (9, {4: 3})])
 def test_no_more_answers_are_asked_for_than_the_lane_wants_or_the_question_has(samples, sizes):
-    scene = Shared(steps={"a": 12}, concurrency=12, samples=samples)
-    run(scene)
+    scene = played(12, concurrency=12, samples=samples)
     assert Counter(n for _, n in scene.sizes) == sizes
 
 
@@ -163,87 +139,64 @@ def test_no_more_answers_are_asked_for_than_the_lane_wants_or_the_question_has(s
 )
 def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given, lost):
     """Each with its own seed; one that is lost in the middle shifts no other."""
-    scene = Shared(steps={"a": 8}, concurrency=8, gives=lambda n: min(n, given))
-    scene.endpoints["a"].lost = lost
-    run(scene)
-    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    scene = Shared(8, concurrency=8)
+    scene.server.gives, scene.server.lost = given, lost
+    scene.play()
+    scene.check_texts(8)
     lacking = [step for step in range(8) if step % 4 >= given or step % 4 == lost]
     assert sorted(seed for seed, n in scene.sizes if n == 1) == lacking
-    short = [record for record in scene.recorder.of("attempt") if record.error is not None]
-    assert sorted(record.key.index for record in short) == lacking
-    assert {record.error for record in short} == {"fewer_choices"}
-    assert short[0].message == f"{4 - len(lacking) // 2} answers came where 4 were asked for; asked singly"
+    assert sorted(record.key.index for record in scene.failed) == lacking
+    assert {record.error for record in scene.failed} == {"fewer_choices"}
+    said = f"{4 - len(lacking) // 2} answers came where 4 were asked for; asked singly"
+    assert scene.failed[0].message == said
     told = {outcome.key.index: outcome.usage for outcome in scene.controller.told}
     assert all(told[step] == Usage(10, 5) for step in lacking)
     assert scene.controller.presumed == []
-    (health,) = (record.endpoints[0] for record in scene.recorder.of("snapshot")[-1:])
-    assert health.errors == {"fewer_choices": len(lacking)}
+    assert scene.recorder.of("snapshot")[-1].endpoints[0].errors == {"fewer_choices": len(lacking)}
 
 
 def test_a_failed_request_is_tried_again_for_all():
-    scene = Shared(
-        steps={"a": 8}, concurrency=8, scripts={"a": lambda step, attempt: busy() if attempt < 3 else 1.0}
-    )
-    run(scene)
-    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    scene = played(8, fails(busy(), 2), 8)
+    scene.check_texts(8)
     assert Counter(scene.sizes) == {(0, 4): 3, (4, 4): 3}
     attempts = scene.recorder.of("attempt")
     assert Counter(record.key.index for record in attempts) == dict.fromkeys(range(8), 3)
 
 
 def test_what_may_have_been_billed_is_presumed_for_every_trial_of_the_request():
-    scene = Shared(
-        steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: late() if attempt < 2 else 1.0}
-    )
-    run(scene)
+    scene = played(4, fails(TransientEndpointError("no answer in time", kind="timeout")))
     assert Counter(key.index for key in scene.controller.presumed) == dict.fromkeys(range(4), 1)
 
 
 def test_trials_whose_request_fails_for_good_come_back_to_the_queue_on_their_own():
-    scene = Shared(
-        steps={"a": 4},
-        concurrency=4,
-        retry=RetryPolicy(attempts=2),
-        scripts={"a": lambda step, attempt: busy() if (step, attempt) in {(0, 1), (0, 2)} else 1.0},
-    )
-    run(scene)
-    assert scene.texts() == {step: f"answer {step}" for step in range(4)}
+    def script(step, attempt):
+        return busy() if step == 0 and attempt <= 2 else 1.0
+
+    scene = played(4, script, retry=RetryPolicy(attempts=2))
+    scene.check_texts(4)
     assert scene.sizes == [(0, 4), (0, 4), (0, 1), (1, 1), (2, 1), (3, 1)]
-
-
-def answering(step, attempt):
-    return 5.0
 
 
 @pytest.mark.parametrize(
     ("interrupts", "script", "answered", "abandoned"),
     [
-        (1, answering, 8, {}),
-        (2, answering, 0, dict.fromkeys(range(8), True)),
-        (1, lambda step, attempt: busy(), 0, dict.fromkeys(range(8), False)),  # waits for its next attempt
+        (1, 5.0, 8, {}),
+        (2, 5.0, 0, dict.fromkeys(range(8), True)),
+        (1, busy(), 0, dict.fromkeys(range(8), False)),  # waits for its next attempt
     ],
 )
 def test_an_interrupt_lets_shared_requests_come_back_or_abandons_all_of_them(
     interrupts, script, answered, abandoned
 ):
-    scene = Shared(
-        steps={"a": 24},
-        concurrency=8,
-        retry=RetryPolicy(base=100.0),
-        jitter=lambda: 0.9,
-        scripts={"a": script},
-    )
-    interrupted(scene, *[1.0] * interrupts)
-    assert scene.texts() == {step: f"answer {step}" for step in range(answered)}
+    patient = {"retry": RetryPolicy(base=100.0), "jitter": lambda: 0.9}
+    scene = played(24, script, 8, stop_at=[1.0] * interrupts, **patient)
+    scene.check_texts(answered)
     assert scene.controller.abandoned == {TrialKey("a", step): paid for step, paid in abandoned.items()}
 
 
 def test_the_deadline_keeps_what_has_been_answered():
-    scene = Shared(
-        steps={"a": 24}, concurrency=4, options=RunnerOptions(deadlines=Deadlines(2.5), at_deadline="cancel")
-    )
-    run(scene)
-    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    scene = played(24, options=RunnerOptions(deadlines=Deadlines(2.5), at_deadline="cancel"))
+    scene.check_texts(8)
     assert set(scene.controller.abandoned) == {TrialKey("a", step) for step in range(8, 12)}
 
 
@@ -255,9 +208,7 @@ def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, 
     solvers = {"solved": Solver("s", Sampler.complete, 1, 99)}
     client = ModelClient([Sampler()], None, samples=4, solvers=solvers)
     first = ("t", "q", 0) if second[0] != "solved" else ("solved", "q", 7)
-    asked = [
-        TrialRequest(TrialKey("a", seed), task, question, 0, seed) for task, question, seed in (first, second)
-    ]
+    asked = [TrialRequest(TrialKey("a", seed), *what, 0, seed) for *what, seed in (first, second)]
 
     async def main():
         for prompts, size in (("??", together), ("?!", 1)):
@@ -280,32 +231,26 @@ def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, 
     ids=["a request a second", "two requests at a server", "the same, by its limit alone", "tokens"],
 )
 def test_limits_count_requests_and_break_up_none(limits):
-    scene = Shared(steps={"a": 48}, scripts={"a": lambda step, attempt: 5.0}, **{"concurrency": 24, **limits})
-    run(scene)
-    assert scene.texts() == {step: f"answer {step}" for step in range(48)}
+    scene = played(48, 5.0, **{"concurrency": 24, **limits})
+    scene.check_texts(48)
     assert scene.sizes == [(seed, 4) for seed in range(0, 48, 4)]
+    starts = scene.server.starts
     if "servers" in limits:
-        assert scene.endpoints["a"].most_in_flight == 2
-        return
-    calls = [at for at, _ in scene.endpoints["a"].calls]
-    if "most_tokens" in limits:  # each takes 30 tokens, and 32 at most
-        assert all(later - earlier >= 59.9 for earlier, later in zip(calls, calls[2:], strict=False))
+        assert scene.server.most_in_flight == 2
+    elif "most_tokens" in limits:  # each takes 30 tokens, and 32 at most
+        assert all(later - earlier >= 59.9 for earlier, later in zip(starts, starts[2:], strict=False))
     else:
-        assert all(later - earlier >= 0.999 for earlier, later in pairwise(calls))
+        assert all(later - earlier >= 0.999 for earlier, later in pairwise(starts))
 
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_budget_that_refuses_another_request_for_any_of_its_trials_ends_the_attempts(others):
     """What the lost request is counted at may fit for its first trial and not for its last."""
-
-    def script(step, attempt):
-        return (0.1, TransientEndpointError("the connection was lost", kind="dropped"))
-
-    scene = Shared(steps={"a": 4, "b": 1}, scripts={"a": script}, concurrency=4)
-    scene.others = {"a": [Sampler(url=f"http://other{one}/v1", script=script) for one in range(others)]}
+    lost = (0.1, TransientEndpointError("the connection was lost", kind="dropped"))
+    more = [Sampler(lost, f"http://other{one}/v1") for one in range(others)]
+    scene = Shared({"a": 4, "b": 1}, scripts={"a": lost}, others=more, resolve_after=1)
     scene.controller.affords = lambda key: key.model == "b" or key.index < 3
-    scene.controller.resolve_after = 1
-    run(scene)
-    asked = [size for endpoint in scene.pool("a") for size in endpoint.sizes]
+    scene.play()
+    asked = [size for endpoint in scene.pool() for size in endpoint.sizes]
     assert asked == [(0, 4)]
     assert scene.controller.abandoned == {TrialKey("a", step): False for step in range(4)}
