@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from answering_server import two_models
 from command_line import COINS, Finished, in_process, quickstart, write_config
@@ -21,6 +22,35 @@ def as_json(done: Finished) -> dict[str, Any]:
     assert all(" of " in line for line in done.err.splitlines())  # its progress, if it is slow
     data: dict[str, Any] = json.loads(done.out)
     return data
+
+
+def test_recorded_outcomes_are_replayed_by_plan_and_ranked_by_analyze(tmp_path):
+    """Of three coins, plan replays two; requests in flight and slow ones cost trials, and decide nothing."""
+    rng = np.random.default_rng(7)
+    lines = ["model,question,trial,category"]
+    for model, mean in (("low", 0.2), ("middle", 0.55), ("high", 0.9)):
+        for question in range(25):
+            lines += [f"{model},q{question},{trial},{int(rng.random() < mean)}" for trial in range(20)]
+    (tmp_path / "coins.csv").write_text("\n".join(lines), "utf-8")
+    rule = ("plan", "--recorded", "coins.csv", "--only", "high,low", "--fixed", "9", *QUICK)
+    plain = as_json(in_process(*rule, "--json", cwd=tmp_path))
+    flying = ("--in-flight", "16", "--latency", "2", "--latency-factor", "3", "--json")
+    late = as_json(in_process(*rule, *flying, cwd=tmp_path))
+    assert [pair["better"] for pair in plain["pairs"]] == [1.0]
+    assert plain["pairs"] == late["pairs"]
+    assert plain["mean_trials"] < late["mean_trials"] < plain["compared"]["fixed N=9"] == 2 * 25 * 9
+    assert (plain["decided"], plain["tied"], plain["undecided"]) == (1.0, 0.0, 0.0)
+    assert plain["any_wrong_winner"]["count"] == 0 < plain["any_wrong_winner"]["high"] < 0.5
+    shown = in_process(*rule, "--workers", "2", cwd=tmp_path, code=0).out
+    assert "12: 100.0 % resolved" in shown
+    assert re.search(rf"against fixed N=9 +450 trials: {plain['mean_trials'] / 450:.2f} of them", shown)
+    ranked = in_process("analyze", "coins.csv", "--equivalence", "0.1", *QUICK, cwd=tmp_path, code=0).out
+    assert "3 models, 25 questions, 1,500 trials" in ranked
+    found = re.findall(r"^(high|middle|low) .* (\d) +(\d)–(\d) +500 +(\d+) ", ranked, re.MULTILINE)
+    assert [line[:4] for line in found] == [("high", *"111"), ("middle", *"222"), ("low", *"333")]
+    used = sum(int(line[4]) for line in found)
+    assert re.search(rf" {used}: {1 - used / 1500:.0%} saved".replace("%", " %"), ranked)
+    assert "everything decided" in ranked
 
 
 def unknown_models(folder: Path, scorer: Any = "numeric") -> Path:
