@@ -6,11 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import run_examples as runs
-from click.testing import CliRunner
 from session_scripts import coin, drive, make_spec
 
-from adaptive_eval.cli.main import cli
 from adaptive_eval.core.results_table import columns_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import UsageError
@@ -57,25 +54,6 @@ def test_a_verdict_against_a_number_bounds_the_score():
     (line,), (pair,) = session.results().models, session.results().pairs
     assert (pair.verdict, line.low) == ("better", 0.5)
     assert at_least(session.results(), "m0", 0.5).holds
-
-
-@pytest.mark.parametrize(
-    ("claims", "code"),
-    [
-        (["oak:0.3"], 0),
-        (["oak:0.3", "yew:0.99"], 5),
-        (["yew:0.99", "oak:0.3"], 5),
-        (["oak:0.3", "close"], 3),
-        (["close", "yew:0.99"], 5),
-    ],
-)
-def test_of_several_claims_the_worst_gives_the_exit_code(tmp_path, claims, code):
-    session = runs.make_run(tmp_path / "run")
-    score = next(line.score for line in session.results().models if line.model == "elm")
-    texts = [f"elm:{score}" if claim == "close" else claim for claim in claims]
-    arguments = [part for text in texts for part in ("--at-least", text)]
-    done = CliRunner().invoke(cli, ["check", str(tmp_path / "run"), *arguments], standalone_mode=False)
-    assert done.return_value == code, done.output
 
 
 # Results as columns and frames.

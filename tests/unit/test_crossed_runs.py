@@ -151,10 +151,8 @@ def worth(kind, record):
     if record.missing is not None:
         return None
     place, answer = [*SIZES].index(record.request.task), record.completion
-    cut, right = (
-        answer.finish_reason == "length",
-        answer.text == f"\\boxed{{{2 * int(record.request.question[1:])}}}",
-    )
+    cut = answer.finish_reason == "length"
+    right = answer.text == f"\\boxed{{{2 * int(record.request.question[1:])}}}"
     if kind == "numbers":
         return WORTHS[kind][place][0] if cut else float(answer.text)
     weights = WORTHS[kind][place]
@@ -244,6 +242,8 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
         own = of_model(trials, line["model"])
         expected = figures(kind, own) | ({} if kind == "numbers" else posterior(kind, own))
         assert parts(line, expected) == parts(row, expected) == near(expected)
+        assert kind != "numbers" or line["bayes_mu"] is line["bayes_sigma"] is None
+        assert line["errors"] == {"timeout": line["missing"]}
         assert line["missing_reasons"] == Counter(one.missing for one in own if one.missing is not None)
         found = Counter(one.score.category for one in own if one.missing is None)
         assert line["categories"] == ([] if kind == "numbers" else [found[n] for n in range(max(found) + 1)])
@@ -342,6 +342,9 @@ def test_check_says_of_every_model_and_pair_where_its_interval_is(made, kind):
         low, high = line["score_low"], line["score_high"]
         for value, code in ((low, 0), ((low + high) / 2, 3), (high + 1e-6, 5)):
             claims.append((value, code, "--at-least", f"{line['model']}:{value}"))
+    (_, _, *unsure), (_, _, *wrong) = claims[-2:]
+    for both in (unsure + wrong, wrong + unsure):
+        command("check", run, *both, code=5)
     for pair in data["pairs"]:
         low, high = pair["difference_low"], pair["difference_high"]
         for first, second, ends in (("first", "second", (-low, -high)), ("second", "first", (high, low))):

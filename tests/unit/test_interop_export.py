@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import run_examples as runs
 from click.testing import CliRunner
 
 from adaptive_eval.build.describe import describe_run
@@ -18,7 +17,6 @@ from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded, sources
 from adaptive_eval.interop.run_tables import (
     COLUMNS,
-    RunDescription,
     parts_of,
     trial_rows,
     write_csv,
@@ -63,15 +61,6 @@ def same(one, other):
     for place, question in enumerate(first.questions):
         there = second.questions.index(question)
         assert first.categories[:, place].tolist() == second.categories[:, there].tolist()
-
-
-def test_a_table_holds_all_that_the_cost_is_made_of(tmp_path):
-    session = runs.make_run(tmp_path / "forest")
-    with RunReader(tmp_path / "forest") as reader:
-        rows = list(trial_rows(reader, RunDescription((), {}, {}, lambda record: None), texts=False))
-    prices = {"prompt_tokens": 0.1, "completion_tokens": 0.4, "cached_tokens": 0.0}
-    paid = sum(row[name] * price for row in rows for name, price in prices.items()) / 1e6
-    assert paid == pytest.approx(session.results().usd)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])

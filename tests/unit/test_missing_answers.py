@@ -11,7 +11,6 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
-from adaptive_eval.trial import Missing, TrialOutcome
 from scorio.sequential.cells import KNOWN, MISSING, Cells
 from scorio.sequential.contrasts import joined
 from scorio.sequential.evidence import confidence_radius, log_tie_evidence
@@ -27,13 +26,7 @@ from scorio.sequential.trial_sequence import TrialSequence
 def finished(means, shy):
     """Run models of these means; the `shy` one gives no answer where it would be wrong."""
     session, answer = Session(make_spec(len(means), 60, equivalence=0.05)), coin(means)
-    while session.stopped is None:
-        outcomes = []
-        for request in session.ask(8):
-            right = answer(request)
-            lost = request.key.model == shy and not right
-            outcomes.append(Missing(request.key, "lost") if lost else TrialOutcome(request.key, right))
-        session.tell(outcomes)
+    drive(session, answer, slots=3, missing=lambda one: one.key.model == shy and not answer(one))
     return session.results(), session.stopped
 
 
@@ -55,11 +48,8 @@ def test_a_width_that_lost_answers_alone_fill_ends_the_run():
 
 
 def test_a_width_is_reached_with_all_that_lost_answers_allow():
-    session, answer = Session(make_spec(1, 60, goal="width", width=0.25, max_passes=60)), coin((0.6,))
-    while session.stopped is None:
-        (request,) = session.ask(1)
-        lost = request.key.index % 20 == 0
-        session.tell([Missing(request.key, "lost") if lost else TrialOutcome(request.key, answer(request))])
+    session = Session(make_spec(1, 60, goal="width", width=0.25, max_passes=60))
+    drive(session, coin((0.6,)), slots=1, missing=lambda request: request.key.index % 20 == 0)
     assert session.stopped.reason == "resolved"
     (line,) = session.results().models
     assert 0.1 < line.best - line.worst + 0.1 < line.high - line.low <= 0.25
@@ -70,13 +60,8 @@ def test_a_width_is_reached_with_all_that_lost_answers_allow():
 @pytest.mark.parametrize("margin", [0.05, 0.1, 0.15])
 def test_a_run_without_a_budget_ends_whatever_share_of_its_answers_is_lost(share, margin):
     session, draw = Session(make_spec(2, 30, equivalence=margin)), np.random.default_rng(7)
-    while session.stopped is None and session.budget.completed < 30_000:
-        outcomes = []
-        for request in session.ask(40):
-            lost = draw.random() < share
-            right = int(draw.random() < 0.7)
-            outcomes.append(Missing(request.key, "lost") if lost else TrialOutcome(request.key, right))
-        session.tell(outcomes)
+    lost = {"missing": lambda _: draw.random() < share}
+    drive(session, lambda _: int(draw.random() < 0.7), slots=20, most=30_000, **lost)
     assert session.stopped is not None
     assert session.stopped.reason in ("lost", "resolved")
 

@@ -110,19 +110,6 @@ def finished(tmp_path_factory):
     return config(folder, "run", ("good", "poor", "over"), stopping={"equivalence": 0.1})
 
 
-@pytest.mark.slow
-def test_a_run_ranks_them_in_their_unit_and_says_no_bayes_at_n(finished):
-    directory, report = finished
-    lines = {line["model"]: line for line in report["models"]}
-    assert lines["good"]["score"] == pytest.approx(GOOD, abs=1e-4)
-    assert lines["poor"]["score"] == pytest.approx(POOR, abs=1e-4)
-    assert all(line["bayes_mu"] is None and line["categories"] == [] for line in lines.values())
-    assert "good" in report["verdict"]
-    with RunReader(directory) as reader:
-        kept = {record.score.signals["score"] for record in reader.trials(model="good", missing=False)}
-    assert kept == {7.0, 7.5}
-
-
 def test_a_score_outside_the_range_is_a_failure_of_the_scorer(finished):
     directory, _ = finished
     with RunReader(directory) as reader:

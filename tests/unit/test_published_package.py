@@ -287,15 +287,9 @@ def test_a_run_of_two_functions_loads_what_it_uses() -> None:
     assert unused == ["False", "False"]
 
 
-def test_packages_are_found_by_name():
-    assert scorio.eval.__name__ == "scorio.eval"
-    assert {"categorical", "eval", "rank", "sequential", "study"} <= set(dir(scorio))
-    with pytest.raises(AttributeError, match="no attribute 'metrics'"):
-        _ = scorio.metrics
-
-
 @pytest.mark.parametrize("module", ["categorical", "eval", "rank", "sequential", "sequential.parts", "study"])
 def test_every_name_of_a_stub_is_found(module):
+    assert module.partition(".")[0] in dir(scorio)
     package = import_module(f"scorio.{module}")
     assert package.__all__
     for name in package.__all__:

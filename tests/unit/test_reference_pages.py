@@ -321,7 +321,6 @@ def test_that_code_runs(capsys):
     assert "rank" in capsys.readouterr().out
 
 
-ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "tests" / "data" / "rayjob_schema.json").read_text("utf-8"))
 
 

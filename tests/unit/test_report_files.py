@@ -79,17 +79,13 @@ def keys_of(value):
     return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
 
 
-def test_every_key_is_documented(data):
+def test_every_key_of_reports_and_monitor_lines_is_documented(data):
     documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
     free = {"meta", "evidence", "errors", "missing_reasons"}  # their keys are data
     structure = keys_of({key: value for key, value in data.items() if key != "meta"})
     for parent in (*data["models"], *data["decisions"]):
         structure -= {key for name in free if isinstance(parent.get(name), dict) for key in parent[name]}
     assert structure - documented == set()
-
-
-def test_every_key_of_the_monitor_lines_is_documented():
-    documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
     line = json.loads(JsonLines().line(examples.view_of(examples.midrun())))
     assert set(line) - documented == set()
     assert keys_of([line["open_pairs"], line["budgets"]]) - documented == set()

@@ -22,7 +22,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers
 from adaptive_eval.views.details import MOST, Course
-from adaptive_eval.views.files import models_csv, pairs_csv, questions_csv
+from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, course_plots
@@ -164,24 +164,6 @@ def test_a_report_of_every_moment_can_be_written(summary, moment):
 
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
-
-
-def test_models_and_pairs_are_there_with_every_digit(summary):
-    for row, line in zip(rows_of(models_csv(summary)), summary.results.models, strict=True):
-        expected = (line.model, line.score, line.sigma, line.trials)
-        assert (row["model"], *map(float, (row["score"], row["bayes_sigma"], row["trials"]))) == expected
-    for row, pair in zip(rows_of(pairs_csv(summary)), summary.results.pairs, strict=True):
-        assert (row["first"], row["second"], row["verdict"]) == (pair.first, pair.second, pair.verdict)
-        assert (float(row["difference_low"]), int(row["decided_at"])) == (pair.low, pair.decided_at)
-
-
-def test_the_questions_add_up_to_the_models(summary):
-    rows = rows_of(questions_csv(summary))
-    for line in summary.results.models:
-        mine = [row for row in rows if row["model"] == line.model]
-        assert sum(int(row["trials"]) for row in mine) == line.trials
-        fractions = [int(row["correct"]) / int(row["trials"]) for row in mine]
-        assert sum(fractions) / len(fractions) == pytest.approx(line.score)
 
 
 def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):

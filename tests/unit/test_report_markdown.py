@@ -197,16 +197,6 @@ def test_the_report_agrees_with_the_session(finished):
     assert summary.headline.endswith(f"after {known.trials:,} trials.")
 
 
-def test_missing_answers_are_counted_by_model(finished):
-    summary, _ = finished
-    for line, account in zip(summary.results.models, summary.details.models, strict=True):
-        assert account.model == line.model
-        assert sum(account.missing.values()) == line.missing
-        assert account.errors == ({"timeout": line.missing} if line.missing else {})
-        assert sum(account.categories) == line.trials
-    assert sum(line.missing for line in summary.results.models) > 0
-
-
 def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
     summary, session = finished
     called = {

@@ -208,31 +208,19 @@ def test_a_prior_enters_no_decision_nor_any_figure_but_bayes_and_the_early_ranki
 
 
 class TestBayes:
-    def test_starts_from_the_earlier_trials(self):
-        spec = replace(make_spec(2, 30, max_passes=2), prior=prior(0.8, None))
-        session = drive(Session(spec), coin([0.6, 0.5]))
-        counts = session.board.cells[0].counts
-        mu, sigma = bayes(None, counts=counts[0], prior_counts=spec.prior.counts["m0"]["t"])
-        assert line_of(session, "m0").mu == pytest.approx(mu)
-        assert line_of(session, "m0").sigma == pytest.approx(sigma)
-        assert line_of(session, "m1").mu == pytest.approx(bayes(None, counts=counts[1])[0])
-
-    def test_of_several_tasks_each_starts_from_its_own(self):
+    def test_each_task_starts_from_the_earlier_trials_of_its_own(self):
         tables = {"m0": {"t": table(0.9, trials=20), "u": table(0.2, trials=10)}}
-        spec = make_spec(1, 30, goal="budget", trials=120)
+        spec = make_spec(2, 30, goal="budget", trials=240)
         tasks = (spec.tasks[0], replace(spec.tasks[0], name="u", weight=3.0))
         spec = replace(spec, tasks=tasks, prior=PriorSpec(tables, SOURCE, tables))
         before = 0.25 * tables["m0"]["t"][:, 1].mean() / 20 + 0.75 * tables["m0"]["u"][:, 1].mean() / 10
         assert line_of(Session(spec), "m0").transfer_mu == pytest.approx(before, abs=1e-4)
-        session = drive(Session(spec), coin([0.6]))
-        mu, sigma = np.transpose(
-            [
-                bayes(None, counts=cells.counts[0], prior_counts=tables["m0"][task])
-                for task, cells in zip("tu", session.board.cells, strict=True)
-            ]
-        )
-        line, shares = line_of(session, "m0"), np.array([0.25, 0.75])
-        assert (line.mu, line.sigma) == pytest.approx((shares @ mu, np.linalg.norm(shares * sigma)))
+        session, shares = drive(Session(spec), coin([0.6, 0.5])), np.array([0.25, 0.75])
+        for model, own in enumerate((tables["m0"], {"t": None, "u": None})):
+            counts = zip((cells.counts[model] for cells in session.board.cells), own.values(), strict=True)
+            mu, sigma = np.transpose([bayes(None, counts=now, prior_counts=old) for now, old in counts])
+            line = session.results().models[model]
+            assert (line.mu, line.sigma) == pytest.approx((shares @ mu, np.linalg.norm(shares * sigma)))
 
     def test_says_what_is_in_it_also_after_a_trip_through_the_run_file(self):
         results = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).results()

@@ -295,18 +295,10 @@ def test_tables_are_plain_columns_of_equal_length():
 # Recorded outcomes from files: every format, and one clear message for what is none.
 
 
-def write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def jsonl(path, rows):
-    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
-
-
 def test_csv_with_tasks_trial_numbers_and_words(tmp_path):
     text = "model,task,question,trial,correct\na,t,q,5,true\na,t,q,2,False\na,s,q,0,1\n"
-    recorded = read_recorded([write(tmp_path / "x.csv", text)])
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    recorded = read_recorded([tmp_path / "x.csv"])
     assert recorded.questions == (("t", "q"), ("s", "q"))
     assert recorded.categories.tolist() == [[[0, 1], [1, -1]]]
 
@@ -322,9 +314,10 @@ def test_npz_moves_missing_trials_to_the_end(tmp_path):
 def test_what_is_wrong_with_many_rows_alike_is_said_once(tmp_path):
     alike = [{"model": "a", "question": "q", "category": "x"}] * 30
     apart = [{"model": "a", "question": "q", "category": f"x{number}"} for number in range(30)]
-    path = jsonl(tmp_path / "x.jsonl", [*alike, {"model": "a", "category": 1}, *apart])
+    rows = map(json.dumps, [*alike, {"model": "a", "category": 1}, *apart])
+    (tmp_path / "x.jsonl").write_text("\n".join(rows), encoding="utf-8")
     with pytest.raises(UsageError) as caught:
-        read_recorded([path])
+        read_recorded([tmp_path / "x.jsonl"])
     _, first, second, *others, last = str(caught.value).split("\n")
     assert first.startswith("  line 1: category: 'x' is not a category")
     assert first.endswith("; and 29 more like it")
