@@ -216,7 +216,7 @@ def test_the_command_says_what_it_did(tmp_path):
     assert "80 trials, from 1 log." in result.output
     assert "that no log has" not in result.output  # no repeats are expected where there are none
     assert "newer" in result.output
-    data = json.loads(command("analyze", table, "--write", tmp_path / "other", "--json").output)
+    data = json.loads(command("analyze", table, "--write", tmp_path / "other", "--json").stdout)
     assert data["models"] == {"old": 1.0, "new": 0.0}
 
 
@@ -248,7 +248,7 @@ def test_tasks_of_a_run_keep_their_weights(tmp_path):
     table = csv(tmp_path / "x.csv", *rows, head="model,task,question,correct")
     result = imported(tmp_path, table, decide=lambda *of: replace(default_spec(*of), overall="pooled"))
     assert scores(result)["a"] == pytest.approx(22 / 35)
-    analyzed = json.loads(command("analyze", tmp_path / "run", "--json", "--replicates", 2).output)
+    analyzed = json.loads(command("analyze", tmp_path / "run", "--json", "--replicates", 2).stdout)
     assert analyzed["models"][0]["score"] == pytest.approx(22 / 35)
     again = import_logs(open_logs([tmp_path / "run"], Choices()), tmp_path / "again")
     assert scores(again) == pytest.approx(scores(result))

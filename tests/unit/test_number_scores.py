@@ -237,7 +237,7 @@ def written(folder, text, *arguments):
 def test_a_category_is_no_score_of_a_range(tmp_path):
     rows = "".join(f"{model},q{n},1,.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
     found = written(tmp_path, f"model,question,correct,score\n{rows}", "--range", "0,1", "--replicates", 1)
-    assert [line["score"] for line in json.loads(found.output)["models"]] == pytest.approx(
+    assert [line["score"] for line in json.loads(found.stdout)["models"]] == pytest.approx(
         [0.7, 0.6], abs=1e-4
     )
     found = written(tmp_path, f"model,question,correct,extra\n{rows}", "--range", "0,1")

@@ -284,6 +284,10 @@ def test_an_answer_without_what_was_asked_for_is_not_scored():
     scoring = TaskScoring(NumericScorer(), Rubric(get_schema("conf-calibrated"), {"tau_high": 0.3}))
     with pytest.raises(TransientEndpointError, match=r"cannot be scored.*completion_bpt"):
         scoring.score(Completion("4", "stop", Usage(3, 1)), QUESTION)
+    scoring = TaskScoring(NumericScorer(), Rubric(), missing=("content_filter",))
+    causes = ("content_filter", "length")
+    assert [scoring.score(Completion("", cause), QUESTION).category for cause in causes] == [None, 0]
+    assert [Rubric().category({"is_correct": share}) for share in (0.49, 0.5)] == [0, 1]
 
 
 def test_open_thresholds_are_known_and_frozen():
