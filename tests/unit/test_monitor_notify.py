@@ -5,13 +5,13 @@ import re
 import sys
 import threading
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import standings_examples as examples
-from config_texts import MINIMAL, plain
+from config_texts import plain
 from json_server import Replies, serving
 from prometheus_client.parser import text_string_to_metric_families
 from standings_examples import finished
@@ -21,7 +21,7 @@ from adaptive_eval.core.results import Forecast, Range, StopVerdict
 from adaptive_eval.engine.events import Decided, Progress, Stopped
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.observers import MetricsOptions, Outlets
-from adaptive_eval.run.trackers import Tracker, figures_of, trackers_of
+from adaptive_eval.run.trackers import Tracker, figures_of
 from adaptive_eval.views.metrics import FILE_EVERY, RunMetrics
 from adaptive_eval.views.notifications import DeliveryError, Notice, Notifier, command, webhook
 
@@ -114,7 +114,7 @@ def told(config, events):
     """Return what a webhook is told of these events."""
     with receiver() as (url, got), pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOOK", url)
-        with Outlets(config, MetricsOptions()) as outlets:
+        with suppress(ZeroDivisionError), Outlets(config, MetricsOptions()) as outlets:
             for event in events:
                 outlets(event)
     return [body for _, _, body in got]
@@ -137,6 +137,8 @@ def test_pairs_and_the_stop_are_told_in_words():
     assert bodies[-1]["text"].startswith("forest: oak is ahead of all others;")
     assert bodies[-1]["text"].endswith("Stopped: goal reached: 10 pairs decided, 1 of them tied.")
     assert told(config_of(webhook_env="HOOK", on=["stopped"]), events_of(results))[0]["event"] == "stopped"
+    (body,) = told(config_of(webhook_env="HOOK"), (1 / 0 for _ in "x"))
+    assert (body["event"], body["text"]) == ("error", "forest: division by zero")
     assert MetricsOptions("9100").address() == ("127.0.0.1", 9100)
 
 
@@ -214,12 +216,14 @@ def test_a_backend_that_fails_is_left_alone(where):
     assert tracker.close() == "the tracker has failed: RuntimeError: no network"
 
 
-@pytest.mark.parametrize("tracker", ["wandb", "mlflow"])
-def test_a_missing_library_is_named_before_anything_is_spent(tracker, monkeypatch):
-    monkeypatch.setitem(sys.modules, tracker, None)
-    config = config_from_data({**MINIMAL, "notify": {tracker: "project"}})
-    with pytest.raises(UsageError, match=f"pip install {tracker}"):
-        trackers_of(config)
+MISSING = {name: f"pip install {name}" for name in ("wandb", "mlflow")} | {"webhook_env": "HOOK is not set"}
+
+
+@pytest.mark.parametrize(("setting", "words"), MISSING.items())
+def test_a_missing_library_or_variable_is_named_before_anything_is_spent(setting, words, monkeypatch):
+    monkeypatch.setitem(sys.modules, setting, None)
+    with pytest.raises(UsageError, match=words), Outlets(config_of(**{setting: "HOOK"}), MetricsOptions()):
+        pass
 
 
 ROOT = Path(__file__).parents[2]
