@@ -9,6 +9,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from adaptive_eval.endpoints.apis import OpenAIChat
+from adaptive_eval.errors import EndpointError
+from adaptive_eval.trial import Message
+
+ASK = [Message("user", "What is 2 + 2?")]
+
 
 @dataclass
 class Request:
@@ -63,9 +69,8 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.rstrip("\r\n").split("\r\n")
     method, target, _ = first.split(" ")
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-    }
+    named = (line.partition(":") for line in lines)
+    headers = {name.strip().lower(): value.strip() for name, _, value in named}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Request(method, target, headers, body)
 
@@ -81,6 +86,30 @@ async def serving(handler: Handler, **options: Any) -> AsyncIterator[ScriptedSer
         yield scripted
     finally:
         server.close()
+
+
+def asked(
+    handler: Handler,
+    use: Callable[[Any], Awaitable[Any]] = lambda client: client.complete(ASK, seed=7),
+    *,
+    api: Any = OpenAIChat,
+    model: str = "tiny",
+    path: str = "/v1",
+    **options: Any,
+) -> tuple[Any, ScriptedServer]:
+    """Return what `use` of a client comes to at a server with `handler`, or its error; and the server."""
+
+    async def main() -> tuple[Any, ScriptedServer]:
+        async with (
+            serving(handler) as server,
+            api(f"http://127.0.0.1:{server.port}{path}", model, **options) as client,
+        ):
+            try:
+                return await use(client), server
+            except EndpointError as error:
+                return error, server
+
+    return asyncio.run(main())
 
 
 @contextmanager
@@ -100,25 +129,18 @@ def reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> H
     else:
         payload, kind = json.dumps(body).encode(), "application/json"
     fields = {"content-type": kind, "content-length": str(len(payload)), **(headers or {})}
-    head = f"HTTP/1.1 {status} Scripted\r\n" + "".join(
-        f"{name}: {value}\r\n" for name, value in fields.items()
-    )
-    answer = head.encode("latin-1") + b"\r\n" + payload
-
-    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-        await writer.drain()
-
-    return handler
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in fields.items())]
+    return raw("\r\n".join([*lines, "\r\n"]).encode("latin-1") + payload, keep=True)
 
 
-def raw(data: bytes) -> Handler:
-    """Return a handler that writes `data` and closes the connection."""
+def raw(data: bytes, *, keep: bool = False) -> Handler:
+    """Return a handler that writes `data`, and closes the connection unless it is to `keep` it."""
 
     async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
         await writer.drain()
-        writer.close()
+        if not keep:
+            writer.close()
 
     return handler
 
@@ -135,38 +157,18 @@ async def hang(request: Request, writer: asyncio.StreamWriter) -> None:
     await asyncio.Event().wait()
 
 
+_END = {"index": 0, "logprobs": None, "finish_reason": "stop", "stop_reason": None}
+
+
 def completion(content: Any = "42", **changes: Any) -> dict[str, Any]:
     """Return the body of a chat completion as vLLM writes it, with `changes`."""
-    body: dict[str, Any] = {
-        "id": "chatcmpl-9c7001c149e36175",
-        "object": "chat.completion",
-        "created": 1795158410,
-        "model": "tiny",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": content, "refusal": None, "reasoning": None},
-                "logprobs": None,
-                "finish_reason": "stop",
-                "stop_reason": None,
-            }
-        ],
-        "usage": {
-            "prompt_tokens": 9,
-            "completion_tokens": 2,
-            "total_tokens": 11,
-            "prompt_tokens_details": None,
-        },
-    }
-    body.update(changes)
-    return body
+    message = {"role": "assistant", "content": content, "refusal": None, "reasoning": None}
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": None}
+    body = {"id": "chatcmpl-9c7001c149e36175", "object": "chat.completion", "created": 1795158410}
+    return {**body, "model": "tiny", "choices": [{**_END, "message": message}], "usage": usage, **changes}
 
 
 def continuation(text: Any = "42", **changes: Any) -> dict[str, Any]:
     """Return the body of a plain completion as vLLM writes it, with `changes`."""
-    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": "stop", "stop_reason": None}
-    body = completion(
-        id="cmpl-aa28409a8fcbf830", object="text_completion", choices=[{**choice, "prompt_logprobs": None}]
-    )
-    body.update(changes)
-    return body
+    named = {"id": "cmpl-aa28409a8fcbf830", "object": "text_completion"}
+    return completion(**{**named, "choices": [{**_END, "text": text, "prompt_logprobs": None}], **changes})

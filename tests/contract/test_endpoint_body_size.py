@@ -5,18 +5,15 @@ import gzip
 import json
 import tracemalloc
 import zlib
-from contextlib import nullcontext
 
 import pytest
-from scripted_http import Request, completion, reply, serving
+from scripted_http import ASK, Request, asked, completion, reply
 
 from adaptive_eval.endpoints import transport
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.trial import Message
 
-ASKED = [Message("user", "2 + 2?")]
 CHUNK = b"10000\r\n" + b" " * 65_536 + b"\r\n"
 
 
@@ -34,24 +31,19 @@ async def endless(request: Request, writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
-def failure(handler, ask=lambda chat: chat.complete(ASKED, seed=1), **options) -> EndpointError:
+def failure(handler, ask=lambda chat: chat.complete(ASK, seed=1), **options) -> EndpointError:
     """Ask a server that answers with `handler`; return how it fails, and check what memory it took."""
 
-    async def main() -> EndpointError:
-        async with (
-            serving(handler) as server,
-            OpenAIChat(server.url, "tiny", sampling={"max_tokens": 1024}, **options) as chat,
-        ):
-            await chat.alive()  # whatever is imported or opened once
-            tracemalloc.start()
-            with pytest.raises(EndpointError) as raised:
-                await ask(chat)
-            most = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            assert most < 3 * LEAST_BODY
-            return raised.value
+    async def use(chat):
+        await chat.alive()  # whatever is imported or opened once
+        tracemalloc.start()
+        with pytest.raises(EndpointError) as raised:
+            await ask(chat)
+        assert tracemalloc.get_traced_memory()[1] < 3 * LEAST_BODY
+        tracemalloc.stop()
+        return raised.value
 
-    return asyncio.run(main())
+    return asked(handler, use, sampling={"max_tokens": 1024}, **options)[0]
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -68,13 +60,8 @@ def test_an_endless_body_ends_at_the_limit(idle):
 
 
 def test_a_model_list_and_the_servers_own_word_on_its_health_are_bounded_too():
-    assert failure(endless, lambda chat: chat.probe()).kind == "too_large"
-
-    async def main() -> None:
-        async with serving(endless) as server, OpenAIChat(server.url, "tiny") as chat:
-            assert not await chat.alive()
-
-    asyncio.run(main())
+    assert failure(endless, OpenAIChat.probe).kind == "too_large"
+    assert asked(endless, OpenAIChat.alive)[0] is False
 
 
 def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
@@ -94,34 +81,29 @@ def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
 @pytest.mark.parametrize("more", [{}, {"most_answers": 2}, {"idle_timeout": 60.0}])
 def test_several_answers_and_streams_may_be_longer(monkeypatch, more):
     monkeypatch.setattr(transport, "LEAST_BODY", 1)
-
-    async def main() -> int:
-        handler, limit = reply(200, completion("x" * 100_000)), {"max_tokens": 1024}
-        async with serving(handler) as server, OpenAIChat(server.url, "tiny", sampling=limit, **more) as chat:
-            return len((await chat.complete(ASKED, seed=1)).text)
-
-    with nullcontext() if more else pytest.raises(EndpointError, match="more than 65,536 bytes"):
-        assert asyncio.run(main()) == 100_000
+    answer, _ = asked(reply(200, completion("x" * 100_000)), sampling={"max_tokens": 1024}, **more)
+    if more:
+        assert len(answer.text) == 100_000
+    else:
+        assert "more than 65,536 bytes" in str(answer)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "two members", "identity"])
-def test_a_compressed_answer_is_read(encoding):
-    body = json.dumps(completion("forty-two " * 30_000)).encode()
-    packed = {
-        "gzip": gzip.compress(body),
-        "two members": gzip.compress(body[:1000]) + gzip.compress(body[1000:]),
-        "identity": body,
-    }[encoding]
-    header = "identity" if encoding == "identity" else "gzip"
+BODY = json.dumps(completion("forty-two " * 30_000)).encode()
 
-    async def main() -> str:
-        handler = reply(200, packed, {"content-encoding": header})
-        async with serving(handler) as server, OpenAIChat(server.url, "tiny") as chat:
-            text = (await chat.complete(ASKED, seed=1)).text
-            assert server.requests[0].headers["accept-encoding"] == "gzip"
-            return text
 
-    assert asyncio.run(main()) == "forty-two " * 30_000
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(BODY)),
+        ("gzip", gzip.compress(BODY[:1000]) + gzip.compress(BODY[1000:])),
+        ("identity", BODY),
+    ],
+    ids=["gzip", "two members", "identity"],
+)
+def test_a_compressed_answer_is_read(encoding, packed):
+    answer, server = asked(reply(200, packed, {"content-encoding": encoding}))
+    assert server.requests[0].headers["accept-encoding"] == "gzip"
+    assert answer.text == "forty-two " * 30_000
 
 
 @pytest.mark.parametrize(("encoding", "body"), [("gzip", b"no gzip"), ("deflate", b"x"), ("br", b"x")])

@@ -6,15 +6,13 @@ import ssl
 import subprocess
 
 import pytest
-from scripted_http import completion, reply, serving
+from scripted_http import ASK, completion, reply, serving
 
 from adaptive_eval.build.model_clients import endpoints_of
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, UsageError
-from adaptive_eval.trial import Message
 
-ASK = [Message("user", "What is 2 + 2?")]
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
 
 
@@ -25,35 +23,45 @@ def _bare_environment(monkeypatch):
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-async def ask(url, **options):
-    async with OpenAIChat(url, "tiny", **options) as chat:
-        return await chat.complete(ASK, seed=1)
+@pytest.fixture
+def ask(monkeypatch):
+    """Return what asks at `url` a server, or a proxy that `variables` name, and returns what came there too."""
+
+    def ask(handler, url="", variables=(), tls=None, **options):
+        async def main():
+            async with serving(handler, ssl=tls) as server:
+                for name, value in dict(variables).items():
+                    monkeypatch.setenv(name, value.format(port=server.port))
+                own = server.url if tls is None else server.url.replace("http:", "https:")
+                async with OpenAIChat(url or own, "tiny", **options) as chat:
+                    try:
+                        return await chat.complete(ASK, seed=1), server.requests
+                    except EndpointError as error:
+                        return error, server.requests
+
+        return asyncio.run(main())
+
+    return ask
+
+
+VENDOR = "http://gpu1.cluster.invalid:8000/prefix/v1"
+WITH_PASSWORD = "http://me:hunter2secret@127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
-def test_a_plain_request_goes_through_the_proxy(monkeypatch, variable):
-    async def main():
-        async with serving(reply(200, completion("by proxy"))) as proxy:
-            monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.port}")
-            answer = await ask("http://gpu1.cluster.invalid:8000/prefix/v1")
-            return answer.text, proxy.requests
-
-    text, (request,) = asyncio.run(main())
-    assert text == "by proxy"
-    assert request.target == "http://gpu1.cluster.invalid:8000/prefix/v1/chat/completions"
+def test_a_plain_request_goes_through_the_proxy(ask, variable):
+    proxy = {variable: "http://127.0.0.1:{port}"}
+    answer, (request,) = ask(reply(200, completion("by proxy")), VENDOR, proxy)
+    assert answer.text == "by proxy"
+    assert request.target == f"{VENDOR}/chat/completions"
 
 
-def test_a_tls_request_asks_the_proxy_for_a_tunnel(monkeypatch):
-    async def main():
-        async with serving(reply(403, "no tunnels here")) as proxy:
-            monkeypatch.setenv("HTTPS_PROXY", f"http://me:hunter2secret@127.0.0.1:{proxy.port}")
-            key = {"api_key_env": "KEY", "environ": {"KEY": "sk-12345678"}, "headers": {"x-team": "evals"}}
-            with pytest.raises(EndpointError, match="the proxy opens no tunnel: HTTP 403") as raised:
-                await ask("https://api.vendor.invalid/v1", **key)
-            assert "hunter2secret" not in str(raised.value)
-            return proxy.requests
-
-    (request,) = asyncio.run(main())
+def test_a_tls_request_asks_the_proxy_for_a_tunnel(ask):
+    key = {"api_key_env": "KEY", "environ": {"KEY": "sk-12345678"}, "headers": {"x-team": "evals"}}
+    proxy = {"HTTPS_PROXY": WITH_PASSWORD}
+    error, (request,) = ask(reply(403, "no tunnels here"), "https://api.vendor.invalid/v1", proxy, **key)
+    assert "the proxy opens no tunnel: HTTP 403" in str(error)
+    assert "hunter2secret" not in str(error)
     assert (request.method, request.target) == ("CONNECT", "api.vendor.invalid:443")
     assert request.headers["proxy-authorization"] == "Basic bWU6aHVudGVyMnNlY3JldA=="
     assert not {"authorization", "x-team"} & set(request.headers), "what is for the server is not the proxy's"
@@ -67,26 +75,15 @@ def test_a_proxy_of_another_kind_is_refused_without_its_password(monkeypatch):
 
 
 @pytest.mark.parametrize("exempt", ["127.0.0.1", "*"])
-def test_hosts_that_are_exempt_are_asked_directly(monkeypatch, exempt):
-    async def main():
-        async with serving(reply(200, completion("direct"))) as server:
-            monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-            monkeypatch.setenv("NO_PROXY", exempt)
-            return (await ask(server.url)).text
-
-    assert asyncio.run(main()) == "direct"
+def test_hosts_that_are_exempt_are_asked_directly(ask, exempt):
+    variables = {"HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": exempt}
+    assert ask(reply(200, completion("direct")), variables=variables)[0].text == "direct"
 
 
-def test_a_proxys_password_is_in_no_error(monkeypatch):
-    async def main():
-        async with serving(reply(407, "who are you?")) as proxy:
-            monkeypatch.setenv("HTTP_PROXY", f"http://me:hunter2secret@127.0.0.1:{proxy.port}")
-            with pytest.raises(PermanentEndpointError, match="407") as raised:
-                await ask("http://gpu1.cluster.invalid:8000/v1")
-            return str(raised.value), proxy.requests
-
-    said, (request,) = asyncio.run(main())
-    assert "hunter2secret" not in said
+def test_a_proxys_password_is_in_no_error(ask):
+    error, (request,) = ask(reply(407, "who are you?"), VENDOR, {"HTTP_PROXY": WITH_PASSWORD})
+    assert (type(error), error.status) == (PermanentEndpointError, 407)
+    assert "hunter2secret" not in str(error)
     assert request.headers["proxy-authorization"].startswith("Basic ")
 
 
@@ -104,51 +101,42 @@ def certificate(tmp_path_factory):
     return cert, key
 
 
-def ask_over_tls(certificate):
+@pytest.fixture
+def answer_over_tls(ask, certificate):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
-
-    async def main():
-        async with serving(reply(200, completion("private")), ssl=context) as server:
-            return await ask(server.url.replace("http:", "https:"))
-
-    return asyncio.run(main())
+    return lambda **variables: ask(reply(200, completion("private")), "", variables, context)[0]
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-def test_an_own_certificate_authority_is_trusted_by_name(monkeypatch, certificate, variable, tmp_path):
+def test_an_own_certificate_authority_is_trusted_by_name(answer_over_tls, certificate, variable, tmp_path):
     place = certificate[0]
     if variable == "SSL_CERT_DIR":
         place = tmp_path
         command = ["openssl", "x509", "-hash", "-noout", "-in", str(certificate[0])]
         name = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
         shutil.copy(certificate[0], tmp_path / f"{name}.0")
-    monkeypatch.setenv(variable, str(place))
-    assert ask_over_tls(certificate).text == "private"
+    assert answer_over_tls(**{variable: str(place)}).text == "private"
 
 
-def test_an_unknown_certificate_is_permanent(certificate):
-    with pytest.raises(PermanentEndpointError, match="certificate is not accepted"):
-        ask_over_tls(certificate)
+def test_an_unknown_certificate_is_permanent(answer_over_tls):
+    error = answer_over_tls()
+    assert isinstance(error, PermanentEndpointError)
+    assert "certificate is not accepted" in str(error)
 
 
 def test_headers_come_from_the_config_and_from_variables(monkeypatch):
     monkeypatch.setenv("GATEWAY_KEY", "gw-12345678")
 
     def config(url):
-        model = {
-            "name": "tiny",
-            "endpoints": [url],
-            "headers": {"X-Team": "evals", "X-Key": {"env": "GATEWAY_KEY"}},
-        }
+        headers = {"X-Team": "evals", "X-Key": {"env": "GATEWAY_KEY"}}
+        models = [{"name": name, "endpoints": [url], "headers": headers} for name in ("tiny", "other")]
         tasks = [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}]
-        return config_from_data(
-            {"name": "demo", "models": [model], "tasks": tasks, "goal": {"kind": "width", "width": 0.1}}
-        )
+        return config_from_data({"name": "demo", "models": models, "tasks": tasks})
 
     async def main():
         async with serving(reply(500, {"error": {"message": "bad key gw-12345678"}})) as server:
-            ((endpoint,),) = endpoints_of(config(server.url).models, None).values()
+            ((endpoint,), _) = endpoints_of(config(server.url).models, None).values()
             async with endpoint:
                 with pytest.raises(EndpointError) as raised:
                     await endpoint.complete(ASK, seed=1)

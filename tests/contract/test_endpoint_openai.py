@@ -8,14 +8,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from scripted_http import completion, continuation, hang, raw, refusing, reply, reset, serving
+from scripted_http import (
+    ASK,
+    asked,
+    completion,
+    continuation,
+    hang,
+    raw,
+    refusing,
+    reply,
+    reset,
+)  # fmt: skip
 
 from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.trial import Message
 
-ASK = [Message("user", "What is 2 + 2?")]
 KEY = "sk-proj-1234567890abcdef"
 KEYED = {"api_key_env": "KEY", "environ": {"KEY": KEY}}
 
@@ -30,13 +38,9 @@ class Api:
     question: dict
 
 
+ASKED = {"messages": [{"role": "user", "content": "What is 2 + 2?"}]}
 APIS = [
-    Api(
-        OpenAIChat,
-        "/chat/completions",
-        completion,
-        {"messages": [{"role": "user", "content": "What is 2 + 2?"}]},
-    ),
+    Api(OpenAIChat, "/chat/completions", completion, ASKED),
     Api(OpenAICompletions, "/completions", continuation, {"prompt": "What is 2 + 2?"}),
 ]
 
@@ -46,31 +50,15 @@ def api(request):
     return request.param
 
 
-def ask(api, handler, *, n=None, **options):
-    """Ask a server with `handler` once, or for `n` answers; return them (or the error) and the server."""
-
-    async def main():
-        async with serving(handler) as server, api.endpoint(server.url, "tiny", **options) as chat:
-            try:
-                asked = chat.complete(ASK, seed=7) if n is None else chat.sample(ASK, seed=7, n=n)
-                return await asked, server
-            except EndpointError as error:
-                return error, server
-
-    return asyncio.run(main())
+def ask(api, handler, *use, **options):
+    return asked(handler, *use, api=api.endpoint, **options)
 
 
 def test_the_request_as_it_goes_out(api):
     sampling = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, "top_k": 20}
     extra = {"structured_outputs": {"choice": ["A", "B"]}, "min_p": 0.0}
-    _, server = ask(
-        api,
-        reply(200, api.answer()),
-        sampling=sampling,
-        extra_body=extra,
-        headers={"X-Team": "evals"},
-        **KEYED,
-    )
+    options = {"sampling": sampling, "extra_body": extra, "headers": {"X-Team": "evals"}, **KEYED}
+    _, server = ask(api, reply(200, api.answer()), **options)
     (request,) = server.requests
     assert request.method == "POST"
     assert request.json == {"model": "tiny", **api.question, "seed": 7, **sampling, **extra}
@@ -102,19 +90,17 @@ def test_variables_meant_for_another_server_are_not_sent(api, monkeypatch):
 
 
 def test_a_path_prefix_and_a_query_are_kept(api):
-    async def main():
-        answer = reply(200, api.answer(), {"Set-Cookie": "seen=1"})
-        async with serving(answer) as server:
-            url = f"http://127.0.0.1:{server.port}/team/proxy/v1/?api-version=2"
-            async with api.endpoint(url, "tiny") as chat:
-                for _ in range(2):
-                    await chat.complete(ASK, seed=None)
-                assert "cookie" not in server.requests[1].headers  # no trial depends on those before it
-                return server.requests[0].target, chat.url, server.port
+    async def twice(chat):
+        for _ in range(2):
+            await chat.complete(ASK, seed=None)
+        return chat.url
 
-    target, shown, port = asyncio.run(main())
-    assert target == f"/team/proxy/v1{api.path}?api-version=2"
-    assert shown == f"http://127.0.0.1:{port}/team/proxy/v1"
+    answer = reply(200, api.answer(), {"Set-Cookie": "seen=1"})
+    shown, server = ask(api, answer, twice, path="/team/proxy/v1/?api-version=2")
+    first, second = server.requests
+    assert "cookie" not in second.headers  # no trial depends on those before it
+    assert first.target == f"/team/proxy/v1{api.path}?api-version=2"
+    assert shown == f"http://127.0.0.1:{server.port}/team/proxy/v1"
 
 
 def test_redirects_are_not_followed(api):
@@ -229,18 +215,9 @@ def test_tls_spoken_to_a_plain_port_is_permanent(api):
     assert "if the server speaks plain HTTP, write http:// for https://" in str(raised.value)
 
 
-def echoing(answer):
-    """Return a handler that says in an answer what it was sent."""
-
-    async def echo(request, writer):
-        await reply(*answer(request.headers["authorization"]))(request, writer)
-
-    return echo
-
-
 def test_a_key_is_in_no_error_even_when_the_server_echoes_it(api, caplog):
     caplog.set_level("DEBUG")
-    echo = echoing(lambda said: (401, {"error": {"message": f"bad header {said}"}}))
+    echo = reply(401, {"error": {"message": f"bad header Bearer {KEY}"}})
     error, server = ask(api, echo, **KEYED, headers={"x-auth": "Bearer tok-12345678"})
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert str(error) == "HTTP 401 Unauthorized: bad header Bearer [redacted]"
@@ -266,31 +243,27 @@ def test_no_traceback_of_a_failure_shows_what_the_client_held(api, bad, options)
 
 def test_a_key_is_in_no_answer_even_when_the_server_echoes_it(api):
     """A proxy that is being debugged, or a model with a tool, may say in an answer what it was sent."""
-    echo = echoing(lambda said: (200, {**api.answer(f"I was sent {said}."), "id": said, "model": said}))
-    completion, _ = ask(api, echo, **KEYED)
+    said = f"Bearer {KEY}"
+    echo = reply(200, api.answer(f"I was sent {said}.", id=said, model=said))
+    completion, server = ask(api, echo, **KEYED)
+    assert server.requests[0].headers["authorization"] == said
     assert completion.text == "I was sent Bearer [redacted]."
     assert KEY not in repr(completion)
 
 
 def test_connections_are_as_many_as_requests_in_flight_and_are_kept(api):
-    gate = None
+    gate = asyncio.Barrier(32)
 
     async def together(request, writer):
-        if server.open_requests >= 32:
-            gate.set()
         await gate.wait()
         await reply(200, api.answer())(request, writer)
 
-    async def main():
-        nonlocal gate, server
-        gate = asyncio.Event()
-        async with serving(together) as server, api.endpoint(server.url, "tiny", concurrency=32) as chat:
-            for _ in range(2):
-                await asyncio.gather(*(chat.complete(ASK, seed=i) for i in range(32)))
-            return server.most_open_requests, server.connections
+    async def use(chat):
+        for _ in range(2):
+            await asyncio.gather(*(chat.complete(ASK, seed=i) for i in range(32)))
 
-    server = None
-    assert asyncio.run(main()) == (32, 32)
+    _, server = ask(api, together, use, concurrency=32)
+    assert (len(server.requests), server.connections) == (64, 32)
 
 
 def test_a_cancelled_request_closes_its_connection(api):
@@ -321,17 +294,18 @@ def test_a_cancelled_request_closes_its_connection(api):
 
 def choices(api, *texts):
     """Return choices with these texts, by index."""
-    return [
-        {**api.answer(text)["choices"][0], "index": index, "finish_reason": "length"}
-        for index, text in enumerate(texts)
-    ]
+    found = [api.answer(text)["choices"][0] for text in texts]
+    return [{**one, "index": index, "finish_reason": "length"} for index, one in enumerate(found)]
 
 
 def test_several_answers_with_one_request(api):
     usage = {"prompt_tokens": 90, "completion_tokens": 40}
     body = api.answer(choices=choices(api, "a", "bb", "ccc", "dddd")[::-1], usage=usage)
     left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6s"}
-    answers, server = ask(api, reply(200, body, left), n=4, sampling={"max_tokens": 10})
+    several = reply(200, body, left)
+    answers, server = ask(
+        api, several, lambda chat: chat.sample(ASK, seed=7, n=4), sampling={"max_tokens": 10}
+    )
     (request,) = server.requests
     assert request.json == {"model": "tiny", **api.question, "n": 4, "seed": 7, "max_tokens": 10}
     assert [answer.text for answer in answers] == ["a", "bb", "ccc", "dddd"]
@@ -344,7 +318,7 @@ def test_several_answers_with_one_request(api):
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
 def test_a_server_that_reports_one_of_several_answers_is_paid_for_all(api, limit):
-    both = [{**choice, "finish_reason": "length"} for choice in choices(api, "a", "b")]
-    body = api.answer(choices=both, usage={"prompt_tokens": 90, "completion_tokens": 10})
-    answers, _ = ask(api, reply(200, body), n=2, sampling={limit: 10})
+    usage = {"prompt_tokens": 90, "completion_tokens": 10}
+    answer = reply(200, api.answer(choices=choices(api, "a", "b"), usage=usage))
+    answers, _ = ask(api, answer, lambda chat: chat.sample(ASK, seed=7, n=2), sampling={limit: 10})
     assert [answer.paid.completion_tokens for answer in answers] == [10, 10]

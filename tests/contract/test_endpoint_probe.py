@@ -1,24 +1,15 @@
 """What is found out about a server before and while it is asked."""
 
 import asyncio
-import json
 
 import pytest
-from scripted_http import completion, hang, refusing, reply, reset, serving
+from scripted_http import asked, completion, hang, refusing, reply, reset
 from whole_mimic import WholeMimic
 
+from adaptive_eval.endpoints import parameter_probe as judges
 from adaptive_eval.endpoints import server_info
 from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
-from adaptive_eval.endpoints.parameter_probe import (
-    REQUESTS,
-    TOKENS,
-    judge_limit,
-    judge_logprobs,
-    judge_n,
-    judge_seed,
-    judge_stop,
-    probe_parameters,
-)
+from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, probe_parameters
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.trial import Completion, Message, Usage
@@ -29,27 +20,18 @@ from adaptive_eval.trial import Completion, Message, Usage
 MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}
 
 
-def found_at(handler, use=OpenAIChat.probe, model="tiny", prefix="", **options):
-    """Return what `use` of a client finds out about a server with `handler`, and the requests for it."""
-
-    async def main():
-        async with serving(handler) as server:
-            url = f"http://127.0.0.1:{server.port}{prefix}/v1"
-            async with OpenAIChat(url, model, **options) as chat:
-                return await use(chat), server.requests
-
-    return asyncio.run(main())
-
-
 def probe(handler, **options):
-    return found_at(handler, **options)[0]
+    return asked(handler, OpenAIChat.probe, **options)[0]
 
 
-def test_probe_lists_what_is_served():
+def test_probe_lists_what_is_served_and_names_the_model_that_was_meant():
     found = probe(reply(200, MODELS))
-    assert found.models == ("tiny", "tiny-lora")
+    assert (found.models, found.note) == (("tiny", "tiny-lora"), "")
     assert found.latency > 0.0
-    assert found.note == ""
+    error = probe(reply(200, MODELS), model="tiny-lorra")
+    assert (type(error), error.kind) == (PermanentEndpointError, "not_found")
+    words = "does not serve 'tiny-lorra'. Did you mean 'tiny-lora'? It serves: tiny, tiny-lora."
+    assert words in str(error)
 
 
 @pytest.mark.parametrize(
@@ -79,43 +61,23 @@ def test_more_tokens_than_the_context_holds_are_not_believed():
         await chat.probe()
         return await chat.complete([Message("user", "?")], seed=None)
 
-    answer, _ = found_at(both, use)
+    answer, _ = asked(both, use)
     assert (answer.usage, answer.impossible_usage) == (Usage(), True)
 
 
 def test_a_key_among_the_models_that_a_server_lists_is_hidden(monkeypatch):
     monkeypatch.setenv("KEY", "sk-12345678")
-    with pytest.raises(PermanentEndpointError, match=r"It serves: \[redacted\]"):
-        probe(reply(200, {"data": [{"id": "sk-12345678"}]}), api_key_env="KEY")
-
-
-def test_probe_names_the_model_that_was_meant():
-    with pytest.raises(PermanentEndpointError) as raised:
-        probe(reply(200, MODELS), model="tiny-lorra")
-    assert raised.value.kind == "not_found"
-    assert "does not serve 'tiny-lorra'. Did you mean 'tiny-lora'? It serves: tiny, tiny-lora." in str(
-        raised.value
-    )
+    error = probe(reply(200, {"data": [{"id": "sk-12345678"}]}), api_key_env="KEY")
+    assert isinstance(error, PermanentEndpointError)
+    assert "It serves: [redacted]" in str(error)
 
 
 async def lists_nothing(request, writer):
     await reply(404 if request.method == "GET" else 400, {"detail": "no"})(request, writer)
 
 
-def test_probe_of_an_address_where_nothing_is():
-    with pytest.raises(PermanentEndpointError) as found:
-        probe(reply(404, {"detail": "Not Found"}))
-    assert found.value.kind == "not_found"
-
-
 @pytest.mark.parametrize(
-    "handler",
-    [
-        lists_nothing,
-        reply(200, {"data": []}),
-        reply(200, {"object": "list"}),
-        reply(200, []),
-    ],
+    "handler", [lists_nothing, *(reply(200, body) for body in ({"data": []}, {"object": "list"}, []))]
 )
 def test_probe_passes_a_server_that_lists_nothing_and_says_so(handler):
     found = probe(handler)
@@ -123,9 +85,12 @@ def test_probe_passes_a_server_that_lists_nothing_and_says_so(handler):
     assert "'tiny'" in found.note
 
 
-def test_probe_of_a_server_that_wants_a_key():
-    with pytest.raises(PermanentEndpointError, match="401"):
-        probe(reply(401, {"error": "Unauthorized"}))
+@pytest.mark.parametrize(("status", "kind"), [(404, "not_found"), (401, "auth")])
+def test_where_nothing_is_or_a_key_is_wanted_there_is_nothing_to_find_out(status, kind):
+    for use in (OpenAIChat.probe, probe_parameters):
+        error, server = asked(reply(status, {"error": "no"}), use)
+        assert (type(error), error.status, error.kind) == (PermanentEndpointError, status, kind)
+    assert len(server.requests) == 1
 
 
 def test_nothing_listens():
@@ -144,10 +109,10 @@ def test_nothing_listens():
 # Is a server there? Asked over real HTTP: servers with and without a ``/health``, sick, silent and gone.
 
 
-def alive(handler, prefix=""):
+def alive(handler, path="/v1"):
     """Ask a server with `handler`; return the answer and the paths it was asked for."""
-    found, requests = found_at(handler, OpenAIChat.alive, prefix=prefix)
-    return found, [request.target for request in requests]
+    found, server = asked(handler, OpenAIChat.alive, path=path)
+    return found, [request.target for request in server.requests]
 
 
 def by_path(**handlers):
@@ -161,7 +126,7 @@ def by_path(**handlers):
 
 def test_health_is_asked_beside_the_api():
     assert alive(reply(200, b"")) == (True, ["/health"])
-    assert alive(reply(200, b""), "/team/proxy") == (True, ["/team/proxy/health"])
+    assert alive(reply(200, b""), "/team/proxy/v1") == (True, ["/team/proxy/health"])
 
 
 @pytest.mark.parametrize("status", [401, 404, 405])
@@ -257,28 +222,16 @@ def test_greedy_answers_say_nothing_of_seed_and_n(url):
 
 def test_a_refused_parameter_is_told_in_the_servers_words():
     async def picky(request, writer):
-        body = json.loads(request.body)
-        refused = [name for name in ("n", "logprobs") if name in body]
-        if refused:
-            error = {"error": {"message": f"{refused[0]} is not supported"}}
-            await reply(400, error)(request, writer)
-        else:
-            await reply(200, completion("river stone"))(request, writer)
+        answer = reply(200, completion("river stone"))
+        for name in {"n", "logprobs"} & request.json.keys():
+            answer = reply(400, {"error": {"message": f"{name} is not supported"}})
+        await answer(request, writer)
 
-    found, _ = found_at(picky, probe_parameters)
+    found, _ = asked(picky, probe_parameters)
     findings = {finding.parameter: finding for finding in found.findings}
     for name in ("n", "logprobs"):
         assert findings[name].verdict == "refused"
         assert findings[name].words == f"HTTP 400 Bad Request: {name} is not supported"
-
-
-def test_without_a_first_answer_there_is_nothing_to_find_out():
-    async def use(endpoint):
-        with pytest.raises(PermanentEndpointError, match="401"):
-            await probe_parameters(endpoint)
-
-    _, requests = found_at(reply(401, {"error": "Unauthorized"}), use)
-    assert len(requests) == 1
 
 
 def test_what_would_spoil_the_examination_is_not_sent():
@@ -286,8 +239,8 @@ def test_what_would_spoil_the_examination_is_not_sent():
     sampling = {"max_completion_tokens": 9_000, "stop": ["x"], "top_logprobs": 5, "logprobs": True}
 
     answer = reply(200, completion("a b"))
-    _, requests = found_at(answer, probe_parameters, sampling=sampling, extra_body=extra)
-    bodies = [request.json for request in requests]
+    _, server = asked(answer, probe_parameters, sampling=sampling, extra_body=extra)
+    bodies = [request.json for request in server.requests]
     assert len(bodies) <= REQUESTS
     for body in bodies:
         assert (body["max_completion_tokens"], body["top_k"]) == (TOKENS, 5)
@@ -305,29 +258,29 @@ BUSY = TransientEndpointError("busy", kind="server")
 @pytest.mark.parametrize(
     ("finding", "verdict"),
     [
-        (judge_limit(said("a b")[0]), "honoured"),
-        (judge_limit(said("a b", tokens=TOKENS + 1)[0]), "ignored"),
-        (judge_limit(said("x" * 2_000, tokens=0)[0]), "ignored"),
-        (judge_limit(said("a b", tokens=3, finish="stop")[0]), "unknown"),
-        (judge_stop("a river", said("")), "honoured"),
-        (judge_stop("a river", said("a river")), "ignored"),
-        (judge_stop("", said("")), "unknown"),
-        (judge_stop("a river", BUSY), "unknown"),
-        (judge_logprobs(said("a", logprobs={"content": [{}]})), "honoured"),
-        (judge_logprobs(said("a")), "ignored"),
-        (judge_seed("a", said("a"), [said("b"), said("c")]), "honoured"),
-        (judge_seed("a", said("a"), [said("a"), said("c")]), "honoured"),
-        (judge_seed("a", said("b"), [said("b"), said("c")]), "ignored"),
-        (judge_seed("a", said("a"), [said("a"), said("a")]), "ignored"),
-        (judge_seed("", said(""), [said(""), said("")]), "unknown"),
-        (judge_seed("a", said("a"), [BUSY, said("c")]), "unknown"),
-        (judge_n(said("a") + said("b"), varied=True), "honoured"),
-        (judge_n(said("a") + said("a"), varied=True), "ignored"),
-        (judge_n(said("a") + said("a"), varied=False), "honoured"),
-        (judge_n(said("a"), varied=True), "ignored"),
-        (judge_n(said("a", tokens=16) + said("b", tokens=16), varied=True), "ignored"),
-        (judge_n(said("a", tokens=0) + said("b", tokens=0), varied=True), "honoured"),
-        (judge_n(PermanentEndpointError("no", kind="bad_request"), varied=True), "refused"),
+        (judges.judge_limit(said("a b")[0]), "honoured"),
+        (judges.judge_limit(said("a b", tokens=TOKENS + 1)[0]), "ignored"),
+        (judges.judge_limit(said("x" * 2_000, tokens=0)[0]), "ignored"),
+        (judges.judge_limit(said("a b", tokens=3, finish="stop")[0]), "unknown"),
+        (judges.judge_stop("a river", said("")), "honoured"),
+        (judges.judge_stop("a river", said("a river")), "ignored"),
+        (judges.judge_stop("", said("")), "unknown"),
+        (judges.judge_stop("a river", BUSY), "unknown"),
+        (judges.judge_logprobs(said("a", logprobs={"content": [{}]})), "honoured"),
+        (judges.judge_logprobs(said("a")), "ignored"),
+        (judges.judge_seed("a", said("a"), [said("b"), said("c")]), "honoured"),
+        (judges.judge_seed("a", said("a"), [said("a"), said("c")]), "honoured"),
+        (judges.judge_seed("a", said("b"), [said("b"), said("c")]), "ignored"),
+        (judges.judge_seed("a", said("a"), [said("a"), said("a")]), "ignored"),
+        (judges.judge_seed("", said(""), [said(""), said("")]), "unknown"),
+        (judges.judge_seed("a", said("a"), [BUSY, said("c")]), "unknown"),
+        (judges.judge_n(said("a") + said("b"), varied=True), "honoured"),
+        (judges.judge_n(said("a") + said("a"), varied=True), "ignored"),
+        (judges.judge_n(said("a") + said("a"), varied=False), "honoured"),
+        (judges.judge_n(said("a"), varied=True), "ignored"),
+        (judges.judge_n(said("a", tokens=16) + said("b", tokens=16), varied=True), "ignored"),
+        (judges.judge_n(said("a", tokens=0) + said("b", tokens=0), varied=True), "honoured"),
+        (judges.judge_n(PermanentEndpointError("no", kind="bad_request"), varied=True), "refused"),
     ],
 )
 def test_what_answers_prove(finding, verdict):

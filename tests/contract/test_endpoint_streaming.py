@@ -4,18 +4,12 @@ import asyncio
 import json
 
 import pytest
-from scripted_http import reply, serving
+from scripted_http import asked, reply
 from whole_mimic import WholeMimic
 
 from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mimic.mimic_spec import (
-    FaultSpec,
-    KnownQuestion,
-    LatencySpec,
-    MimicSpec,
-    ModelSpec,
-)
+from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -24,17 +18,20 @@ ASK = [Message("user", QUESTION)]
 
 @pytest.fixture(scope="module")
 def mimic():
-    quick = LatencySpec(median=0.02)
+    def model(name, *, latency=None, **fault):
+        quirks = {} if latency is None else {"latency": latency}
+        return ModelSpec(name=name, mean=0.5, faults=(FaultSpec(**fault),) if fault else (), **quirks)
+
     spec = MimicSpec(
         models=(
-            ModelSpec(name="calm", mean=0.5),
-            ModelSpec(name="hung", mean=0.5, faults=(FaultSpec(kind="hang", after=0.5),)),
-            ModelSpec(name="slow", mean=0.5, latency=LatencySpec(median=3.0, sigma=0.0)),
-            ModelSpec(name="cut", mean=0.5, faults=(FaultSpec(kind="drop", after=0.5),), latency=quick),
-            ModelSpec(name="odd", mean=0.5, faults=(FaultSpec(kind="malformed"),)),
-            ModelSpec(name="aborted", mean=0.5, faults=(FaultSpec(kind="cut_off", finish_reason="abort"),)),
-            ModelSpec(name="closed", mean=0.5, faults=(FaultSpec(kind="status", status=401),)),
-            ModelSpec(name="busy", mean=0.5, faults=(FaultSpec(kind="status", status=429, retry_after=3.0),)),
+            model("calm"),
+            model("hung", kind="hang", after=0.5),
+            model("slow", latency=LatencySpec(median=3.0, sigma=0.0)),
+            model("cut", kind="drop", after=0.5, latency=LatencySpec(median=0.02)),
+            model("odd", kind="malformed"),
+            model("aborted", kind="cut_off", finish_reason="abort"),
+            model("closed", kind="status", status=401),
+            model("busy", kind="status", status=429, retry_after=3.0),
         ),
         questions=(KnownQuestion(id="cows", question=QUESTION, target="7"),),
         seed=3,
@@ -93,17 +90,19 @@ def test_an_answer_that_takes_long_and_goes_on_is_waited_for(mimic):
 
 
 @pytest.mark.parametrize(
-    ("model", "kind"), [("cut", "dropped"), ("odd", "malformed"), ("aborted", "aborted")]
+    ("model", "kind", "status", "wait"),
+    [
+        ("cut", "dropped", None, None),
+        ("odd", "malformed", None, None),
+        ("aborted", "aborted", None, None),
+        ("closed", "auth", 401, None),
+        ("busy", "rate_limit", 429, 3.0),
+    ],
 )
-def test_an_answer_that_breaks_off(mimic, model, kind):
+def test_an_answer_that_breaks_off_and_a_status_are_as_without_a_stream(mimic, model, kind, status, wait):
     error = failure(mimic.base_url, model)
-    assert (type(error), error.kind) == (TransientEndpointError, kind)
-
-
-def test_errors_with_a_status_are_as_without_a_stream(mimic):
-    refused, busy = failure(mimic.base_url, "closed"), failure(mimic.base_url, "busy")
-    assert (type(refused), refused.status) == (PermanentEndpointError, 401)
-    assert (busy.kind, busy.status, busy.retry_after) == ("rate_limit", 429, 3.0)
+    assert isinstance(error, PermanentEndpointError) == (kind == "auth")
+    assert (error.kind, error.status, getattr(error, "retry_after", None)) == (kind, status, wait)
 
 
 def events(*datas, done=True):
@@ -111,30 +110,18 @@ def events(*datas, done=True):
     return reply(200, text, {"content-type": "text/event-stream"})
 
 
-def streamed(handler, asked=None, **options):
+def streamed(handler, question=ASK, **options):
     """Ask a server with `handler`; return the answer or the error, and the request it saw."""
-
-    async def main():
-        async with (
-            serving(handler) as server,
-            OpenAIChat(server.url, "tiny", idle_timeout=60.0, **options) as chat,
-        ):
-            try:
-                return await chat.complete(asked or ASK, seed=7), server.requests[0]
-            except EndpointError as error:
-                return error, server.requests[0]
-
-    return asyncio.run(main())
+    answer, server = asked(
+        handler, lambda chat: chat.complete(question, seed=7), idle_timeout=60.0, **options
+    )
+    return answer, server.requests[0].json
 
 
 def chunk(content=None, finish=None, **more):
     delta = {} if content is None else {"content": content}
-    return {
-        "id": "x",
-        "model": "tiny",
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-        **more,
-    }
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "x", "model": "tiny", "choices": [choice], **more}
 
 
 def calling(index, **function):
@@ -151,8 +138,10 @@ def test_calls_of_tools_arrive_in_pieces():
         calling(1, name="now", arguments="{}"),
     ]
     offered = Conversation(ASK, {"tools": [{"type": "function", "function": {"name": "add"}}]})
-    answer, request = streamed(events(*pieces, chunk(finish="tool_calls")), asked=offered)
-    assert request.json["tools"] == offered.fields["tools"]
+    answer, request = streamed(events(*pieces, chunk(finish="tool_calls")), offered)
+    assert request["tools"] == offered.fields["tools"]
+    assert request["stream"] is True
+    assert request["stream_options"] == {"include_usage": True}
     assert answer.tool_calls == (
         {"id": "c0", "name": "add", "arguments": '{"a": 2}'},
         {"id": "c1", "name": "now", "arguments": "{}"},
@@ -162,20 +151,12 @@ def test_calls_of_tools_arrive_in_pieces():
     assert (unasked.tool_calls, unasked.no_answer) == ((), "tool_calls")
 
 
-def test_the_request_asks_for_the_usage():
-    _, request = streamed(events(chunk("4", "stop")))
-    assert request.json["stream"] is True
-    assert request.json["stream_options"] == {"include_usage": True}
-
-
-def test_usage_that_grows_is_the_last_one():
+@pytest.mark.parametrize("done", [True, False])
+def test_usage_that_grows_is_the_last_one_and_the_last_word_may_be_missing(done):
     usages = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2)]
-    answer, _ = streamed(events(chunk("4", usage=usages[0]), chunk("2", "stop", usage=usages[1])))
+    pieces = [chunk("4", usage=usages[0]), chunk("2", "stop", usage=usages[1])]
+    answer, _ = streamed(events(*pieces, done=done))
     assert (answer.text, answer.usage) == ("42", Usage(9, 2))
-
-
-def test_a_finished_answer_without_the_last_word_is_taken():
-    assert streamed(events(chunk("4"), chunk(finish="stop"), done=False))[0].text == "4"
 
 
 @pytest.mark.parametrize(
