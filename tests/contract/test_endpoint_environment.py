@@ -25,7 +25,7 @@ def _bare_environment(monkeypatch):
 
 @pytest.fixture
 def ask(monkeypatch):
-    """Return what asks at `url` a server, or a proxy that `variables` name, and returns what came there too."""
+    """Return what asks a server, at `url` or through a proxy that `variables` name; it says what was sent."""
 
     def ask(handler, url="", variables=(), tls=None, **options):
         async def main():

@@ -47,28 +47,17 @@ def request(model="a", step=0, *, task="t", question=None, repeat=0, seed=7) -> 
 
 def scored(model="a", step=0, *, category=1, text="42", **changes) -> TrialRecord:
     asked = {key: changes.pop(key) for key in ("task", "question", "repeat", "seed") if key in changes}
-    record = TrialRecord(
-        request(model, step, **asked),
-        1000.0 + step,
-        Completion(text, "stop", Usage(10, 5, 2), 0.5, "served", f"id-{step}"),
-        Score(category, text, {"is_correct": category == 1}, "exact"),
-        sent={"model": model, "messages": [{"role": "user", "content": "?"}], "seed": 7},
-        charged=Usage(10, 5, 2),
-    )
+    sent = {"model": model, "messages": [{"role": "user", "content": "?"}], "seed": 7}
+    answer = Completion(text, "stop", Usage(10, 5, 2), 0.5, "served", f"id-{step}")
+    score = Score(category, text, {"is_correct": category == 1}, "exact")
+    told = {"sent": sent, "charged": Usage(10, 5, 2)}
+    record = TrialRecord(request(model, step, **asked), 1000.0 + step, answer, score, **told)
     return replace(record, **changes)
 
 
 def lost(model="a", step=0, **changes) -> TrialRecord:
-    record = TrialRecord(
-        request(model, step),
-        1000.0 + step,
-        None,
-        None,
-        missing="timeout",
-        sent={"model": model},
-        charged=Usage(10),
-    )
-    return replace(record, **changes)
+    told = {"missing": "timeout", "sent": {"model": model}, "charged": Usage(10), **changes}
+    return TrialRecord(request(model, step), 1000.0 + step, None, None, **told)
 
 
 def unscored(model="a", step=0) -> TrialRecord:
@@ -91,17 +80,16 @@ def logged(reader) -> list[TrialOutcome | Missing]:
     return [outcome for batch in reader.log() for outcome in batch]
 
 
-def test_the_answers_of_every_so_many_th_question(run, writer):
-    for step in range(40):
-        writer.outcome(scored("ab"[step % 2], step // 2, question=f"q{step // 2 % 5}", text=f"said {step}"))
-    writer.outcome(lost("a", 20))
-    writer.commit()
-    with RunReader(run) as reader:
+def test_the_answers_of_every_so_many_th_question(writer):
+    said = [("ab"[step % 2], f"said {step}") for step in range(40)]
+    records = [
+        scored(model, step // 2, question=f"q{step // 2 % 5}", text=text)
+        for step, (model, text) in enumerate(said)
+    ]
+    with holding(writer, *records, lost("a", 20)) as reader:
         whole = list(reader.answers(100))
         part = list(reader.answers(15))
-        assert [(model, answer.text) for model, _, answer in whole] == [
-            ("ab"[step % 2], f"said {step}") for step in range(40)
-        ]
+        assert [(model, answer.text) for model, _, answer in whole] == said
         assert whole[3][1:] == (("t", "q1"), Completion("said 3", "", response_id="id-1"))
         assert part == [one for one in whole if one[1][1] in ("q0", "q3")]
         assert list(reader.answers(1)) == [one for one in whole if one[1][1] == "q0"]
@@ -114,10 +102,9 @@ def test_a_new_run_holds_its_meta_and_nothing_else(run):
     RunWriter.create(run, meta={"config": "é\0\ud800", "seed": "1"}).close()
     with RunReader(run) as reader:
         assert reader.meta() == {"config": "é\0\ud800", "seed": "1"}
-        assert reader.count() == 0
+        assert reader.count() == len(reader.outcomes()) == 0
         assert logged(reader) == []
         assert reader.latest_snapshot() is None
-        assert len(reader.outcomes()) == 0
 
 
 def test_create_refuses_an_existing_run_and_leaves_it_alone(run):
@@ -126,8 +113,7 @@ def test_create_refuses_an_existing_run_and_leaves_it_alone(run):
     with pytest.raises(RunExists, match="already holds a run"):
         RunWriter.create(run, meta={"seed": "2"})
     with RunReader(run) as reader:
-        assert reader.meta() == {"seed": "1"}
-        assert reader.count() == 1
+        assert (reader.meta(), reader.count()) == ({"seed": "1"}, 1)
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -135,10 +121,9 @@ def test_a_directory_without_a_run_is_no_run(run, exists):
     if exists:
         run.mkdir(parents=True)
         (run / "notes.txt").write_text("mine")
-    with pytest.raises(RunNotFound, match="no run at"):
-        RunWriter.open(run)
-    with pytest.raises(RunNotFound, match="no run at"):
-        RunReader(run)
+    for use in (RunWriter.open, RunReader):
+        with pytest.raises(RunNotFound, match="no run at"):
+            use(run)
     assert run.exists() is exists
     RunWriter.create(run, meta={}).close()
     assert exists is (run / "notes.txt").exists()
@@ -164,16 +149,15 @@ def test_nothing_counts_before_commit(writer):
         writer.decision(1.0, 1, {"kind": "stop"})
         writer.snapshot(SnapshotRecord(1.0, 1.0, 1, {}))
         writer.set_meta("seed", "5")
-        before = (
-            reader.count(), list(reader.attempts()), reader.decisions(), reader.latest_snapshot(),
-            reader.launched(), reader.meta(),
-        )  # fmt: skip
-        assert before == (0, [], [], None, [], {"seed": "1234"})
+
+        def found():
+            attempts, decisions = list(reader.attempts()), reader.decisions()
+            return reader.count(), len(attempts), len(decisions), reader.latest_snapshot(), reader.meta()
+
+        assert reader.launched() == []
+        assert found() == (0, 0, 0, None, {"seed": "1234"})
         assert writer.commit() == 1
-        assert reader.count() == 1
-        assert len(list(reader.attempts())) == len(reader.decisions()) == 1
-        assert reader.latest_snapshot().results == {}
-        assert reader.meta() == {"seed": "5"}
+        assert found() == (1, 1, 1, SnapshotRecord(1.0, 1.0, 1, {}), {"seed": "5"})
         writer.set_meta("seed", "6")
         assert writer.commit() == 0
         assert reader.meta() == {"seed": "6"}
@@ -192,14 +176,14 @@ def test_closing_commits_also_when_the_block_fails(run):
 
 
 def test_a_continued_run_keeps_names_and_order(run):
+    expected = []
     for sitting in range(3):
         with RunWriter.open(run) if sitting else RunWriter.create(run, meta={}) as writer:
             for model in ("b", "a", f"new in {sitting}"):
                 writer.outcome(scored(model, sitting, question=f"q{sitting % 2}"))
+            expected += [TrialKey(model, sitting) for model in ("b", "a", f"new in {sitting}")]
     with RunReader(run) as reader:
-        assert [outcome.key for outcome in logged(reader)] == [
-            TrialKey(model, sitting) for sitting in range(3) for model in ("b", "a", f"new in {sitting}")
-        ]
+        assert [outcome.key for outcome in logged(reader)] == expected
         assert [trial.request.question for trial in reader.trials(model="b")] == ["q0", "q1", "q0"]
 
 
@@ -222,20 +206,15 @@ def test_an_identical_repeat_is_ignored(writer, committed):
 
 @pytest.mark.parametrize("committed", [False, True])
 @pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"question": "other"}, "question 'q0' is stored, 'other' is given"),
-        ({"task": "other"}, "task 't' is stored, 'other' is given"),
-        ({"repeat": 1}, "repeat 0 is stored, 1 is given"),
-        ({"seed": 8}, "seed 7 is stored, 8 is given"),
-    ],
+    ("name", "stored", "given"),
+    [("question", "q0", "x"), ("task", "t", "x"), ("repeat", 0, 1), ("seed", 7, 8)],
 )
-def test_another_question_under_a_stored_key_is_refused(writer, committed, change, named):
+def test_another_question_under_a_stored_key_is_refused(writer, committed, name, stored, given):
     writer.outcome(scored())
     if committed:
         writer.commit()
-    with pytest.raises(RunMismatch, match=named):
-        writer.outcome(scored(**change))
+    with pytest.raises(RunMismatch, match=f"{name} {stored!r} is stored, {given!r} is given"):
+        writer.outcome(scored(**{name: given}))
     with holding(writer) as reader:
         assert list(reader.trials()) == [scored()]
 
@@ -306,10 +285,8 @@ def test_attempts_are_kept_and_failures_counted(writer):
 
 
 def test_decisions_come_back_in_order(writer):
-    bodies = [
-        {"kind": "pair", "models": ["a", "b"], "evidence": {"log_e": 3.5}},
-        {"kind": "stop", "text": "é"},
-    ]
+    pair = {"kind": "pair", "models": ["a", "b"], "evidence": {"log_e": 3.5}}
+    bodies = [pair, {"kind": "stop", "text": "é"}]
     for number, body in enumerate(bodies):
         writer.decision(float(number), number, MappingProxyType(body))
         writer.commit()
@@ -354,11 +331,10 @@ def test_of_a_large_board_fewer_snapshots_are_kept(writer, monkeypatch):
 
 
 def test_trials_are_filtered(writer):
-    records = [
-        scored(model, step, category=step % 3, question=f"q{step % 4}", task=f"t{step % 2}")
-        for step in range(200)
-        for model in ("a", "b")
-    ]
+    records = []
+    for step in range(200):
+        told = {"category": step % 3, "question": f"q{step % 4}", "task": f"t{step % 2}"}
+        records += [scored("a", step, **told), scored("b", step, **told)]
     records += [lost("a", 200), unscored("a", 201)]
     with holding(writer, *records) as reader:
 
