@@ -45,6 +45,9 @@ def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run, finished):
     assert "sage is ahead of guesser" in finished.out
     assert re.search(r"(scholar and student|student and scholar) are tied within ±0.15", finished.out)
     assert re.search(r"guesser is resolved after \d+ trials", finished.out)
+    stamped = re.findall(r"^[\dT:-]{19}Z (\w+)", finished.out, re.MULTILINE)
+    assert (stamped[0], stamped[-1], "\x1b" in finished.out) == ("start", "end", False)
+    assert stamped.count("decision") == 10 + 5 + 1  # pairs, models retired, the stop
     found = report(run)
     assert found["run"]["stop"]["reason"] == "resolved"
     assert (found["counts"]["separated"], found["counts"]["tied"], found["counts"]["open"]) == (9, 1, 0)
