@@ -54,45 +54,47 @@ def opened(request: pytest.FixtureRequest) -> Opened:
     return in_process if request.param == "in-process" else at_desks
 
 
-def asked(built: Built, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
-    """Return text and score of the answers to some trials, as an executor gives them."""
-
-    async def main() -> list[tuple[str, Any]]:
-        server = endpoint_at(built.config.models[0], built.config.models[0].addresses[0])
-        async with server, open_(built) as executor:
-
-            async def one(number: int) -> tuple[str, Any]:
-                request = trial(built, number)
-                messages = built.tasks[0].render(built.tasks[0].by_id[request.question])
-                (answer,) = await executor.attempt(server, messages, [request])
-                score = await executor.score(request, answer)
-                signals = {name: value for name, value in score.signals.items() if name != "latency"}
-                return answer.text, replace(score, signals=signals)
-
-            return await asyncio.gather(*map(one, numbers))
-
-    return asyncio.run(main())
-
-
-def first_question(built: Built) -> Any:
-    return built.tasks[0].render(built.tasks[0].questions[0])
-
-
-def attempt(built: Built, open_: Opened, url: str, n: int = 1) -> Any:
-    """Return what one attempt at `url` comes to: answers, or the error."""
+def used(built: Built, open_: Opened, use: Callable[[Any, Executor], Any]) -> Any:
+    """Return what `use` of a run's first server and an executor comes to, or the error."""
 
     async def main() -> Any:
-        async with endpoint_at(built.config.models[0], url) as server, open_(built) as executor:
-            first = trial(built, 0)
-            requests = [
-                replace(first, key=replace(first.key, index=i), seed=first.seed + i) for i in range(n)
-            ]
+        model = built.config.models[0]
+        async with endpoint_at(model, model.addresses[0]) as server, open_(built) as executor:
             try:
-                return await executor.attempt(server, first_question(built), requests)
+                return await use(server, executor)
             except EndpointError as error:
                 return error
 
     return asyncio.run(main())
+
+
+def asked(built: Built, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
+    """Return text and score of the answers to some trials, as an executor gives them."""
+
+    async def use(server: Any, executor: Executor) -> list[tuple[str, Any]]:
+        async def one(number: int) -> tuple[str, Any]:
+            request = trial(built, number)
+            messages = built.tasks[0].render(built.tasks[0].by_id[request.question])
+            (answer,) = await executor.attempt(server, messages, [request])
+            score = await executor.score(request, answer)
+            signals = {name: value for name, value in score.signals.items() if name != "latency"}
+            return answer.text, replace(score, signals=signals)
+
+        return await asyncio.gather(*map(one, numbers))
+
+    return used(built, open_, use)
+
+
+def first(built: Built) -> tuple[Any, list[TrialRequest]]:
+    """Return what the first trial asks, as an attempt takes it."""
+    return built.tasks[0].render(built.tasks[0].questions[0]), [trial(built, 0)]
+
+
+def attempt(built: Built, open_: Opened, n: int = 1) -> Any:
+    """Return what one attempt comes to: `n` answers, or the error."""
+    messages, (one,) = first(built)
+    requests = [replace(one, key=replace(one.key, index=i), seed=one.seed + i) for i in range(n)]
+    return used(built, open_, lambda server, executor: executor.attempt(server, messages, requests))
 
 
 def test_answers_and_scores_are_those_of_this_process(mimic, opened):
@@ -104,8 +106,8 @@ def test_answers_and_scores_are_those_of_this_process(mimic, opened):
 
 def test_several_answers_come_in_order(mimic, opened):
     built = built_at(mimic.base_url)
-    texts = [answer.text for answer in attempt(built, opened, mimic.base_url, n=4)]
-    assert texts == [answer.text for answer in attempt(built, in_process, mimic.base_url, n=4)]
+    texts = [answer.text for answer in attempt(built, opened, n=4)]
+    assert texts == [answer.text for answer in attempt(built, in_process, n=4)]
     assert len(texts) == 4
 
 
@@ -124,7 +126,7 @@ def test_errors_cross_the_border_whole(opened, fault, kind):
     with MimicProcess(mimic_spec()) as server:
         set_faults(server, fault)
         built = built_at(server.base_url)
-        here, there = (attempt(built, how, server.base_url) for how in (in_process, opened))
+        here, there = (attempt(built, how) for how in (in_process, opened))
     assert type(there) is type(here) is kind
     assert (str(there), vars(there), there.billed) == (str(here), vars(here), here.billed)
 
@@ -133,12 +135,11 @@ def test_an_answer_from_elsewhere_is_scored(mimic, opened):
     built = built_at(mimic.base_url)
     target = built.tasks[0].questions[0].target
 
-    async def main() -> list[int | None]:
-        async with opened(built) as executor:
-            answers = [Completion(f"\\boxed{{{text}}}", "stop") for text in (target, "no number")]
-            return [(await executor.score(trial(built, 0), answer)).category for answer in answers]
+    async def use(_: Any, executor: Executor) -> list[int | None]:
+        answers = [Completion(f"\\boxed{{{text}}}", "stop") for text in (target, "no number")]
+        return [(await executor.score(trial(built, 0), answer)).category for answer in answers]
 
-    assert asyncio.run(main()) == [1, 0]
+    assert used(built, opened, use) == [1, 0]
 
 
 HANG = {"kind": "hang", "after": 0.0}
@@ -154,22 +155,20 @@ def test_an_attempt_can_be_broken_off(opened):
     """Nothing is left of it, and the next one is answered."""
     with MimicProcess(mimic_spec()) as server:
         built = built_at(server.base_url)
-        asked = first_question(built), [trial(built, 0)]
 
-        async def main() -> Any:
-            endpoint = endpoint_at(built.config.models[0], server.base_url)
-            async with endpoint, opened(built) as work:
-                set_faults(server, HANG)
-                out = asyncio.create_task(work.attempt(endpoint, *asked))
-                await until(lambda: stats(server)["faults"].get("hang"))
-                out.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await out
-                set_faults(server)
-                assert not sum(getattr(work, "workers", {}).values())
-                return await work.attempt(endpoint, *asked)
+        async def use(endpoint: Any, work: Any) -> Any:
+            set_faults(server, HANG)
+            out = asyncio.create_task(work.attempt(endpoint, *first(built)))
+            await until(lambda: stats(server)["faults"].get("hang"))
+            out.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await out
+            set_faults(server)
+            assert not sum(getattr(work, "workers", {}).values())
+            return await work.attempt(endpoint, *first(built))
 
-        assert asyncio.run(main())
+        (answer,) = used(built, opened, use)
+        assert answer.text
 
 
 # Workers that die: told to, at a known moment. Those of Ray are killed in test_ray_runs.py.
@@ -179,22 +178,20 @@ def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started(
     with MimicProcess(mimic_spec()) as server:
         built = built_at(server.base_url)
         desks = Desks(built)
-        asked = first_question(built), [trial(built, 0)]
 
-        async def main() -> None:
-            endpoint = endpoint_at(built.config.models[0], server.base_url)
-            async with endpoint, desks.executor(size=1) as executor:
-                set_faults(server, HANG)
-                out = asyncio.create_task(executor.attempt(endpoint, *asked))
-                await until(lambda: sum(executor.workers.values()))
-                desks.started[0].die()
-                with pytest.raises(TransientEndpointError, match="has died") as caught:
-                    await out
-                assert (caught.value.kind, caught.value.billed) == ("worker", True)
-                set_faults(server)
-                assert await executor.attempt(endpoint, *asked)
+        async def use(endpoint: Any, executor: Any) -> Any:
+            set_faults(server, HANG)
+            out = asyncio.create_task(executor.attempt(endpoint, *first(built)))
+            await until(lambda: sum(executor.workers.values()))
+            desks.started[0].die()
+            with pytest.raises(TransientEndpointError, match="has died") as caught:
+                await out
+            assert (caught.value.kind, caught.value.billed) == ("worker", True)
+            set_faults(server)
+            return await executor.attempt(endpoint, *first(built))
 
-        asyncio.run(main())
+        (answer,) = used(built, lambda _: desks.executor(size=1), use)
+        assert answer.text
     assert len(desks.started) == 2
     assert [remark for remark in desks.remarks if "has died: it was told to" in remark]
 
@@ -202,22 +199,20 @@ def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started(
 def test_an_answer_outlives_the_worker_that_was_to_score_it(mimic, monkeypatch):
     built = built_at(mimic.base_url)
     desks = Desks(built)
-    messages, request = first_question(built), trial(built, 0)
+    messages, (request,) = first(built)
 
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    async def main() -> int | None:
-        endpoint = endpoint_at(built.config.models[0], mimic.base_url)
-        async with endpoint, desks.executor(size=1) as executor:
-            monkeypatch.setattr(desks.started[0]._worker._executor._scoring, "score", never)
-            (answer,) = await executor.attempt(endpoint, messages, [request])
-            desks.started[0].die()
-            with pytest.raises(ScorerUnavailable, match="has died"):
-                await executor.score(request, answer)
-            return (await executor.score(request, answer)).category
+    async def use(endpoint: Any, executor: Executor) -> int | None:
+        monkeypatch.setattr(desks.started[0]._worker._executor._scoring, "score", never)
+        (answer,) = await executor.attempt(endpoint, messages, [request])
+        desks.started[0].die()
+        with pytest.raises(ScorerUnavailable, match="has died"):
+            await executor.score(request, answer)
+        return (await executor.score(request, answer)).category
 
-    assert asyncio.run(main()) in (0, 1)
+    assert used(built, lambda _: desks.executor(size=1), use) in (0, 1)
     assert len(desks.started) == 2
 
 
@@ -366,8 +361,7 @@ def test_workers_that_die_all_the_time_decide_nothing(tmp_path, mimic):
     assert len(desks.started) >= 4
     assert decided(there) == decided(reached(built, tmp_path / "here", in_process))
     with RunReader(tmp_path / "there") as reader:
-        lost = [one for one in reader.attempts() if one.error is not None]
-    assert "worker" in {one.error for one in lost}
+        assert "worker" in {one.error for one in reader.attempts()}
 
 
 def test_a_run_without_workers_ends_and_is_resumed(tmp_path, mimic):
