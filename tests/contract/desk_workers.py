@@ -1,10 +1,11 @@
 """Workers on this event loop, whose mail is pickled as it is between processes; and runs to set them to."""
 
 import asyncio
-import copy
 import pickle
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from command_line import ARITHMETIC, ARITHMETIC_TASK
@@ -12,6 +13,7 @@ from command_line import ARITHMETIC, ARITHMETIC_TASK
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone, Workers
 from adaptive_eval.executors.worker import Worker
 from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
@@ -19,35 +21,20 @@ from adaptive_eval.trial import TrialKey, TrialRequest
 
 PATIENCE = 60.0
 
-_CONFIG: dict[str, Any] = {
-    "name": "spread",
-    "seed": 3,
-    "models": [
-        {"name": name, "endpoints": [], "concurrency": 8, "sampling": {"temperature": 0.7, "max_tokens": 400}}
-        for name in ("sage", "novice")
-    ],
-    "tasks": [ARITHMETIC_TASK],
-    "stopping": {"equivalence": 0.2},
-    "budget": {"trials": 2000},
-}
+
+def built_at(url: str, model: Mapping[str, Any] = MappingProxyType({}), **sections: Any) -> Built:
+    """Return a config of two models, of which `model` says more, behind a server; with its data loaded."""
+    sampling = {"temperature": 0.7, "max_tokens": 400}
+    common = {"endpoints": [url], "concurrency": 8, "sampling": sampling, **model}
+    models = [{"name": name, **common} for name in ("sage", "novice")]
+    limits = {"stopping": {"equivalence": 0.2}, "budget": {"trials": 2000}}
+    config = {"name": "spread", "seed": 3, "models": models, "tasks": [ARITHMETIC_TASK], **limits, **sections}
+    return build(config_from_data(config, Path.cwd()))
 
 
-def config_at(*urls: str, **sections: Any) -> dict[str, Any]:
-    """Return a config of two models behind the servers at `urls`."""
-    data = copy.deepcopy(_CONFIG)
-    for model in data["models"]:
-        model["endpoints"] = list(urls)
-    return {**data, **sections}
-
-
-def built_at(*urls: str, **sections: Any) -> Built:
-    """Return that config with its data loaded."""
-    return build(config_from_data(config_at(*urls, **sections), Path.cwd()))
-
-
-def mimic_spec(latency: float = 0.0) -> MimicSpec:
+def mimic_spec() -> MimicSpec:
     """Return the server of both models."""
-    wait = LatencySpec(median=latency)
+    wait = LatencySpec(median=0.0)
     coins = {"sage": 0.9, "novice": 0.3}
     return MimicSpec(
         models=tuple(ModelSpec(name=name, mean=mean, latency=wait) for name, mean in coins.items()),
@@ -156,6 +143,4 @@ def at_desks(built: Built) -> Any:
 
 
 def in_process(built: Built) -> Any:
-    from adaptive_eval.engine.attempts import InProcess
-
     return nullcontext(InProcess(built.grading))

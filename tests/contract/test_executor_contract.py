@@ -13,13 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from desk_workers import PATIENCE, Desks, at_desks, built_at, config_at, in_process, mimic_spec, trial
+from desk_workers import PATIENCE, Desks, at_desks, built_at, in_process, mimic_spec, trial
 from mimic_client import set_faults, stats
 
-from adaptive_eval.build.assembly import Built, build, continue_run
+from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.build.workplace import setup_of
-from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.results import Results
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.errors import (
@@ -238,12 +237,10 @@ def test_a_bug_is_not_taken_for_a_failure(mimic, monkeypatch):
 
 def test_what_is_sent_to_workers_holds_no_secret(mimic, monkeypatch):
     """They take keys from their own environment, and say so where one is not set there."""
-    data = config_at(mimic.base_url)
-    for model in data["models"]:
-        model |= {"api_key_env": "LAB_KEY", "headers": {"X-Team": {"env": "LAB_TEAM"}}}
     monkeypatch.setenv("LAB_KEY", "sk-very-secret-1")
     monkeypatch.setenv("LAB_TEAM", "team-secret-2")
-    built = build(config_from_data(data, Path.cwd()))
+    keys = {"api_key_env": "LAB_KEY", "headers": {"X-Team": {"env": "LAB_TEAM"}}}
+    built = built_at(mimic.base_url, keys)
     sent = pickle.dumps(setup_of(built))
     assert b"LAB_KEY" in sent
     assert b"secret" not in sent

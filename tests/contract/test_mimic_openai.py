@@ -14,9 +14,6 @@ from adaptive_eval.mimic.process import MimicProcess
 # The mimic as the OpenAI client sees it, over real loopback HTTP, in its own process.
 
 
-# What it says
-
-
 def test_an_answer_has_everything_the_client_reads(mimic):
     response = answer(mimic, "sage", seed=1)
     (choice,) = response.choices

@@ -26,14 +26,14 @@ with MimicProcess(spec_from_json(sys.argv[1])) as mimic:
     sys.stdin.read()
 """
 
-SERVE = "from adaptive_eval.cli.mimic import command; command()"
 
-
-def test_it_serves_between_start_and_stop():
+def test_it_serves_between_start_and_stop_and_ctrl_c_in_the_terminal_does_not_reach_it():
     mimic = MimicProcess(SPEC)
     assert mimic.pid is None
     mimic.start()
     assert mimic.start() is mimic
+    # A run drains its answers on Ctrl-C, so its mimic must outlive the signal to its process group.
+    assert os.getpgid(mimic.pid) != os.getpgid(0)
     url = mimic.url
     assert httpx.get(f"{url}/health").status_code == 200
     mimic.stop()
@@ -42,17 +42,9 @@ def test_it_serves_between_start_and_stop():
         httpx.get(f"{url}/health")
 
 
-def test_ctrl_c_in_the_terminal_does_not_reach_it():
-    """A run drains its answers on Ctrl-C, so its mimic must outlive the signal to its process group."""
-    with MimicProcess(SPEC) as mimic:
-        assert mimic.pid is not None
-        assert os.getpgid(mimic.pid) != os.getpgid(0)
-
-
 def test_it_dies_with_its_parent_even_by_kill_9():
     arguments = [sys.executable, "-c", PARENT, spec_to_json(SPEC)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
         port = int(parent.stdout.readline())
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.settimeout(60)
@@ -79,32 +71,21 @@ def accepts(port: int) -> bool:
 def test_a_port_in_use_is_told():
     with MimicProcess(SPEC) as mimic:
         port = int(mimic.url.rpartition(":")[2])
-        with pytest.raises(
-            UsageError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use"
-        ):
+        words = f"cannot listen on 127.0.0.1 port {port}: Address already in use"
+        with pytest.raises(UsageError, match=words):
             MimicProcess(SPEC, port=port).start()
 
 
 # The command
 
 
-def serve(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SERVE, "--port", "0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_the_command_serves_until_ctrl_c(tmp_path):
     key = tmp_path / "key.jsonl"
     key.write_text('{"question": "What is 6 times 7?", "answer": 42}\n')
-    with serve(
-        "--model", "sage=1", "--model", "org/coin=0.5", "--dataset", str(key), "--latency", "0"
-    ) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
+    serve = [sys.executable, "-c", "from adaptive_eval.cli.mimic import command; command()", "--port", "0"]
+    serve += ["--model", "sage=1", "--model", "org/coin=0.5", "--dataset", str(key), "--latency", "0"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(serve, stdout=pipe, stderr=pipe, text=True) as child:
         base = child.stdout.readline().removeprefix("Base URL: ").strip()
         assert child.stdout.readline() == "Models: sage, org/coin\n"
         body = {"model": "sage", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}
