@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -32,8 +31,9 @@ from adaptive_eval.views.reading import summarise
 # Opening a run file: one version, its own tables only, and no query without an end.
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None)
+def change(directory: Path, sql: str) -> None:
+    with closing(sqlite3.connect(directory / "run.db")) as db:
+        db.executescript(sql)
 
 
 @pytest.fixture
@@ -42,20 +42,13 @@ def run(tmp_path) -> Path:
     return tmp_path / "run"
 
 
-@pytest.fixture
-def db(run):
-    db = connect(run / "run.db")
-    yield db
-    db.close()
-
-
 @pytest.mark.parametrize("use", [RunWriter.open, RunReader])
 @pytest.mark.parametrize("version", [1, FILE_VERSION - 1, FILE_VERSION + 1])
-def test_a_file_of_another_version_is_refused_with_what_to_do(run, db, use, version):
-    db.execute(f"PRAGMA user_version = {version}")
+def test_a_file_of_another_version_is_refused_with_what_to_do(run, use, version):
+    change(run, f"PRAGMA user_version = {version}")
     with pytest.raises(RunOfOtherVersion, match=rf"version {version}; .* {FILE_VERSION}\."):
         use(run)
-    db.execute(f"PRAGMA user_version = {FILE_VERSION}")
+    change(run, f"PRAGMA user_version = {FILE_VERSION}")
     use(run).close()  # nothing was changed, no lock was kept
 
 
@@ -72,8 +65,8 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
         "CREATE TABLE more (id)",
     ],
 )
-def test_a_file_with_foreign_tables_views_or_triggers_is_refused(run, db, use, sql):
-    db.executescript(sql)
+def test_a_file_with_foreign_tables_views_or_triggers_is_refused(run, use, sql):
+    change(run, sql)
     with pytest.raises(RunDamaged, match="no run file has"):
         use(run)
 
@@ -105,8 +98,7 @@ def test_what_is_no_run_file_is_refused_and_left_alone(tmp_path, use, content):
     if isinstance(content, bytes):
         file.write_bytes(content)
     else:
-        with closing(connect(file)) as db:
-            db.execute("CREATE TABLE theirs (id INTEGER)")
+        change(tmp_path, "CREATE TABLE theirs (id INTEGER)")
     before = file.read_bytes()
     with pytest.raises(RunDamaged, match="not a run file"):
         use(tmp_path)
@@ -147,23 +139,6 @@ def path(tmp_path):
     return tmp_path / "run.lock"
 
 
-@pytest.fixture
-def start(path):
-    processes = []
-
-    def start(code):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        processes.append(process)
-        return process, process.stdout.readline().split()
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
 def test_a_file_system_without_locks_is_refused_with_what_to_do(path, monkeypatch, code):
     def flock(*_):
@@ -174,15 +149,17 @@ def test_a_file_system_without_locks_is_refused_with_what_to_do(path, monkeypatc
         WriterLock.acquire(path)
 
 
-def test_a_forked_child_does_not_keep_it_after_the_holder_was_killed(path, start):
-    holder, (said, child) = start(HOLD_AND_FORK)
-    assert said == "forked"
-    with pytest.raises(RunLocked):
-        WriterLock.acquire(path)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    os.kill(int(child), 0)  # the child is alive
-    WriterLock.acquire(path).release()
+def test_a_forked_child_does_not_keep_it_after_the_holder_was_killed(path):
+    command = [sys.executable, "-c", HOLD_AND_FORK, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        said, child = holder.stdout.readline().split()
+        assert said == "forked"
+        with pytest.raises(RunLocked):
+            WriterLock.acquire(path)
+        holder.kill()
+        holder.wait()
+        os.kill(int(child), 0)  # the child is alive
+        WriterLock.acquire(path).release()
 
 
 def test_it_holds_within_one_process_too_and_can_be_taken_again(path):
@@ -226,18 +203,16 @@ def put(directory: Path, data: bytes) -> Path:
     return directory
 
 
+@pytest.fixture
+def copy(whole, tmp_path) -> Path:
+    return put(tmp_path / "run", (whole / "run.db").read_bytes())
+
+
 def flipped(data: bytes, rng: random.Random) -> bytes:
     bits, used = bytearray(data), [place for place, byte in enumerate(data) if byte]
     for _ in range(rng.choice((1, 1, 1, 8, 64))):
         bits[rng.choice(used)] ^= 1 << rng.randrange(8)
     return bytes(bits)
-
-
-def change(directory: Path, sql: str) -> None:
-    db = sqlite3.connect(directory / "run.db")
-    db.execute(sql)
-    db.commit()
-    db.close()
 
 
 def test_random_bit_flips_are_noticed_wherever_they_change_an_answer(whole, tmp_path):
@@ -270,10 +245,9 @@ def test_random_bit_flips_are_noticed_wherever_they_change_an_answer(whole, tmp_
     assert found["damaged"] > FLIPS // 10
 
 
-def test_trials_whose_answers_are_gone_at_the_end_are_lost_too(whole, tmp_path):
-    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
-    change(run, "DELETE FROM answers WHERE outcome > 57")
-    with RunReader(run) as reader:
+def test_trials_whose_answers_are_gone_at_the_end_are_lost_too(copy):
+    change(copy, "DELETE FROM answers WHERE outcome > 57")
+    with RunReader(copy) as reader:
         assert reader.damage().first == [58, 59]
 
 
@@ -289,15 +263,14 @@ def test_trials_whose_answers_are_gone_at_the_end_are_lost_too(whole, tmp_path):
         "DELETE FROM outcomes WHERE id = 7",
     ],
 )
-def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, tmp_path, sql):
-    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
-    change(run, sql)
-    with RunReader(run) as reader:
+def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, copy, tmp_path, sql):
+    change(copy, sql)
+    with RunReader(copy) as reader:
         damage = reader.damage()
     assert (damage.lost, damage.first) == (1, [7])
     with pytest.raises(RunDamaged, match=r"1 of 60 stored trials .*numbers 7.*validate"):
-        RunWriter.open(run)
-    assert salvage(run, tmp_path / "new").lost == 1
+        RunWriter.open(copy)
+    assert salvage(copy, tmp_path / "new").lost == 1
     stored = trials_of(whole)
     assert trials_of(tmp_path / "new") == stored[:7] + stored[8:]
     with RunReader(whole) as before, RunReader(tmp_path / "new") as after:

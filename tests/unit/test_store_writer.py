@@ -32,6 +32,14 @@ def run(tmp_path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.fixture
+def writer(run):
+    """Return the writer of a run that holds a trial, not yet committed."""
+    with RunWriter.create(run, meta={}) as writer:
+        writer.outcome(trial(0))
+        yield writer
+
+
 # Creation
 
 
@@ -48,9 +56,9 @@ def test_a_creation_that_was_interrupted_is_no_run_and_can_be_repeated(run):
 
 
 def test_the_log_of_a_vanished_run_is_not_replayed_into_a_new_one(run):
-    with RunWriter.create(run, meta={}) as writer:
-        writer.outcome(trial(0))
-        writer.commit()
+    with RunWriter.create(run, meta={}) as first:
+        first.outcome(trial(0))
+        first.commit()
         log = RunFiles(run).wal.read_bytes()
     RunFiles(run).database.unlink()
     RunFiles(run).wal.write_bytes(log)
@@ -69,10 +77,9 @@ def test_a_file_system_without_a_log_for_writing_ahead_is_refused(tmp_path):
 @pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
 def test_durability_sets_when_sqlite_waits_for_the_disk(run, durability, level):
     RunWriter.create(run, meta={}).close()
-    db = open_for_writing(RunFiles(run), durability)
-    assert db.execute("PRAGMA synchronous").fetchone() == (level,)
-    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    db.close()
+    with closing(open_for_writing(RunFiles(run), durability)) as db:
+        assert db.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with RunReader(run) as reader:
         assert reader._db.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
@@ -89,60 +96,50 @@ def test_a_run_is_on_the_disk_before_it_can_be_seen(run, monkeypatch):
 # Commits that fail
 
 
-def test_a_commit_that_is_interrupted_is_undone_and_made_whole_by_the_next(run, monkeypatch):
-    with RunWriter.create(run, meta={}) as writer:
-        writer.outcome(trial(0))
-        write = writer._pending.write
+def test_a_commit_that_is_interrupted_is_undone_and_made_whole_by_the_next(run, writer, monkeypatch):
+    write = writer._pending.write
 
-        def interrupted():
-            write()
-            raise KeyboardInterrupt
+    def interrupted():
+        write()
+        raise KeyboardInterrupt
 
-        with monkeypatch.context() as patch:
-            patch.setattr(writer._pending, "write", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                writer.commit()
-        assert stored(run) == []
-        writer.outcome(trial(1))
-        assert writer.commit() == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(writer._pending, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.commit()
+    assert stored(run) == []
+    writer.outcome(trial(1))
+    assert writer.commit() == 2
     assert stored(run) == [0, 1]
 
 
-def test_a_commit_that_counts_although_it_failed_is_repeated_without_harm(run):
-    with RunWriter.create(run, meta={}) as writer:
-        writer.outcome(trial(0))
-        writer._db.execute("BEGIN")
-        writer._pending.write()
-        writer._db.execute("COMMIT")  # and the answer is lost
-        assert writer.commit() == 1
+def test_a_commit_that_counts_although_it_failed_is_repeated_without_harm(run, writer):
+    writer._db.execute("BEGIN")
+    writer._pending.write()
+    writer._db.execute("COMMIT")  # and the answer is lost
+    assert writer.commit() == 1
     assert stored(run) == [0]
 
 
-def test_a_scoring_that_fails_in_the_middle_leaves_nothing(run):
+def test_a_scoring_that_fails_in_the_middle_leaves_nothing(writer):
     def rows():
         yield Rescored(1, 1, None, "")
         raise KeyboardInterrupt
 
-    with RunWriter.create(run, meta={}) as writer:
-        writer.outcome(trial(0))
-        writer.commit()
-        with pytest.raises(KeyboardInterrupt):
-            add_scoring(writer._db, ScoringRecord("first", 0.0, {}), rows())
-        assert add_scoring(writer._db, ScoringRecord("second", 0.0, {}), []) == 0
-        assert [one.name for one in writer.reader().scorings()] == ["second"]
+    writer.commit()
+    with pytest.raises(KeyboardInterrupt):
+        add_scoring(writer._db, ScoringRecord("first", 0.0, {}), rows())
+    assert add_scoring(writer._db, ScoringRecord("second", 0.0, {}), []) == 0
+    assert [one.name for one in writer.reader().scorings()] == ["second"]
 
 
-def test_a_program_that_holds_the_database_is_named_as_the_cause(run):
-    with RunWriter.create(run, meta={}) as writer:
-        writer._db.execute("PRAGMA busy_timeout = 1")
-        other = sqlite3.connect(run / "run.db", isolation_level=None)
+def test_a_program_that_holds_the_database_is_named_as_the_cause(run, writer):
+    writer._db.execute("PRAGMA busy_timeout = 1")
+    with closing(sqlite3.connect(run / "run.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        writer.outcome(trial(0))
         with pytest.raises(RunLocked, match="another program holds the database's lock"):
             writer.commit()
-        other.execute("ROLLBACK")
-        other.close()
-        assert writer.commit() == 1
+    assert writer.commit() == 1
     assert stored(run) == [0]
 
 
@@ -193,15 +190,13 @@ def test_a_reader_in_the_middle_of_a_result_neither_blocks_nor_sees_the_writer(r
                 writer.commit()
             # no read transaction is open between batches, so the log can be merged whole
             assert writer._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
-            assert [first.request.key.index, *(record.request.key.index for record in trials)] == list(
-                range(300)
-            )
+            found = [record.request.key.index for record in (first, *trials)]
+            assert found == list(range(300))
             assert reader.count() == 600
 
 
-def test_a_closed_run_is_one_file_and_reading_leaves_nothing_behind(run):
-    with RunWriter.create(run, meta={}) as writer:
-        writer.outcome(trial(0))
+def test_a_closed_run_is_one_file_and_reading_leaves_nothing_behind(run, writer):
+    writer.close()
     before = (run / "run.db").read_bytes()
     assert stored(run) == [0]
     assert (run / "run.db").read_bytes() == before
@@ -220,10 +215,10 @@ def test_a_reader_follows_a_run_that_is_closed_and_continued(run):
     assert stored(run) == [0, 1, 2]
 
 
-def test_running_time_goes_up_to_the_last_event_after_the_last_snapshot(tmp_path):
+def test_running_time_goes_up_to_the_last_event_after_the_last_snapshot(run):
     """A process that is killed loses what it did since then, and no more."""
-    request = TrialRequest(TrialKey("a", 0), "t", "q0", 0, 7)
-    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+    request = trial(0).request
+    with RunWriter.create(run, meta={}) as writer:
         with writer.reader() as reader:
             assert reader.running_time() == 0.0
         writer.snapshot(SnapshotRecord(1_000.0, 50.0, 0, {}, ()))
