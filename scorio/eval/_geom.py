@@ -1,17 +1,28 @@
 """Geom@k and Geom_ds@k: geometric blends of Pass@k and Unanimous@k."""
 
-import numpy as np
+import math
+from collections.abc import Callable
 
-from scorio._arguments import powers
+from numpy.typing import ArrayLike
+
+from scorio._arguments import beta_prior, powers, resamples
 from scorio._arrays import Floats
 
-from ._by_k import Moments, Prior, by_any_posterior, by_draws
-from ._inputs import BinaryTrials
+from ._inputs import BinaryTrials, Missing, read_binary
+from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors
 
 
-@by_draws
-def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> Floats:
+def geom_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
     r"""Geom@k: mean over questions of a geometric blend of Pass@k and Unanimous@k.
 
     Parameters
@@ -45,14 +56,20 @@ def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_p
     >>> round(geom_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2), 6)
     0.647106
     """
-    score = _bank_metrics.geom_at_k(trials, k, *powers(pass_power, unanimous_power))
-    return _finite(score, pass_power, unanimous_power)
+    trials = read_binary(R, counts, missing, question_weights)
+    return _score(_bank_metrics.geom_at_k, trials, k, pass_power, unanimous_power)
 
 
-@by_draws
 def geom_ds_at_k(
-    trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5
-) -> Floats:
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
     r"""Geom_ds@k: geometric blend of the dataset's Pass@k and Unanimous@k.
 
     Parameters
@@ -79,14 +96,24 @@ def geom_ds_at_k(
     >>> round(geom_ds_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2), 6)
     0.653835
     """
-    score = _bank_metrics.geom_ds_at_k(trials, k, *powers(pass_power, unanimous_power))
-    return _finite(score, pass_power, unanimous_power)
+    trials = read_binary(R, counts, missing, question_weights)
+    return _score(_bank_metrics.geom_ds_at_k, trials, k, pass_power, unanimous_power)
 
 
-@by_any_posterior
 def geom_at_k_ci(
-    trials: BinaryTrials, k: int, prior: Prior, pass_power: float = 0.5, unanimous_power: float = 0.5
-) -> Moments:
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Interval:
     r"""Approximate posterior summary of Geom@k on `k` new trials of each question.
 
     Parameters
@@ -119,13 +146,27 @@ def geom_at_k_ci(
     >>> round(mu, 6), round(sigma, 6), round(lo, 4), round(hi, 4)
     (0.610666, 0.133107, 0.3498, 0.8716)
     """
-    return _posteriors.geom_at_k_posterior(trials, k, *powers(pass_power, unanimous_power), prior)
+    trials = read_binary(R, counts, missing, question_weights)
+    mu, sigma = _posteriors.geom_at_k_posterior(
+        trials, resamples(k), *powers(pass_power, unanimous_power), beta_prior(alpha0, beta0)
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
 
 
-@by_any_posterior
 def geom_ds_at_k_ci(
-    trials: BinaryTrials, k: int, prior: Prior, pass_power: float = 0.5, unanimous_power: float = 0.5
-) -> Moments:
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Interval:
     r"""Approximate posterior summary of Geom_ds@k on `k` new trials of each question.
 
     Parameters
@@ -153,15 +194,22 @@ def geom_ds_at_k_ci(
     >>> round(mu, 6), round(sigma, 6), round(lo, 4), round(hi, 4)
     (0.612112, 0.132755, 0.3519, 0.8723)
     """
-    return _posteriors.geom_ds_at_k_posterior(trials, k, *powers(pass_power, unanimous_power), prior)
+    trials = read_binary(R, counts, missing, question_weights)
+    mu, sigma = _posteriors.geom_ds_at_k_posterior(
+        trials, resamples(k), *powers(pass_power, unanimous_power), beta_prior(alpha0, beta0)
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
 
 
-def _finite(score: Floats, pass_power: float, unanimous_power: float) -> Floats:
+def _score(
+    kernel: Callable[..., Floats], trials: BinaryTrials, k: int, pass_power: float, unanimous_power: float
+) -> float:
     """Return the score of a blend, which must be finite."""
-    if np.isinf(score) and unanimous_power < 0.0:
+    score = float(kernel(trials, trials.draws(k), *powers(pass_power, unanimous_power)))
+    if math.isinf(score) and unanimous_power < 0.0:
         raise ValueError(
             f"unanimous_power must not be negative where Unanimous@k is 0; got {float(unanimous_power)}"
         )
-    if np.isinf(score):
+    if math.isinf(score):
         raise ValueError(f"pass_power must not be negative where Pass@k is 0; got {float(pass_power)}")
     return score

@@ -2,16 +2,22 @@
 
 from numpy.typing import ArrayLike
 
-from scorio._arguments import coupling, spectrum_weights, unit
-from scorio._arrays import Floats
+from scorio._arguments import beta_prior, coupling, resamples, spectrum_weights, unit
 
-from ._by_k import Moments, Prior, by_any_posterior, by_draws, by_posterior
-from ._inputs import BinaryTrials
+from ._inputs import Missing, read_binary
+from ._interval import Interval, credible_interval
 from ._kernels import _bank_metrics, _posteriors
 
 
-@by_draws
-def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Floats:
+def g_pass_at_k_tau(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
     r"""G-Pass@k_tau: probability that at least a share `tau` of `k` of a question's trials is correct.
 
     Parameters
@@ -48,11 +54,24 @@ def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Floats:
     >>> round(g_pass_at_k_tau(R, 2, 0.5), 6), round(g_pass_at_k_tau(R, 2, 1.0), 6)
     (0.95, 0.45)
     """
-    return _bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau))
+    trials = read_binary(R, counts, missing, question_weights)
+    k = trials.draws(k)
+    return float(_bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau)))
 
 
-@by_posterior
-def g_pass_at_k_tau_ci(trials: BinaryTrials, k: int, prior: Prior, tau: float) -> Moments:
+def g_pass_at_k_tau_ci(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Interval:
     r"""Posterior summary of G-Pass@k_tau on `k` new trials of each question.
 
     Parameters
@@ -82,11 +101,22 @@ def g_pass_at_k_tau_ci(trials: BinaryTrials, k: int, prior: Prior, tau: float) -
     >>> round(mu, 6), round(sigma, 6)
     (0.684524, 0.151958)
     """
-    return _posteriors.g_pass_at_k_tau_posterior(trials, k, unit("tau", tau), prior)
+    trials = read_binary(R, counts, missing, question_weights)
+    mu, sigma = _posteriors.g_pass_at_k_tau_posterior(
+        trials, trials.budget(k), unit("tau", tau), beta_prior(alpha0, beta0)
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
 
 
-@by_draws
-def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) -> Floats:
+def threshold_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
     r"""Threshold spectrum: weighted sum of the probabilities that at least r of `k` drawn trials are correct.
 
     Parameters
@@ -117,11 +147,25 @@ def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) ->
     >>> round(threshold_spectrum_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3, [0.2, 0.3, 0.5]), 6)
     0.58
     """
-    return _bank_metrics.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))
+    trials = read_binary(R, counts, missing, question_weights)
+    k = trials.draws(k)
+    checked = spectrum_weights(weights, k)
+    return float(_bank_metrics.threshold_spectrum_at_k(trials, k, checked))
 
 
-@by_any_posterior
-def threshold_spectrum_at_k_ci(trials: BinaryTrials, k: int, prior: Prior, weights: ArrayLike) -> Moments:
+def threshold_spectrum_at_k_ci(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Interval:
     r"""Posterior summary of a threshold spectrum on `k` new trials of each question.
 
     Parameters
@@ -156,17 +200,25 @@ def threshold_spectrum_at_k_ci(trials: BinaryTrials, k: int, prior: Prior, weigh
     >>> round(mu, 6), round(sigma, 6)
     (0.552381, 0.128807)
     """
-    return _posteriors.threshold_spectrum_at_k_posterior(trials, k, spectrum_weights(weights, k), prior)
+    trials = read_binary(R, counts, missing, question_weights)
+    k = resamples(k)
+    mu, sigma = _posteriors.threshold_spectrum_at_k_posterior(
+        trials, k, spectrum_weights(weights, k), beta_prior(alpha0, beta0)
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
 
 
-@by_draws
 def geo_spectrum_at_k(
-    trials: BinaryTrials,
+    R: ArrayLike | None,
     k: int,
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-) -> Floats:
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
     r"""GeoSpectrum: geometric blend of the dataset's Pass@k and a threshold spectrum.
 
     Parameters
@@ -205,18 +257,26 @@ def geo_spectrum_at_k(
     >>> round(geo_spectrum_at_k(R, 3), 6), round(geo_spectrum_at_k(R, 3, lambda_=1.0), 6)
     (0.408248, 1.0)
     """
-    return _bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
+    trials = read_binary(R, counts, missing, question_weights)
+    k = trials.draws(k)
+    return float(_bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k)))
 
 
-@by_any_posterior
 def geo_spectrum_at_k_ci(
-    trials: BinaryTrials,
+    R: ArrayLike | None,
     k: int,
-    prior: Prior,
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-) -> Moments:
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Interval:
     r"""Approximate posterior summary of GeoSpectrum on `k` new trials of each question.
 
     Parameters
@@ -251,4 +311,9 @@ def geo_spectrum_at_k_ci(
     >>> round(mu, 6), round(sigma, 6)
     (0.447288, 0.114255)
     """
-    return _posteriors.geo_spectrum_at_k_posterior(trials, k, *coupling(lam, lambda_, weights, k), prior)
+    trials = read_binary(R, counts, missing, question_weights)
+    k = resamples(k)
+    mu, sigma = _posteriors.geo_spectrum_at_k_posterior(
+        trials, k, *coupling(lam, lambda_, weights, k), beta_prior(alpha0, beta0)
+    )
+    return credible_interval(mu, sigma, confidence, bounds)

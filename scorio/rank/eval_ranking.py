@@ -12,8 +12,7 @@ from scorio._arguments import coupling, powers, spectrum_weights, unit
 from scorio._arrays import Floats
 from scorio._named import Outcomes
 from scorio._signatures import with_own
-from scorio.eval._by_k import asked_trials
-from scorio.eval._inputs import BinaryTrials, Missing, read_categories, read_prior
+from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
 from scorio.eval._kernels import _bank_metrics, _categories
 from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
 from scorio.rank._ties import TieMethod
@@ -214,7 +213,8 @@ def _by_draws(scores: Callable[..., Floats]) -> RankingFunction:
         raise NotImplementedError
 
     def metric(asked: Mapping[str, Any], own: dict[str, Any]) -> Ranking:
-        trials = asked_trials(asked, models=True)
+        given = (asked[name] for name in ("R", "counts", "missing", "question_weights"))
+        trials = read_binary(*given, models=True)
         found = scores(trials, trials.draws(asked["k"]), **own)
         return ranked(found, asked["method"], asked["return_scores"])
 
