@@ -1,6 +1,8 @@
 """The ``scorer`` of a task: one section a kind, with the options of its class."""
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
@@ -10,6 +12,9 @@ from adaptive_eval.options.section import Count, Endpoint, EnvName, Range, Secon
 
 class _Scorer(Section):
     """Settings of every scorer."""
+
+    place: ClassVar[str]  # of its class, whose module is imported if a config names it
+    at_once: ClassVar[bool] = False  # whether it waits for other processes or a server
 
     strip_reasoning: bool = True
     """Drop <think>…</think> before looking for the answer."""
@@ -78,12 +83,14 @@ class ExactScorerConfig(_ExtractingScorer, _TextScorer):
     """Right when the answer is the target after normalising both."""
 
     kind: Literal["exact"] = "exact"
+    place: ClassVar[str] = "scoring.match:ExactScorer"
 
 
 class NumericScorerConfig(AnswerScorerConfig):
     """Right when the answer is the target's number, whatever its notation and unit."""
 
     kind: Literal["numeric"] = "numeric"
+    place: ClassVar[str] = "scoring.match:NumericScorer"
     extract: Literal["auto", "boxed", "stated", "last-number"] = "auto"
     """Where the answer is: auto takes a box, else a stated answer, else the last number."""
     tolerance: float = Field(default=0.0, ge=0)
@@ -105,12 +112,14 @@ class ChoiceScorerConfig(ChoosingScorerConfig, AnswerScorerConfig):
     """Right when the answer is the target's option, by letter or by text."""
 
     kind: Literal["choice"] = "choice"
+    place: ClassVar[str] = "scoring.choice:ChoiceScorer"
 
 
 class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
     """The chance of the target's letter, from the log-probabilities of the first token."""
 
     kind: Literal["choice_probability"] = "choice_probability"
+    place: ClassVar[str] = "scoring.choice:ChoiceProbabilityScorer"
     by: Literal["chance", "likeliest"] = "chance"
     """The score is the letter's chance; or the likeliest letter is right, as lm-eval counts."""
 
@@ -134,6 +143,8 @@ class MathScorerConfig(_ExtractingScorer):
     """Right when the answer is mathematically equal to the target (math-verify)."""
 
     kind: Literal["math"] = "math"
+    place: ClassVar[str] = "scoring.math:MathScorer"
+    at_once: ClassVar[bool] = True
     time_limit: float = Field(default=5.0, gt=0, le=600)
     """Seconds of CPU time of one comparison."""
 
@@ -142,6 +153,7 @@ class RegexScorerConfig(_TextScorer):
     """Right when a regular expression finds the target, or the target as an expression matches."""
 
     kind: Literal["regex"] = "regex"
+    place: ClassVar[str] = "scoring.match:RegexScorer"
     pattern: str | None = Field(default=None, min_length=1)
     """Regular expression; its last match (group 1) must be the target. Default: the target."""
 
@@ -150,12 +162,15 @@ class ContainsScorerConfig(_TextScorer):
     """Right when the target is somewhere in the answer."""
 
     kind: Literal["contains"] = "contains"
+    place: ClassVar[str] = "scoring.match:ContainsScorer"
 
 
 class JsonScorerConfig(AnswerScorerConfig):
     """Right when the answer's JSON has the target in a field, or fits a JSON Schema."""
 
     kind: Literal["json"] = "json"
+    place: ClassVar[str] = "scoring.structured:JsonScorer"
+    at_once: ClassVar[bool] = True
     field: str | None = Field(default=None, min_length=1)
     """The field, or path such as result.value, compared."""
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
@@ -166,6 +181,7 @@ class ToolCallsScorerConfig(_Scorer):
     """Right when the answer calls the target's tools."""
 
     kind: Literal["tool_calls"] = "tool_calls"
+    place: ClassVar[str] = "scoring.structured:ToolCallsScorer"
     arguments: Literal["equal", "subset", "ignore"] = "equal"
     """equal: the same JSON; subset: those of the target, and maybe more; ignore: names only."""
     calls: Literal["equal", "subset"] = "equal"
@@ -178,12 +194,15 @@ class F1ScorerConfig(GradedScorerConfig, AnswerScorerConfig):
     """Word-overlap F1 with the target, logged as the signal score."""
 
     kind: Literal["f1"] = "f1"
+    place: ClassVar[str] = "scoring.overlap:F1Scorer"
 
 
 class RougeScorerConfig(GradedScorerConfig, AnswerScorerConfig):
     """ROUGE F-measure with the target, logged as the signal score."""
 
     kind: Literal["rouge"] = "rouge"
+    place: ClassVar[str] = "scoring.overlap:RougeScorer"
+    at_once: ClassVar[bool] = True
     measure: Literal["rouge1", "rouge2", "rougeL"] = "rougeL"
     """Words, pairs of words, or the longest common subsequence."""
 
@@ -192,6 +211,8 @@ class CodeScorerConfig(_Scorer):
     """Right when the answer's Python passes the question's tests, in a sandbox."""
 
     kind: Literal["code"] = "code"
+    place: ClassVar[str] = "scoring.code:CodeScorer"
+    at_once: ClassVar[bool] = True
     allow_execution: bool = False
     """Must be true: programs that a model wrote are run, in a sandbox."""
     code: str = Field(default="{answer}", pattern=r"\{answer\}")
@@ -220,6 +241,8 @@ class CallableScorerConfig(GradedScorerConfig, _ReadsReasoning):
     """A user function."""
 
     kind: Literal["python"] = "python"
+    place: ClassVar[str] = "scoring.user_function:CallableScorer"
+    at_once: ClassVar[bool] = True
     function: str = Field(pattern=r"^[\w.]+:\w+$")
     """module:function; modules in the config's folder are found."""
     time_limit: float = Field(default=60.0, gt=0, le=3600)
@@ -270,6 +293,8 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     """Another model says whether the answer is right, or as good as the reference."""
 
     kind: Literal["judge"] = "judge"
+    place: ClassVar[str] = "scoring.judge:JudgeScorer"
+    at_once: ClassVar[bool] = True
     compare: Literal["reference", "pairwise"] = "reference"
     """Is the answer right, given the reference; or which of both is better, either order."""
     against: str | None = Field(default=None, pattern="^.+#.+$")
@@ -323,6 +348,8 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
     """Another model's probabilities of correct, wrong and off-task, from its log-probabilities."""
 
     kind: Literal["verifier"] = "verifier"
+    place: ClassVar[str] = "scoring.verifier:VerifierScorer"
+    at_once: ClassVar[bool] = True
     prompt: str | None = Field(default=None, pattern=r"\{answer\}")
     """The prompt, with {question}, {target} and {answer}; labels are A, B and C."""
     content_free: tuple[str, ...] = Field(default=("N/A",), max_length=8)
@@ -350,12 +377,14 @@ class InspectScorerConfig(_ToolScorer):
     """The scores of an Inspect task's scorers."""
 
     kind: Literal["inspect"] = "inspect"
+    place: ClassVar[str] = "interop.inspect_task:InspectScorer"
 
 
 class LmEvalScorerConfig(_ToolScorer):
     """The filters and the metric of a task of lm-evaluation-harness."""
 
     kind: Literal["lm-eval"] = "lm-eval"
+    place: ClassVar[str] = "interop.lm_eval_task:LmEvalScorer"
     filter: str | None = Field(default=None, min_length=1)
     """The task's filter, if it has several."""
 
@@ -363,3 +392,8 @@ class LmEvalScorerConfig(_ToolScorer):
 ScorerConfig: TypeAlias = (
     _Comparing | JudgeScorerConfig | VerifierScorerConfig | InspectScorerConfig | LmEvalScorerConfig
 )
+
+SCORERS: Mapping[str, type[_Scorer]] = MappingProxyType(
+    {section.model_fields["kind"].default: section for section in get_args(ScorerConfig)}
+)
+"""The sections of scorers by their kind."""

@@ -42,7 +42,7 @@ from adaptive_eval.options.mistakes import Mistakes, dotted
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.options.task_options import RubricConfig
-from adaptive_eval.scoring.registry import IN_WORKERS, Answers, build_scorer, score_here, score_spread
+from adaptive_eval.scoring.registry import Answers, build_scorer, score_here, score_spread
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
 from adaptive_eval.store.codec import dump_json, load_json
@@ -299,7 +299,7 @@ def _stepped(score: Score, scorer: Any) -> Score:
 @contextmanager
 def _spreading(section: Any, scorer: Scorer | None, workers: int | Executor | None) -> Iterator[_Score]:
     """Yield how batches of answers are scored: here, or by `workers`."""
-    elsewhere = section is not None and section.kind in IN_WORKERS
+    elsewhere = section is not None and section.at_once
     if scorer is None or workers is None or workers == 1 or section.kind in _HERE:
         yield partial(score_here, scorer, at_once=elsewhere)
         return

@@ -6,40 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from adaptive_eval.errors import Coded, UserCodeError
-from adaptive_eval.options.scorers import ChoiceProbabilityScorerConfig, JsonScorerConfig, RegexScorerConfig
+from adaptive_eval.options.scorers import (
+    SCORERS,
+    ChoiceProbabilityScorerConfig,
+    JsonScorerConfig,
+    RegexScorerConfig,
+)
 from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.scorer import AnswerScorer, Scorer, score_or_failure
 from adaptive_eval.trial import Completion, Question, Score
-
-SCORERS: Mapping[str, str] = MappingProxyType(
-    {
-        "exact": "scoring.match:ExactScorer",
-        "numeric": "scoring.match:NumericScorer",
-        "choice": "scoring.choice:ChoiceScorer",
-        "choice_probability": "scoring.choice:ChoiceProbabilityScorer",
-        "math": "scoring.math:MathScorer",
-        "regex": "scoring.match:RegexScorer",
-        "contains": "scoring.match:ContainsScorer",
-        "json": "scoring.structured:JsonScorer",
-        "tool_calls": "scoring.structured:ToolCallsScorer",
-        "f1": "scoring.overlap:F1Scorer",
-        "rouge": "scoring.overlap:RougeScorer",
-        "code": "scoring.code:CodeScorer",
-        "python": "scoring.user_function:CallableScorer",
-        "judge": "scoring.judge:JudgeScorer",
-        "verifier": "scoring.verifier:VerifierScorer",
-        "inspect": "interop.inspect_task:InspectScorer",
-        "lm-eval": "interop.lm_eval_task:LmEvalScorer",
-    }
-)
-"""Where the scorer of each name in a config is; its module is imported if a config names it."""
-
-IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "verifier"})
-"""Scorers that wait for other processes or a server: score several answers at once."""
 
 
 def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
@@ -50,7 +28,7 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     >>> build_scorer("numeric", {"tolerance": 0.01}).tolerance
     0.01
     """
-    module, name = SCORERS[kind].split(":")
+    module, name = SCORERS[kind].place.split(":")
     scorer: Scorer = getattr(import_module(f"adaptive_eval.{module}"), name)(**(options or {}))
     return scorer
 
