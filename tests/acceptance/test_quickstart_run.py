@@ -51,6 +51,11 @@ def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run, finished):
     found = report(run)
     assert found["run"]["stop"]["reason"] == "resolved"
     assert (found["counts"]["separated"], found["counts"]["tied"], found["counts"]["open"]) == (9, 1, 0)
+    for model in found["models"]:
+        stored = [one for one in trials(run) if one.request.key.model == model["model"]]
+        assert model["prompt_tokens"] == sum(one.usage.prompt_tokens for one in stored)
+        assert model["completion_tokens"] == sum(one.usage.completion_tokens for one in stored)
+        assert model["categories"][1] == sum(one.score.category for one in stored)
     assert ranks(run) == {
         "sage": (1, 1),
         "scholar": (2, 3),

@@ -255,6 +255,8 @@ def test_plain_progress_tells_trials_pairs_rate_and_leader():
         live.update(view_of("no_trials", 1.0))
         clock.now += 10.0
         live.update(view_of("midrun", 11.0))
+        live.update(view_of("finished", 11.0))  # too early to be drawn before the end
+    assert " end " in plain_lines(console)[-1]
     progress = [line for line in plain_lines(console) if " progress " in line]
     assert len(progress) == 1
     for words in ("728 trials", "7 of 10 pairs resolved", "66.2 trials/s", "highest score oak 0.860"):
