@@ -40,8 +40,6 @@ class ScriptedServer:
         self.handler = handler
         self.requests: list[Request] = []
         self.connections = 0
-        self.open_requests = 0
-        self.most_open_requests = 0
         self.url = ""
         self.port = 0
 
@@ -51,12 +49,7 @@ class ScriptedServer:
             while True:
                 request = await _read(reader)
                 self.requests.append(request)
-                self.open_requests += 1
-                self.most_open_requests = max(self.most_open_requests, self.open_requests)
-                try:
-                    await self.handler(request, writer)
-                finally:
-                    self.open_requests -= 1
+                await self.handler(request, writer)
                 if writer.is_closing():
                     break
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

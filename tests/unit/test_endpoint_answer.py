@@ -2,6 +2,7 @@
 
 import html
 import json
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -57,12 +58,9 @@ def test_reasoning_is_kept_beside_the_text(server, message):
 
 @pytest.mark.parametrize(("limit", "shares"), [(None, [79, 21]), (50, [50, 50])])
 def test_reasoning_has_its_part_in_what_an_answer_of_several_has_cost(limit, shares):
-    choices = [
-        {"message": {"content": "7", "reasoning": "x" * length}, "finish_reason": "stop"}
-        for length in (79, 19)
-    ]
+    (long,), (short,) = (body({"content": "7", "reasoning": "x" * n})["choices"] for n in (79, 19))
     usage = {"completion_tokens": 100, "completion_tokens_details": {"reasoning_tokens": 90}}
-    data = {"choices": choices, "usage": usage}
+    data = {"choices": [long, short], "usage": usage}
     answers = read_completions(data, text_of=chat_text, latency=0.0, redact=NO_SECRETS, most=2, limit=limit)
     assert [answer.share.completion_tokens for answer in answers] == shares
     thoughts = [answer.reasoning_tokens for answer in answers]
@@ -87,10 +85,8 @@ def test_other_ends_of_an_answer_are_kept():
 @pytest.mark.parametrize(("usage", "tokens"), SHOWN["usages"])
 def test_usage(usage, tokens):
     assert read_usage(usage) == (tokens and Usage(*tokens))
-    usages = [
-        read({**body({"content": text}), "usage": usage}).usage for text in ("7", "") if tokens is not None
-    ]
-    if usages and not tokens[1]:  # the tokens of a text are billed: a report that lacks them is none
+    if tokens is not None and not tokens[1]:  # a text is billed: a report that lacks its tokens is none
+        usages = [read({**body({"content": text}), "usage": usage}).usage for text in ("7", "")]
         assert usages == [Usage(), Usage(*tokens)]
 
 
@@ -106,10 +102,8 @@ def test_a_key_echoed_in_an_answer_is_not_spelled_by_its_logprobs():
     """The figures stay, token by token; without a key in the text the tokens stay too."""
     tokens = ["key ", "sk-1", "2345", "678"]
     top = [{"token": "sk-1", "bytes": [115, 107], "logprob": -0.5}]
-    spelled = [
-        {"token": token, "bytes": list(token.encode()), "logprob": -0.5, "top_logprobs": top}
-        for token in tokens
-    ]
+    common = {"logprob": -0.5, "top_logprobs": top}
+    spelled = [{"token": token, "bytes": list(token.encode()), **common} for token in tokens]
     data = body({"content": "".join(tokens)}, logprobs={"content": spelled})
     hidden = {"token": "[redacted]", "bytes": None, "logprob": -0.5, "top_logprobs": None}
     assert read(data, secret="sk-12345678").logprobs == {"content": [hidden] * 4}
@@ -224,9 +218,8 @@ def test_the_extra_body_wins_and_a_seed_may_be_left_out():
 
 
 def test_nothing_shows_the_key():
-    chat = OpenAIChat(
-        "http://h/v1", "m", api_key_env="K", environ={"K": "sk-12345678"}, headers={"x-auth": "tok-87654321"}
-    )
+    key = {"api_key_env": "K", "environ": {"K": "sk-12345678"}}
+    chat = OpenAIChat("http://h/v1", "m", headers={"x-auth": "tok-87654321"}, **key)
     assert "12345678" not in repr(chat)
     assert "87654321" not in repr(chat) + repr(chat._exchange) + repr(chat._exchange.redact)
 
@@ -276,64 +269,50 @@ def test_indices_that_are_no_indices_are_refused(indices):
     assert found.value.kind == "malformed"
 
 
+ENDED, GOES_ON = {"index": 0, "text": "a", "finish_reason": "stop"}, {"index": 1, "text": "b"}
+
+
 @pytest.mark.parametrize(
-    "events",
+    ("events", "kind"),
     [
-        [{"index": -1, "text": "a"}],
-        [{"index": 0, "text": "a", "finish_reason": "stop"}, {"index": 0, "text": "b"}],
+        ([{"choices": [{"index": -1, "text": "a"}]}], "malformed"),
+        ([{"choices": [ENDED]}, {"choices": [{**GOES_ON, "index": 0}]}], "malformed"),
+        ([{"type": "response.created", "response": {"status": "in_progress", "output": []}}], "dropped"),
+        ([{"choices": [ENDED, GOES_ON]}], "dropped"),
     ],
-    ids=["negative", "again after its end"],
+    ids=["negative", "again after its end", "response", "one of two choices has ended"],
 )
-def test_a_stream_with_a_choice_that_cannot_be_is_refused(events):
+def test_a_stream_with_a_choice_that_cannot_be_or_without_its_last_event_is_refused(events, kind):
     stream = Assembly(NO_SECRETS)
-    *before, last = [f"data: {json.dumps({'choices': [event]})}" for event in events]
-    for line in before:
+    lines = [f"data: {json.dumps(event)}" for event in events]
+    told = stream.body  # what is missing is told at the end, and what cannot be at once
+    if kind == "malformed":
+        told = partial(stream.feed, lines.pop())
+    for line in lines:
         stream.feed(line)
     with pytest.raises(TransientEndpointError) as found:
-        stream.feed(last)
-    assert found.value.kind == "malformed"
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"type": "response.created", "response": {"status": "in_progress", "output": []}},
-        {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}, {"index": 1, "text": "b"}]},
-    ],
-    ids=["response", "one of two choices has ended"],
-)
-def test_a_stream_that_ends_before_its_last_event_is_broken(event):
-    stream = Assembly(NO_SECRETS)
-    stream.feed(f"data: {json.dumps(event)}")
-    with pytest.raises(TransientEndpointError, match="in the middle"):
-        stream.body()
+        told()
+    assert found.value.kind == kind
 
 
 def test_a_usage_that_counts_one_answer_is_taken_for_each():
     """As llama.cpp's server reports it; certain only where the answers met a known limit."""
     cut = {"text": "abc", "finish_reason": "length"}
-    answers = several(cut, cut, {"text": "d", "finish_reason": "stop"}, limit=8, completion_tokens=8)
-    assert sum(answer.paid.completion_tokens for answer in answers) == 24
-    answers = several(cut, cut, limit=8, completion_tokens=16)
-    assert sum(answer.paid.completion_tokens for answer in answers) == 16
-    answers = several(cut, cut, completion_tokens=8)
-    assert sum(answer.paid.completion_tokens for answer in answers) == 8
+    whole = {"text": "d", "finish_reason": "stop"}
+    for choices, limit, said, paid in (
+        ([cut, cut, whole], 8, 8, 24), ([cut, cut], 8, 16, 16), ([cut, cut], None, 8, 8),
+    ):  # fmt: skip
+        answers = several(*choices, limit=limit, completion_tokens=said)
+        assert sum(answer.paid.completion_tokens for answer in answers) == paid
     answers = several(cut, cut, limit=8, completion_tokens=50)  # beyond the limit of both
-    assert [(one.paid.completion_tokens, one.usage.completion_tokens) for one in answers] == [
-        (8, 8),
-        (42, 42),
-    ]
+    tokens = [(one.paid.completion_tokens, one.usage.completion_tokens) for one in answers]
+    assert tokens == [(8, 8), (42, 42)]
 
 
 def test_of_several_answers_the_broken_ones_are_left_out_and_paid_for():
-    answers = several(
-        {"index": 0, "text": "gone", "finish_reason": "abort"},
-        {"index": 1, "text": "b", "finish_reason": "stop"},
-        {"index": 2, "text": 7},
-        prompt_tokens=5,
-        completion_tokens=9,
-    )
-    first, answer = answers
+    gone = {"index": 0, "text": "gone", "finish_reason": "abort"}
+    good = {"index": 1, "text": "b", "finish_reason": "stop"}
+    first, answer = several(gone, good, {"index": 2, "text": 7}, prompt_tokens=5, completion_tokens=9)
     assert first is None
     assert (answer.text, answer.usage) == ("b", Usage(5, 9))
     with pytest.raises(TransientEndpointError) as raised:

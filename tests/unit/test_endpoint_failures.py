@@ -33,18 +33,15 @@ def fail(status, body="", headers=None, now=0.0, redact=NO_SECRETS):
 @pytest.mark.parametrize("case", VLLM, ids=lambda case: case["name"])
 def test_what_vllm_answers(case):
     error = fail(case["status"], case["body"])
-    assert type(error) is TYPES[case["error"]]
-    assert error.kind == case["kind"]
-    assert error.status == case["status"]
+    expected = (TYPES[case["error"]], case["kind"], case["status"])
+    assert (type(error), error.kind, error.status) == expected
     assert case["says"] in str(error)
 
 
 @pytest.mark.parametrize(("status", "error", "kind"), CASES["statuses"])
 def test_status_decides(status, error, kind):
     found = fail(status)
-    assert type(found) is TYPES[error]
-    assert found.kind == kind
-    assert found.status == status
+    assert (type(found), found.kind, found.status) == (TYPES[error], kind, status)
     assert str(status) in str(found)
 
 
@@ -69,6 +66,9 @@ def test_the_servers_own_words(body, words):
     assert " ".join(server_message(body).split()) == words
 
 
+NAMES = st.sampled_from(["error", "message", "detail", "loc", "msg", "code"])
+
+
 def test_words_are_bounded_and_on_one_line():
     error = fail(500, "line one\nline two \x1b[31mred " + "x" * 100_000)
     assert "line one line two" in str(error)
@@ -79,12 +79,7 @@ def test_words_are_bounded_and_on_one_line():
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(max_size=20),
-        lambda inner: (
-            st.lists(inner, max_size=4)
-            | st.dictionaries(
-                st.sampled_from(["error", "message", "detail", "loc", "msg", "code"]), inner, max_size=4
-            )
-        ),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
         max_leaves=12,
     )
 )

@@ -50,12 +50,10 @@ def reader(run):
 def counted(cells):
     """Return (trials, answers, category sum, truncated) by model name and question id."""
     columns = (cells.stored, cells.scored, cells.category_sum, cells.truncated)
-    return {
-        (cells.models[model], cells.questions[question][1]): numbers
-        for model, question, *numbers in zip(
-            cells.model.tolist(), cells.question.tolist(), *(one.tolist() for one in columns), strict=True
-        )
-    }
+    numbers = np.stack(columns, axis=1).tolist()
+    models = [cells.models[model] for model in cells.model]
+    questions = [cells.questions[question][1] for question in cells.question]
+    return dict(zip(zip(models, questions, strict=True), numbers, strict=True))
 
 
 def test_cells_count_what_the_trials_say(reader):
@@ -114,11 +112,10 @@ def test_latencies_are_those_of_scored_answers(reader):
 
 def test_pages_of_trials_join_to_the_whole(reader):
     for newest_first in (False, True):
-        whole = list(reader.trials(model={"elm", "ash"}, newest_first=newest_first))
+        which = {"model": {"elm", "ash"}, "newest_first": newest_first}
+        whole = list(reader.trials(**which))
         pages, beyond = [], None
-        while page := list(
-            reader.trials(model={"elm", "ash"}, newest_first=newest_first, beyond=beyond, limit=37)
-        ):
+        while page := list(reader.trials(**which, beyond=beyond, limit=37)):
             pages += page
             beyond = page[-1].request.key
         assert pages == whole
