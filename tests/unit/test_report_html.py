@@ -19,7 +19,9 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 from adaptive_eval.views.accounts import QuestionAccount, several_answers
 from adaptive_eval.views.details import MOST, Course
 from adaptive_eval.views.files import models_csv
@@ -30,6 +32,7 @@ from adaptive_eval.views.report_json import report_data
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
 from adaptive_eval.views.sentences import describe, promises, said, say
 from adaptive_eval.views.summary import summary_at
+from adaptive_eval.views.trials import ApartExample, Example, Examples
 from scorio.eval import pass_at_k, pass_hat_k
 
 # The HTML report: one file that loads and runs nothing, whatever the run holds.
@@ -142,8 +145,23 @@ def test_nothing_is_loaded_and_nothing_runs(page, summary, tmp_path):
     said = " ".join([hostile.shown, *(value for name, value in hostile.attributes if name == "title")])
     for text in (*hostile_run.NAMES, hostile_run.SCRIPT, hostile_run.BREAKOUT):
         assert " ".join(inert(text).split())[:80] in said
+    assert f"Report on the run {inert(hostile_run.SCRIPT + hostile_run.OVERRIDE)}" in hostile.shown
     assert "x" * 1_001 not in html
     assert len(html) < 250_000
+
+
+def test_hostile_answers_are_text_of_bounded_length(summary):
+    hostile = "</pre><script>alert(1)</script>\x1b[2J" + "x" * 1_000_000
+    request = TrialRequest(TrialKey("oak", 0), hostile, hostile, 0, 0)
+    sent = {"messages": [{"role": "user", "content": hostile}]}
+    score = Score(0, hostile, reason=hostile)
+    record = TrialRecord(request, 0.0, Completion(hostile, "stop"), score, sent=sent)
+    answers = tuple(Example(record, "wrong", expected) for expected in (hostile[:50], hostile))
+    shown = Examples((("oak", answers),), (ApartExample(hostile, hostile, answers),))
+    plain, text = to_html(summary), to_html(runs.with_details(summary, examples=shown))
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert len(text) < len(plain) + 30_000
 
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)
