@@ -3,21 +3,12 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from owned_clock import OwnedClock
-
 from adaptive_eval.core.results import Decision, Results, StopVerdict
-from adaptive_eval.engine.attempts import InProcess
-from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
-from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
-from adaptive_eval.options.limit_options import RateLimit
-from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialRequest, Usage
+from adaptive_eval.trial import Completion, Message, Score, TrialKey, TrialRequest, Usage
 
 Journal = list[tuple[Any, ...]]
 
@@ -308,127 +299,3 @@ class VirtualCommitter:
 
     def close(self):
         assert not self.under_way
-
-
-@dataclass
-class Scene:
-    """Everything of one scripted run; `others` are further servers of a model."""
-
-    steps: dict[str, int] = field(default_factory=lambda: {"a": 8})
-    concurrency: Any = 4  # a number, a limit, or None for as many as servers take
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    requeues: int = 1
-    outage: int = 8
-    jitter: Callable[[], float] = lambda: 0.0
-    options: RunnerOptions = field(default_factory=RunnerOptions)
-    scripts: dict[str, Callable[[int, int], Any]] = field(default_factory=dict)
-    others: dict[str, list[ScriptedEndpoint]] = field(default_factory=dict)
-    servers: dict[str, ServerLimits] = field(default_factory=dict)
-    discoveries: dict[str, Discovery] = field(default_factory=dict)
-    rates: dict[str, RateLimit] = field(default_factory=dict)
-    most_tokens: int = 0
-    scoring: Any = field(default_factory=ScoreByStep)
-    allowance: Any = None
-    solver: Any = None
-    observer: Any = None
-    commit_seconds: float = 0.0
-    clock: Any = field(default_factory=OwnedClock)
-    fresh: bool = False  # whether no model has answered in an earlier session
-
-    def __post_init__(self) -> None:
-        self.journal: Journal = []
-        self.controller = ScriptedController(self.steps, self.journal)
-        self.recorder = JournalRecorder(self.journal)
-        self.endpoints = {
-            model: ScriptedEndpoint(
-                url=f"http://{model}/v1", **({"script": self.scripts[model]} if model in self.scripts else {})
-            )
-            for model in self.steps
-        }
-
-    def pool(self, model: str) -> list[ScriptedEndpoint]:
-        """Return all servers of a model."""
-        return [self.endpoints[model], *self.others.get(model, [])]
-
-    def client(self, model: str) -> ModelClient:
-        """Return how a model is asked; where its servers are found, there are none to begin with."""
-        return ModelClient(
-            () if model in self.discoveries else self.pool(model),
-            FixedConcurrency(self.concurrency) if isinstance(self.concurrency, int) else self.concurrency,
-            self.retry,
-            self.requeues,
-            self.outage,
-            rate=self.rates.get(model, RateLimit()),
-            prompt_tokens=lambda messages: 0 if self.solver is None else 10 * len(messages),
-            answer_tokens=self.most_tokens,
-            solvers={} if self.solver is None else {"task": self.solver},
-            discovery=self.discoveries.get(model),
-        )
-
-    def runner(self) -> Runner:
-        """Build the runner; call inside the loop."""
-        return Runner(
-            self.controller,
-            self.recorder,
-            {model: self.client(model) for model in self.endpoints},
-            servers=self.servers,
-            prompts=Prompts(),
-            executor=InProcess(self.scoring),
-            clock=self.clock,
-            jitter=self.jitter,
-            options=self.options if self.fresh else replace(self.options, reached=frozenset(self.steps)),
-            observer=self.observer,
-            committer=VirtualCommitter(self.commit_seconds),
-            allowance=self.allowance,
-        )
-
-    async def run(self) -> StopVerdict:
-        """Run to the end and check what holds of every run."""
-        verdict = await self.runner().run()
-        self.check()
-        self.check_all_ended()
-        return verdict
-
-    def check_all_ended(self) -> None:
-        """Check that the session has heard of the end of all trials."""
-        ended = set(self.controller.abandoned) | {outcome.key for outcome in self.controller.told}
-        assert ended == set(self.recorder.launched), "a trial has ended without a word to the session"
-
-    def check(self) -> None:
-        """Check what holds of every run, however it went."""
-        check_order(self.journal)
-        assert all(count == 1 for count in self.recorder.launched.values())
-        assert set(self.recorder.outcomes) <= set(self.recorder.launched)
-        assert not set(self.controller.abandoned) & set(self.recorder.outcomes)
-        assert not self.recorder.pending
-        told = [outcome.key for outcome in self.controller.told]
-        assert len(told) == len(set(told))
-        for model in self.endpoints:
-            for endpoint in self.pool(model):
-                if isinstance(self.concurrency, int):
-                    assert endpoint.most_in_flight <= self.concurrency
-                assert endpoint.in_flight == 0
-
-    def missing(self) -> list[Missing]:
-        """Return the missing trials the controller was told of."""
-        return [outcome for outcome in self.controller.told if isinstance(outcome, Missing)]
-
-
-def check_order(journal: Journal) -> None:
-    """Check that launches are durable before requests go out, and outcomes before they are told."""
-    durable: set[tuple[str, TrialKey]] = set()
-    pending: set[tuple[str, TrialKey]] = set()
-    for kind, *fields in journal:
-        if kind in ("launch", "outcome"):
-            pending.add((kind, fields[0]))
-        elif kind == "commit":
-            durable |= pending
-            pending.clear()
-        elif kind == "tell":
-            for key in fields[0]:
-                assert ("outcome", key) in durable, f"{key} was told before it was stored"
-                assert ("launch", key) in durable
-        elif kind == "attempt":
-            assert ("launch", fields[0].key) in durable, (
-                f"{fields[0].key} was sent before its launch was stored"
-            )

@@ -1,11 +1,10 @@
 """Answers that say nothing about the models: told at the first sign, and the end of a run if most are."""
 
 import pytest
-from owned_clock import run_owned
-from scripted import Scene
+from scene import played
+from scripted import ScriptedScoring
 
 from adaptive_eval.engine.answer_watch import AnswerWatch
-from adaptive_eval.engine.events import Remarked
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
@@ -128,50 +127,34 @@ def test_a_resumed_run_knows_what_its_scorer_found(tmp_path, scores, codes):
     assert [remark.code for remark in watch.remarks()] == codes
 
 
-class Failing:
-    """A scorer that fails, on every answer or on some."""
-
-    def __init__(self, fails):
-        self.fails = fails
-
-    async def score(self, request, completion):
-        return FAILED if self.fails(request.key.index) else RIGHT
+def failing(fails):
+    """Return a scorer that fails, on every answer or on some."""
+    return ScriptedScoring(lambda key, time: FAILED if fails(key.index) else RIGHT)
 
 
 def test_a_scorer_that_always_fails_ends_the_run_and_is_told_at_once():
-    events = []
-    scene = Scene(steps={"a": 100}, scoring=Failing(lambda step: True), observer=events.append, outage=50)
-    verdict = run_owned(scene.run())
-    assert verdict.reason == "unusable"
-    assert "KeyError: 'x' (own.py, line 2)" in describe(verdict)
-    assert len(scene.recorder.outcomes) < 20
-    told = [event.text for event in events if isinstance(event, Remarked)]
-    assert [text.code for text in told] == ["warning/scorer-failed"]
+    scene = played(100, scoring=failing(lambda step: True), outage=50)
+    assert scene.verdict.reason == "unusable"
+    assert "KeyError: 'x' (own.py, line 2)" in describe(scene.verdict)
+    assert len(scene.outcomes) < 20
+    assert [text.code for text in scene.remarks] == ["warning/scorer-failed"]
     assert all(outcome.key.model == "a" for outcome in scene.missing())
 
 
 def test_a_model_whose_answers_are_none_is_stopped_alone():
-    class OfOneModel:
-        async def score(self, request, completion):
-            return EMPTY if request.key.model == "a" else RIGHT
-
-    scene = Scene(steps={"a": 60, "b": 30}, scoring=OfOneModel(), outage=50)
-    run_owned(scene.run())
+    of_one = ScriptedScoring(lambda key, time: EMPTY if key.model == "a" else RIGHT)
+    scene = played({"a": 60, "b": 30}, scoring=of_one, outage=50)
     assert [*scene.controller.stopped_models] == ["a"]
     assert "is not ranked" in scene.controller.stopped_models["a"]
 
 
 def test_copies_are_answers_and_no_outage():
-    class Copying:
-        async def score(self, request, completion):
-            return COPIED
-
-    scene = Scene(steps={"a": 30}, scoring=Copying(), outage=3)
-    assert run_owned(scene.run()).reason == "resolved"
+    scene = played(30, scoring=ScriptedScoring(lambda key, time: COPIED), outage=3)
+    assert scene.verdict.reason == "resolved"
     assert len(scene.missing()) == 30
 
 
 def test_a_scorer_that_fails_now_and_then_costs_those_answers_only():
-    scene = Scene(steps={"a": 40}, scoring=Failing(lambda step: step % 4 == 0))
-    assert run_owned(scene.run()).reason == "resolved"
+    scene = played(40, scoring=failing(lambda step: step % 4 == 0))
+    assert scene.verdict.reason == "resolved"
     assert {outcome.key.index for outcome in scene.missing()} == set(range(0, 40, 4))

@@ -37,7 +37,7 @@ def test_the_event_loop_goes_on_while_the_disk_works(tmp_path):
                 gone_on.set()
 
         controller = ScriptedController({"a": 40}, [])
-        clients = {"a": ModelClient([ScriptedEndpoint(lambda step, attempt: 0.001)], FixedConcurrency(20))}
+        clients = {"a": ModelClient([ScriptedEndpoint(0.001)], FixedConcurrency(20))}
         runner = Runner(
             controller, SlowDisk(writer), clients, prompts=Prompts(), executor=InProcess(ScoreByStep())
         )

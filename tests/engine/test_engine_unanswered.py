@@ -1,12 +1,22 @@
 """What was paid for and not answered: told to the session at once, and read from the run file afterwards."""
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from owned_clock import OwnedClock, run_owned
-from scripted import Prompts, Scene, ScoreByStep, ScriptedEndpoint, VirtualCommitter, broken, busy, refused
+from scene import Scene, played
+from scripted import (
+    Prompts,
+    ScoreByStep,
+    ScriptedEndpoint,
+    ScriptedScoring,
+    VirtualCommitter,
+    broken,
+    busy,
+    fails,
+    refused,
+)
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, SessionSpec, TaskSpec
@@ -40,29 +50,26 @@ def failed(kind: str, status: int | None = None) -> TransientEndpointError:
 )  # fmt: skip
 def test_which_failures_may_have_been_billed(error, billed):
     assert error.billed is billed
-    scene = Scene(
-        steps={"a": 1, "b": 1}, scripts={"a": lambda step, attempt: (0.1, error if attempt < 3 else None)}
-    )
-    run_owned(scene.run())
+    scene = played({"a": 1, "b": 1}, scripts={"a": fails((0.1, error), 2)})
     assert scene.controller.presumed == ([KEY, KEY] if billed else [])
 
 
 def test_without_a_budget_for_it_no_further_attempt_is_made():
     """The trial comes back to the session, which may ask for it again."""
-    scene = Scene(steps={"a": 1, "b": 1}, scripts={"a": lambda step, attempt: (0.1, failed("timeout"))})
+    scene = Scene({"a": 1, "b": 1}, scripts={"a": (0.1, failed("timeout"))}, resolve_after=1)
     scene.controller.affords = lambda key: False
-    scene.controller.resolve_after = 1
-    run_owned(scene.run())
-    assert scene.endpoints["a"].attempts == {0: 1}
+    scene.play()
+    assert scene.server.attempts == {0: 1}
     assert scene.controller.abandoned == {KEY: False}
 
 
+def until(seconds: float) -> RunnerOptions:
+    return RunnerOptions(deadlines=Deadlines(seconds), at_deadline="cancel")
+
+
 def test_what_is_cancelled_with_a_request_out_is_told_as_such():
-    options = RunnerOptions(deadlines=Deadlines(5.0), at_deadline="cancel")
-    wait = RetryPolicy(base=100.0, cap=100.0)
-    scripts = {"a": lambda step, attempt: 60.0, "b": lambda step, attempt: (0.1, broken())}
-    scene = Scene(steps={"a": 3, "b": 2}, options=options, scripts=scripts, retry=wait, jitter=lambda: 0.9)
-    run_owned(scene.run())
+    wait = {"retry": RetryPolicy(base=100.0, cap=100.0), "jitter": lambda: 0.9}
+    scene = played({"a": 3, "b": 2}, scripts={"a": 60.0, "b": (0.1, broken())}, options=until(5.0), **wait)
     out = {TrialKey("a", step): True for step in range(3)}
     assert scene.controller.abandoned == {**out, TrialKey("b", 0): False, TrialKey("b", 1): False}
     last = {record.key: record.error for record in scene.recorder.of("attempt")}
@@ -75,8 +82,7 @@ def test_a_stopped_model_s_trials_are_given_up_one_and_all():
     def script(step: int, attempt: int):
         return (1.0, refused()) if step == 0 else (0.1, broken())
 
-    scene = Scene(steps={"a": 4, "b": 2}, scripts={"a": script}, jitter=lambda: 0.99)
-    run_owned(scene.run())
+    scene = played({"a": 4, "b": 2}, scripts={"a": script}, jitter=lambda: 0.99)
     assert scene.controller.abandoned == {TrialKey("a", step): False for step in range(4)}
 
 
@@ -93,31 +99,20 @@ def spec(limits: BudgetSpec = LIMITS) -> SessionSpec:
     )
 
 
-def sit(
-    directory: Path,
-    script,
-    options: RunnerOptions | None = None,
-    limits: BudgetSpec = LIMITS,
-    scoring: object | None = None,
-) -> Session:
+def sit(directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scoring=None) -> Session:
     """Run or go on with a real session and a real run file against scripted endpoints."""
     exists = (directory / "run.db").exists()
-    session = Session(spec(limits))
+    session = resumed(directory, limits) if exists else Session(spec(limits))
 
     async def main(writer: RunWriter) -> None:
-        clients = {
-            name: ModelClient(
-                (ScriptedEndpoint(script),), FixedConcurrency(8), RetryPolicy(attempts=3), requeues=1
-            )
-            for name in ("a", "b")
-        }
+        clients = {}
+        for name in ("a", "b"):
+            servers = (ScriptedEndpoint(script),)
+            clients[name] = ModelClient(servers, FixedConcurrency(8), RetryPolicy(attempts=3), requeues=1)
         parts = {"prompts": Prompts(), "executor": InProcess(scoring or ScoreByStep()), "clock": OwnedClock()}
         await Runner(session, writer, clients, committer=VirtualCommitter(), options=options, **parts).run()
 
     with RunWriter.open(directory) if exists else RunWriter.create(directory, meta={}) as writer:
-        if exists:
-            with writer.reader() as reader:
-                session.replay(reader.log(), reader.unanswered())
         run_owned(main(writer))
     return session
 
@@ -129,8 +124,13 @@ def resumed(directory: Path, *limits: BudgetSpec) -> Session:
     return session
 
 
-def presumed(session: Session) -> float:
-    return next(line.presumed for line in session.budget.lines() if line.name == "tokens")
+def answers(directory: Path) -> int:
+    with RunReader(directory) as reader:
+        return reader.count()
+
+
+def tokens(session: Session):
+    return next(line for line in session.budget.lines() if line.name == "tokens")
 
 
 def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path):
@@ -141,58 +141,38 @@ def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path):
             return (2.0, failed("timeout"))
         return (1.0, broken()) if step % 5 == 1 and attempt == 1 else 1.0 + step % 3
 
-    first = sit(tmp_path / "run", script, RunnerOptions(deadlines=Deadlines(9.5), at_deadline="cancel"))
-    assert presumed(first) > 0
+    first = sit(tmp_path / "run", script, until(9.5))
+    assert tokens(first).presumed > 0
     second = resumed(tmp_path / "run")
     assert [(line.name, line.spent, line.reserved) for line in second.budget.lines()] == [
         (line.name, line.spent, line.reserved) for line in first.budget.lines()
     ]
 
 
-class Lacking:
-    """A scorer that finds that every fourth answer lacks something, at first."""
-
-    def __init__(self) -> None:
-        self.seen: set[TrialKey] = set()
-
-    async def score(self, request: TrialRequest, completion: Completion) -> Score:
-        await asyncio.sleep(0.3)
-        if request.key.index % 4 == 0 and request.key not in self.seen:
-            self.seen.add(request.key)
-            raise TransientEndpointError("no log-probabilities", kind="malformed")
-        return Score(1, completion.text)
-
-
 @pytest.mark.parametrize("seconds", [2.5, 30.0])
 def test_answers_that_lacked_something_are_assumed_billed_in_each_session(tmp_path, seconds):
-    options = RunnerOptions(deadlines=Deadlines(seconds), at_deadline="cancel")
-    first = sit(tmp_path / "run", lambda step, attempt: 1.0 + step % 3 / 4, options, scoring=Lacking())
-    assert presumed(first) > 0
-    second = resumed(tmp_path / "run")
-    assert presumed(second) == presumed(first)
+    """Every fourth answer lacks something, at first."""
+    error = TransientEndpointError("no log-probabilities", kind="malformed")
 
+    def score(key: TrialKey, time: int):
+        return error if key.index % 4 == 0 and time == 1 else Score(1)
 
-class Away:
-    """A scorer that is out of reach for every fourth trial."""
-
-    async def score(self, request: TrialRequest, completion: Completion) -> Score:
-        if request.key.index % 4 == 0:
-            raise ScorerUnavailable("the judge wise did not answer", kind="judge")
-        return Score(1, completion.text)
+    scoring = ScriptedScoring(score, seconds=0.3)
+    first = sit(tmp_path / "run", lambda step, attempt: 1.0 + step % 3 / 4, until(seconds), scoring=scoring)
+    assert tokens(first).presumed > 0
+    assert tokens(resumed(tmp_path / "run")).presumed == tokens(first).presumed
 
 
 def test_an_answer_that_no_scorer_could_judge_is_charged_once(tmp_path):
     """It has been reported with its tokens: nothing is presumed of it, in this sitting or the next."""
+    away = ScorerUnavailable("the judge wise did not answer", kind="judge")
+    scoring = ScriptedScoring(lambda key, time: away if key.index % 4 == 0 else Score(1))
     limits = BudgetSpec(tokens=1_000)
-    first = sit(tmp_path / "run", lambda step, attempt: 1.0, limits=limits, scoring=Away())
-    second = resumed(tmp_path / "run", limits)
-    with RunReader(tmp_path / "run") as reader:
-        answered = reader.count()
-    for session in (first, second):
-        assert presumed(session) == 0.0
-        tokens = next(line for line in session.budget.lines() if line.name == "tokens")
-        assert tokens.spent == ANSWERED * answered
-    assert tokens.spent > limits.tokens - 2 * WORST
+    first = sit(tmp_path / "run", 1.0, limits=limits, scoring=scoring)
+    for session in (first, resumed(tmp_path / "run", limits)):
+        line = tokens(session)
+        assert (line.presumed, line.spent) == (0.0, ANSWERED * answers(tmp_path / "run"))
+        assert line.spent > limits.tokens - 2 * WORST
 
 
 def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path):
@@ -207,10 +187,8 @@ def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path):
     sittings = 0
     while sittings < 100:
         sittings += 1
-        options = RunnerOptions(deadlines=Deadlines(3.0), at_deadline="cancel")
-        session = sit(tmp_path / "run", script, options)
-        with RunReader(tmp_path / "run") as reader:
-            answered = reader.count()
+        session = sit(tmp_path / "run", script, until(3.0))
+        answered = answers(tmp_path / "run")
         billed = ANSWERED * answered + WORST * (sent - answered)
         assert billed <= LIMITS.tokens
         assert session.stopped is not None
@@ -275,25 +253,16 @@ def test_no_further_attempt_is_made_before_a_billed_one_is_on_the_disk(servers):
 
     With a second server the next attempt is made there, and without a wait.
     """
-    sent: Counter[int] = Counter()
+    sent: Counter[TrialKey] = Counter()
 
     def script(step: int, attempt: int):
-        sent[step] += 1
-        scene.journal.append(("sent", TrialKey("a", step), sent[step]))
-        return (0.1, failed("dropped") if sent[step] < 3 else None)
+        key = TrialKey("a", step)
+        earlier = {(row[1].key, row[1].attempt) for row in scene.recorder.durable if row[0] == "attempt"}
+        assert {(key, number) for number in range(1, sent[key] + 1)} <= earlier
+        sent[key] += 1
+        return (0.1, failed("dropped") if sent[key] < 3 else None)
 
-    others = [ScriptedEndpoint(script, url=f"http://other{number}/v1") for number in range(1, servers)]
-    scene = Scene(steps={"a": 4}, scripts={"a": script}, others={"a": others}, commit_seconds=0.5)
-    run_owned(scene.run())
-    recorded: set[tuple[TrialKey, int]] = set()
-    pending: set[tuple[TrialKey, int]] = set()
-    for kind, *fields in scene.journal:
-        if kind == "commit":
-            recorded |= pending
-        elif kind == "attempt":
-            record: AttemptRecord = fields[0]
-            pending.add((record.key, record.attempt))
-        elif kind == "sent":
-            key, attempt = fields
-            assert {(key, number) for number in range(1, attempt)} <= recorded
-    assert len(pending) == 12
+    others = [ScriptedEndpoint(script, f"http://other{number}/v1") for number in range(1, servers)]
+    scene = Scene(4, script, others=others, commit_seconds=0.5)
+    scene.play()
+    assert len(scene.recorder.of("attempt")) == 12
