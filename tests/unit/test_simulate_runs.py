@@ -62,6 +62,12 @@ def test_a_finished_model_is_compared_and_asked_nothing():
     assert result.models == ("m0",)
 
 
+def test_a_fixed_run_takes_every_trial_and_looks_once():
+    result = Simulator(4, seed=1, workers=1).fixed(bounded_spec(), COINS, 7)
+    assert result.total.tolist() == [3 * 30 * 7] * 4
+    assert np.array_equal(result.verdict, np.ones((4, 3)))
+
+
 GOALS = {"ranking": {}, "threshold": {"value": 0.55}, "width": {"width": 0.2}}
 """Values and widths as parts of the scale."""
 SETTLED = (np.random.default_rng(2).random((3, 32)) < np.array([[0.9], [0.6], [0.25]])).astype(float)
