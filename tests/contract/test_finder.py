@@ -16,9 +16,8 @@ FILE = {"discover": "file", "path": "servers/*.txt"}
 
 def config(*sections, **model):
     """Return a config with a model for each of the sections that say where its servers are."""
-    models = [
-        {"name": name, "endpoints": section, **model} for name, section in zip("abc", sections, strict=False)
-    ]
+    named = zip("abc", sections, strict=False)
+    models = [{"name": name, "endpoints": section, **model} for name, section in named]
     task = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
     return config_from_data({"name": "demo", "models": models, "tasks": [task]})
 
@@ -51,23 +50,18 @@ def test_a_key_that_is_not_set_is_told_before_any_server_is_found(monkeypatch, m
         Finder(config(FILE, FILE, **model))
 
 
-def test_a_server_is_let_in_once_it_serves_the_model(tmp_path):
-    async def main(url):
-        async with Finder(config(FILE, FILE)) as finder:
-            there = finder.discoveries["a"].connect
-            client = await there(url)
-            assert (client.url, client.model) == (url, "a")
-            assert await there(url) is client
-            with pytest.raises(PermanentEndpointError, match="does not serve 'b'"):
-                await finder.discoveries["b"].connect(url)
-
-    with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as process:
-        asyncio.run(main(process.base_url))
-        gone = process.base_url
-
-    async def too_late():
-        async with Finder(config(FILE, FILE)) as finder:
+def test_a_server_is_let_in_once_it_serves_the_model():
+    async def main():
+        async with Finder(config(FILE, FILE, FILE)) as finder:
+            there, of_another, too_late = (finder.discoveries[name].connect for name in "abc")
+            with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as process:
+                url = process.base_url
+                client = await there(url)
+                assert (client.url, client.model) == (url, "a")
+                assert await there(url) is client
+                with pytest.raises(PermanentEndpointError, match="does not serve 'b'"):
+                    await of_another(url)
             with pytest.raises(TransientEndpointError, match="is the server running"):
-                await finder.discoveries["a"].connect(gone)
+                await too_late(url)
 
-    asyncio.run(too_late())
+    asyncio.run(main())

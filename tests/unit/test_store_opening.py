@@ -105,13 +105,18 @@ def test_what_is_no_run_file_is_refused_and_left_alone(tmp_path, use, content):
     assert file.read_bytes() == before
 
 
+def describe(folder, config, lacking=None):
+    """Make a run that is described by `config`, but for an entry of the description."""
+    meta = {"config": json.dumps(config), "source": "c.yaml", "base_dir": str(folder), "identity": "{}"}
+    runs.make_run(folder / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
+    change(folder / "run", f"DELETE FROM meta WHERE key = '{lacking}'")
+
+
 def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
     (tmp_path / "theirs.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
     models = [{"name": name, "endpoints": ["python:theirs:model"]} for name in ("oak", "elm")]
     task = {"dataset": "python:theirs:rows", "scorer": {"kind": "python", "function": "theirs:f"}}
-    config = json.dumps(plain(task=task, models=models))
-    meta = {"config": config, "source": "c.yaml", "base_dir": str(tmp_path), "identity": "{}"}
-    runs.make_run(tmp_path / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
+    describe(tmp_path, plain(task=task, models=models))
     with RunReader(tmp_path / "run") as reader:
         about = describe_run(reader)
         assert {about.target(record) for record in reader.trials()} == {None}
@@ -296,8 +301,8 @@ def test_damaged_reasoning_is_found(tmp_path):
             assert reader.damage().lost == 1
 
 
-def test_the_command_checks_and_salvages(whole, tmp_path):
-    run, new = put(tmp_path / "run", (whole / "run.db").read_bytes()), tmp_path / "new"
+def test_the_command_checks_and_salvages(copy, tmp_path):
+    run, new = copy, tmp_path / "new"
     sound = CliRunner().invoke(command, [str(run)], standalone_mode=False)
     assert (sound.return_value, "60 trials" in sound.output) == (0, True)
     change(run, "UPDATE outcomes SET prompt_tokens = prompt_tokens + 1 WHERE id IN (3, 5)")
@@ -310,11 +315,9 @@ def test_the_command_checks_and_salvages(whole, tmp_path):
 
 @pytest.mark.parametrize("lacking", ["config", "source", "base_dir", "identity"])
 def test_a_description_that_lacks_an_entry_is_named_and_the_run_can_be_read(tmp_path, lacking):
-    text = json.dumps(plain("oak", "elm", name="forest", task={"dataset": str(tmp_path / "d.jsonl")}))
     (tmp_path / "d.jsonl").write_text('{"input": "1", "target": "2"}\n')
-    meta = {"config": text, "source": "c.yaml", "base_dir": ".", "identity": "{}"}
-    runs.make_run(tmp_path / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
-    change(tmp_path / "run", f"DELETE FROM meta WHERE key = '{lacking}'")
+    config = plain("oak", "elm", name="forest", task={"dataset": str(tmp_path / "d.jsonl")})
+    describe(tmp_path, config, lacking)
     done = CliRunner().invoke(resume, [str(tmp_path / "run")])
     assert isinstance(done.exception, RunDamaged), done.exception
     assert f"lacks '{lacking}'" in str(done.exception)
