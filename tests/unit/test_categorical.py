@@ -43,10 +43,8 @@ def test_definition_round_trips_through_json():
     schema = Schema.from_dict(YAML(typ="safe").load(SAFETY))
     again = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
     assert again.to_dict() == schema.to_dict()
-    assert [str(c) for c in again.categories] == [str(c) for c in schema.categories]
-    assert [str(c) for c in pickle.loads(pickle.dumps(schema)).categories] == [
-        str(c) for c in schema.categories
-    ]
+    for other in (again, pickle.loads(pickle.dumps(schema))):
+        assert [str(c) for c in other.categories] == [str(c) for c in schema.categories]
 
 
 FILE = Path(__file__).parents[1] / "data" / "own_schemas.jsonl"
@@ -198,13 +196,8 @@ def test_attempts_not_made_and_missing_values_do_not_count():
     observed[0] = False
     bpt = BPT.copy()
     bpt[1] = np.nan
-    partial = Signals(
-        is_correct=CORRECT,
-        has_box=CORRECT,
-        repeated_pattern=np.zeros(SHAPE),
-        completion_bpt=bpt,
-        observed=observed,
-    )
+    known = {"is_correct": CORRECT, "has_box": CORRECT, "repeated_pattern": np.zeros(SHAPE)}
+    partial = Signals(**known, completion_bpt=bpt, observed=observed)
     found = Thresholds.observed(partial, get_schema("format-confidence"))
     assert found["tau_high"] == np.quantile(BPT[2], 0.40)
     assert found.source("tau_high") == "0.4 quantile of completion_bpt, 80 attempts"
@@ -230,13 +223,10 @@ def test_frozen_thresholds_survive_storage_exactly_and_do_not_drift():
 
 
 def test_a_quantile_among_nobody_is_left_out_only_where_asked():
-    all_right = Signals(
-        is_correct=np.ones(4), repeated_pattern=np.zeros(4), completion_bpt=[0.1, 0.2, 0.3, 0.4]
-    )
-    schema = get_schema("conf-wrong-penalty")
-    with pytest.raises(
-        ValueError, match=r"needs a value of tau_low_wrong .*0.6 quantile of completion_bpt among wrong"
-    ):
+    bpt, schema = [0.1, 0.2, 0.3, 0.4], get_schema("conf-wrong-penalty")
+    all_right = Signals(is_correct=np.ones(4), repeated_pattern=np.zeros(4), completion_bpt=bpt)
+    words = r"needs a value of tau_low_wrong .*0.6 quantile of completion_bpt among wrong"
+    with pytest.raises(ValueError, match=words):
         Thresholds.observed(all_right, schema)
     assert dict(Thresholds.observed(all_right, schema, partial=True)) == {}
     assert Thresholds.observed(all_right, schema, {"tau_low_wrong": 1.0}) == {"tau_low_wrong": 1.0}
@@ -245,19 +235,11 @@ def test_a_quantile_among_nobody_is_left_out_only_where_asked():
 
 
 def test_rules_among_may_use_fixed_thresholds():
-    schema = Schema.from_dict(
-        {
-            "name": "mine",
-            "thresholds": {
-                "cut": 0.5,
-                "long": {"signal": "x", "quantile": 0.5, "among": {"signal": "y", "above": "cut"}},
-            },
-            "categories": [
-                {"name": "long", "when": {"signal": "x", "above": "long"}},
-                {"name": "short", "when": "otherwise"},
-            ],
-        }
-    )
+    rule = {"signal": "x", "quantile": 0.5, "among": {"signal": "y", "above": "cut"}}
+    long = {"name": "long", "when": {"signal": "x", "above": "long"}}
+    categories = [long, {"name": "short", "when": "otherwise"}]
+    given = {"name": "mine", "thresholds": {"cut": 0.5, "long": rule}, "categories": categories}
+    schema = Schema.from_dict(given)
     signals = Signals(x=[1, 2, 3, 40], y=[0, 1, 1, 1])
     assert Thresholds.observed(signals, schema) == {"cut": 0.5, "long": 3.0}
     assert Thresholds.observed(signals, schema, {"cut": -1.0}) == {"cut": -1.0, "long": 2.5}

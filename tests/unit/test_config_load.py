@@ -69,9 +69,8 @@ def test_the_most_answers_that_a_request_is_written_to_ask_for(wanted, written):
     config = config_from_data(data)
     assert config.samples_written == written
     assert config.trial_identity().get("samples_per_request", 1) == written
-    assert [config.samples(model, 8) for model in config.models] == [
-        8 if number == "auto" else number for number in wanted
-    ]
+    expected = [8 if number == "auto" else number for number in wanted]
+    assert [config.samples(model, 8) for model in config.models] == expected
 
 
 def test_yaml_12_rules_hold():
@@ -88,15 +87,10 @@ def test_aliases_that_multiply_are_refused():
 
 
 def test_merged_mappings_keep_lines_and_give_way_to_explicit_keys():
-    problems = problems_of(
-        FULL.replace("top_p: 0.95", "top_p: 95").replace("concurrency: auto", "concurrency: x")
-    )
-    assert [(problem.line, problem.path) for problem in problems] == [
-        (11, "models[0].sampling.top_p"),
-        (11, "models[1].sampling.top_p"),
-        (11, "models[2].sampling.top_p"),
-        (18, "models[1].concurrency"),
-    ]
+    wrong = FULL.replace("top_p: 0.95", "top_p: 95").replace("concurrency: auto", "concurrency: x")
+    expected = [(11, f"models[{place}].sampling.top_p") for place in range(3)]
+    expected.append((18, "models[1].concurrency"))
+    assert [(problem.line, problem.path) for problem in problems_of(wrong)] == expected
 
 
 def test_the_json_schema_describes_the_grammar():
@@ -123,14 +117,10 @@ def config(folder, **sections):
 
 
 def test_every_budget_reaches_the_session(tmp_path):
-    built = build(
-        config(
-            tmp_path,
-            budget={"trials": "2k", "prompt_tokens": "1M", "wall_clock": "2h", "at_deadline": "cancel"},
-            model={"completion_tokens": 500, "usd": 2.5, "wall_clock": "90s"},
-            task={"tokens": "30k", "wall_clock": "1h"},
-        )
-    )
+    of_run = {"trials": "2k", "prompt_tokens": "1M", "wall_clock": "2h", "at_deadline": "cancel"}
+    of_model = {"completion_tokens": 500, "usd": 2.5, "wall_clock": "90s"}
+    of_task = {"tokens": "30k", "wall_clock": "1h"}
+    built = build(config(tmp_path, budget=of_run, model=of_model, task=of_task))
     spec, times = built.spec, deadlines_of(built.config)
     assert (times.models, times.tasks) == ({"a": 90.0}, {"t": 3600.0})
     none = BudgetSpec()
@@ -316,10 +306,8 @@ def test_models_and_tasks_that_come_or_go_are_told():
     assert difference(before, now) == ["task 'u' is new", "model 'c' is new"]
     assert difference(now, before) == ["task 'u' is gone", "model 'c' is gone"]
     renamed = {**BASE, "models": [{**BASE["models"][0], "name": "z"}, BASE["models"][1]]}
-    assert difference(before, config_from_data(renamed).trial_identity()) == [
-        "model 'a' is gone",
-        "model 'z' is new",
-    ]
+    other = config_from_data(renamed).trial_identity()
+    assert difference(before, other) == ["model 'a' is gone", "model 'z' is new"]
 
 
 def test_the_dataset_is_part_of_it_once_it_is_loaded():

@@ -183,9 +183,8 @@ def figures(kind, trials):
     """Return what a report has to say of a model with these trials."""
     answered = [one for one in trials if one.missing is None]
     low, high = min(WORTHS[kind][0]), max(WORTHS[kind][0])
-    read, wrote = (
-        sum(getattr(one.usage, f"{name}_tokens") for one in answered) for name in ("prompt", "completion")
-    )
+    read = sum(one.usage.prompt_tokens for one in answered)
+    wrote = sum(one.usage.completion_tokens for one in answered)
     p50, p95 = np.quantile([one.completion.latency for one in answered], (0.5, 0.95))
     return {
         "trials": len(answered),
@@ -260,14 +259,9 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
         assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
     for one, row in zip(data["decisions"], tables["decisions"], strict=True):
         assert [row["first"], row["second"]] == [*one["models"], "", ""][:2]
-    expected = {
-        "separated": verdicts["better"],
-        "tied": 0,
-        "measured": 0,
-        "open": verdicts["open"],
-        "uncounted": 0,
-    }
-    expected |= {"trials": len(trials), "stored": len(trials), "questions": 24, "models": 3, "pairs": 3}
+    expected = {"tied": 0, "measured": 0, "uncounted": 0, "questions": 24, "models": 3, "pairs": 3}
+    expected |= {"separated": verdicts["better"], "open": verdicts["open"]}
+    expected |= {"trials": len(trials), "stored": len(trials)}
     assert data["counts"] == expected
     usd = sum(line["usd"] for line in data["models"])
     spent = {line["name"]: line["spent"] for line in data["budgets"]}
@@ -401,10 +395,8 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             value = worth(kind, record)
             assert row["score"] == ("" if value is None else near(value))
             assert row | named(record) | {"trial": record.request.repeat} == {**row, "repeat": row["trial"]}
-            assert (
-                row["truncated"]
-                == str(value is not None and record.completion.finish_reason == "length").lower()
-            )
+            cut = value is not None and record.completion.finish_reason == "length"
+            assert row["truncated"] == str(cut).lower()
     for place, shares in ((run, SHARES), (table, dict.fromkeys(SIZES, 0.5))):
         expected = {name: score(kind, of_model(trials, name), shares=shares)[0] for name in CHANCES}
         again = tmp_path / f"again-{place.name}"
@@ -466,14 +458,13 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
     with RunReader(run) as reader:
         rows = {one.name: list(reader.rescored(place)) for place, one in enumerate(reader.scorings())}
     for part, tasks in (("both", [*SIZES]), ("one", ["short"])):
-        there = [
-            place for place, one in enumerate(trials) if one.missing is None and one.request.task in tasks
-        ]
-        assert [row.outcome for row in rows[f"{name} {part}"]] == there
-        if name != "numbers":
-            assert [weights[row.category] for row in rows[f"{name} {part}"]] == [
-                worth(kind, trials[place]) for place in there
-            ]
+        there = {}
+        for place, one in enumerate(trials):
+            if one.missing is None and one.request.task in tasks:
+                there[place] = worth(kind, one)
+        found = rows[f"{name} {part}"]
+        assert [row.outcome for row in found] == [*there]
+        assert name == "numbers" or [weights[row.category] for row in found] == [*there.values()]
 
 
 @pytest.mark.parametrize("kind", ["rights", "graded"])
@@ -498,17 +489,11 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
     metrics = RunMetrics("run")
     metrics.update(0.0, 0.0, runs.read_summary(new).results, ())
     told = {one.name.removeprefix("adaptive_eval_"): one.samples for one in metrics.collect()}
-    for name, key in {
-        "cost_usd": "usd",
-        "missing_trials": "missing",
-        "prompt_tokens": "prompt_tokens",
-    }.items():
+    asked = {"cost_usd": "usd", "missing_trials": "missing", "prompt_tokens": "prompt_tokens"}
+    for name in (*asked, "score_low", "score", "rank_high"):
         said = {sample.labels["model"]: sample.value for sample in told[name]}
-        assert said == {model: lines[model][key] for model in ("new", "good")}
-    for name, key in {"score_low": "score_low", "score": "score", "rank_high": "rank_high"}.items():
-        assert {one.labels["model"]: one.value for one in told[name]} == {
-            one: lines[one][key] for one in lines
-        }
+        models = ("new", "good") if name in asked else lines
+        assert said == {model: lines[model][asked.get(name, name)] for model in models}
     prior = {"prior": {"from": str(run), "depth": 2}, "budget": {"trials": 150}}
     new = made(kind, "prior", 3, **prior)
     for line in report_of(new)["models"]:

@@ -69,11 +69,9 @@ def test_a_run_of_one_question_is_issued_whole(policy, slots):
         rng.shuffle(flying)
         done, flying = flying[:3], flying[3:]
         session.tell([TrialOutcome(one.key, coin(MEANS)(one)) for one in done])
-    later = [
-        length
-        for requests in asked
-        for length in runs_of([one for one in requests if one.repeat >= 2 or one.key.index >= 22])
-    ]
+    later = []
+    for requests in asked:
+        later += runs_of([one for one in requests if one.repeat >= 2 or one.key.index >= 22])
     assert len(later) > 20
     assert sum(length == 4 for length in later) >= 0.9 * len(later)
 
@@ -177,16 +175,10 @@ def built(folder, question, *, wanted=("auto", "auto"), tokens=64, extra=None, *
     """Return a run over twenty questions of this text."""
     rows = [{"id": f"q{number}", "input": f"{number} {question}", "target": "7"} for number in range(20)]
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    models = [
-        {
-            "name": name,
-            "endpoints": [f"http://{name}/v1"],
-            "sampling": {"max_tokens": tokens},
-            "samples_per_request": number,
-            "extra_body": extra or {},
-        }
-        for name, number in zip("ab", wanted, strict=True)
-    ]
+    alike, models = {"sampling": {"max_tokens": tokens}, "extra_body": extra or {}}, []
+    for name, number in zip("ab", wanted, strict=True):
+        own = {"name": name, "endpoints": [f"http://{name}/v1"], "samples_per_request": number}
+        models.append(own | alike)
     task = {"name": "t", "dataset": "q.jsonl", "scorer": "numeric", "prompt": "{input}"}
     return build(config_from_data({"name": "demo", "models": models, "tasks": [task], **changes}, folder))
 
@@ -219,12 +211,7 @@ def test_answers_at_temperature_0_would_agree_with_each_other(tmp_path):
 
 def test_what_may_change_between_two_sittings_does_not_change_it(tmp_path):
     one = built(tmp_path, LONG)
-    other = built(
-        tmp_path,
-        LONG,
-        stopping={"max_passes": 5},
-        budget={"trials": 100},
-        servers=[{"url": "http://a/v1", "concurrency": 2}],
-    )
+    changes = {"stopping": {"max_passes": 5}, "budget": {"trials": 100}}
+    other = built(tmp_path, LONG, servers=[{"url": "http://a/v1", "concurrency": 2}], **changes)
     assert one.samples_per_prompt == other.samples_per_prompt == 8
     assert one.identity == other.identity

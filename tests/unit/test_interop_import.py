@@ -207,9 +207,8 @@ def test_equal_texts_are_copies_unless_more_was_answered(tmp_path, form, parts, 
 
 
 def test_the_command_says_what_it_did(tmp_path):
-    table = csv(
-        tmp_path / "x.csv", *[f"{m},q{q},{int(m == 'old')}" for m in ("old", "new") for q in range(40)]
-    )
+    rows = [f"{m},q{q},{int(m == 'old')}" for m in ("old", "new") for q in range(40)]
+    table = csv(tmp_path / "x.csv", *rows)
     out = tmp_path / "runs" / "table"
     result = command("analyze", table, "--write", out, "--rename", "new=newer", "--goal", "baseline=old")
     assert result.exit_code == 0, result.output
@@ -239,12 +238,9 @@ def test_questions_that_all_models_lost_are_not_left_out(tmp_path):
 
 
 def test_tasks_of_a_run_keep_their_weights(tmp_path):
-    rows = [
-        f"{m},{task},q{q},{int(q % 3 > 0)}"
-        for m in "ab"
-        for task, n in (("x", 10), ("y", 25))
-        for q in range(n)
-    ]
+    asked = [f"x,q{q},{int(q % 3 > 0)}" for q in range(10)]
+    asked += [f"y,q{q},{int(q % 3 > 0)}" for q in range(25)]
+    rows = [f"{m},{one}" for m in "ab" for one in asked]
     table = csv(tmp_path / "x.csv", *rows, head="model,task,question,correct")
     result = imported(tmp_path, table, decide=lambda *of: replace(default_spec(*of), overall="pooled"))
     assert scores(result)["a"] == pytest.approx(22 / 35)
@@ -287,9 +283,8 @@ def test_clusters_that_the_run_file_does_not_hold_are_not_ignored(tmp_path):
 @pytest.mark.parametrize("gap", [0.02, 0.9])  # decided at the end, or early
 def test_trials_that_no_log_has_are_not_counted(tmp_path, gap):
     right = np.random.default_rng(3).random((2, 200)) < [[0.95], [0.95 - gap]]
-    rows = [
-        f"{m},q{q},{int(right['ab'.index(m), q])}" for m in "ab" for q in range(200) if m == "b" or q % 10
-    ]
+    cells = [(m, q) for m in (0, 1) for q in range(200) if m or q % 10]
+    rows = [f"{'ab'[m]},q{q},{int(right[m, q])}" for m, q in cells]
     result = imported(tmp_path, csv(tmp_path / "x.csv", *rows))
     assert result.absent > 10
     results = result.results
@@ -300,9 +295,8 @@ def test_trials_that_no_log_has_are_not_counted(tmp_path, gap):
     assert 0 < decided_trials(results) <= len(rows)
     with RunReader(tmp_path / "run") as reader:
         late = [one.request.key.model for one in reader.trials(missing=False, after_stop=True)]
-    assert {line.model: line.after_stop for line in results.models} == {
-        name: late.count(name) for name in "ab"
-    }
+    after_stop = {line.model: line.after_stop for line in results.models}
+    assert after_stop == {name: late.count(name) for name in "ab"}
 
 
 @pytest.mark.slow

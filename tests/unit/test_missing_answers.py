@@ -82,11 +82,8 @@ def test_the_healthy_models_are_decided(size):
     tasks = tuple(TaskSpec(name, tuple(f"{name}{one}" for one in range(size))) for name in "ab")
     spec = replace(make_spec(3, equivalence=0.2, max_passes=40, rounds="rounds"), tasks=tasks)
     with np.errstate(all="raise", under="ignore"):
-        session = drive(
-            Session(spec),
-            coin((0.9, 0.2, 0.5)),
-            missing=lambda request: request.key.model == "m2" and request.task == "b",
-        )
+        lost = {"missing": lambda request: (request.key.model, request.task) == ("m2", "b")}
+        session = drive(Session(spec), coin((0.9, 0.2, 0.5)), **lost)
     (pair,) = (one for one in session.results().pairs if {one.first, one.second} == {"m0", "m1"})
     assert session.stopped is not None
     assert pair.verdict == ("better" if size == 20 else pair.verdict)

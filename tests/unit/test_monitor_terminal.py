@@ -76,11 +76,8 @@ def test_eighty_by_twenty_four_answers_the_questions_in_order():
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 200])
 @pytest.mark.parametrize("moment", ["midrun", "twenty_models", "against_a_number", "to_a_width", "all_none"])
 def test_columns_are_dropped_rather_than_cut(moment, width):
-    heads = [
-        row
-        for row in text_of(view_of(moment), width, 40).splitlines()
-        if row.lstrip().startswith(("rank", "verdict", "open "))
-    ]
+    rows = text_of(view_of(moment), width, 40).splitlines()
+    heads = [row for row in rows if row.lstrip().startswith(("rank", "verdict", "open "))]
     assert heads
     assert not any("…" in head for head in heads)
 
@@ -206,10 +203,8 @@ def test_a_warning_whose_figures_move_is_said_once():
     with LiveView("plain", console=console, clock=clock) as live:
         for number in range(5):
             clock.now += 1.0
-            results = replace(
-                examples.midrun(), warnings=(f"oak: {number} of 1,{number}00 answers are alike",)
-            )
-            live.update(view_of(results, 10.0))
+            warnings = (f"oak: {number} of 1,{number}00 answers are alike",)
+            live.update(view_of(replace(examples.midrun(), warnings=warnings), 10.0))
     assert [line for line in plain_lines(console) if " warning " in line] == [
         "2025-06-15T15:06:50Z warning oak: 0 of 1,000 answers are alike"
     ]

@@ -6,9 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from test_interop_export import command
 
-from adaptive_eval.cli.main import cli
 from adaptive_eval.config import load_config
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.errors import ConfigError, OutcomesError, UsageError
@@ -30,7 +29,7 @@ GOOD, POOR = (2 * 7.5 + 7) / 3, (2 * 7 + 6.9) / 3  # every third question is wor
 
 
 def run(*arguments):
-    found = CliRunner().invoke(cli, [str(one) for one in arguments], catch_exceptions=True)
+    found = command(*arguments)
     assert found.exit_code == 0, (found.output, found.exception)
     return found.stdout
 
@@ -81,12 +80,12 @@ good, poor, over, new = map(_model, WORTH)
 
 
 def begun(folder, name, models, task, **parts):
-    """Write a config of these models and one task, and run it; return how it ended, and its report."""
+    """Write a config of these models and one task, and run it; return its report, if it has one."""
     data = {"name": name, "models": models, "tasks": [{"name": "t", **task}], **parts}
     (folder / f"{name}.yaml").write_text(json.dumps(data), encoding="utf-8")
-    ended = CliRunner().invoke(cli, ["run", str(folder / f"{name}.yaml"), "--out", str(folder / name)])
+    command("run", folder / f"{name}.yaml", "--out", folder / name)
     report = folder / name / "report.json"
-    return ended, json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
+    return json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
 
 
 def config(folder, name, models, scorer=None, **parts):
@@ -96,8 +95,7 @@ def config(folder, name, models, scorer=None, **parts):
     ]
     stars = {"kind": "python", "function": "answers:stars", "range": [1, 10]}
     task = {"dataset": "rows.jsonl", "scorer": scorer or stars}
-    _, report = begun(folder, name, functions, task, **{"budget": {"trials": 120}, **parts})
-    return folder / name, report
+    return folder / name, begun(folder, name, functions, task, **{"budget": {"trials": 120}, **parts})
 
 
 @pytest.fixture(scope="module")
@@ -136,13 +134,13 @@ def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
     binary, _ = config(directory.parent, "rights", ("good", "poor"), "exact", goal="budget")
     scores = rescored(binary, "--scorer", STARRED % "1, 10")
     assert (scores["good"], scores["poor"]) == pytest.approx((GOOD, POOR), abs=1e-3)
-    told = CliRunner().invoke(cli, ["rescore", str(binary), "--scorer", STARRED % "1, 10", "--dry-run"])
+    told = command("rescore", binary, "--scorer", STARRED % "1, 10", "--dry-run")
     assert "the same category" not in told.output, "numbers that differ are not all alike"
 
 
 def test_numbers_say_not_what_is_right(finished):
     directory, _ = finished
-    found = CliRunner().invoke(cli, ["rescore", str(directory), "--rubric", "binary", "--dry-run"])
+    found = command("rescore", directory, "--rubric", "binary", "--dry-run")
     assert "is_correct is missing" in str(found.exception)
     text = (directory.parent / "run.yaml").read_text(encoding="utf-8")
     for track, key in (("binary", "schema"), ({"range": [0, 10]}, "range")):
@@ -201,9 +199,8 @@ def test_a_stored_run_of_numbers_is_a_reference(finished):
     directory, _ = finished
     folder = directory.parent
     stored = [{"run": str(directory), "models": ["good"]}]
-    _, report = config(
-        folder, "later", ("new",), references=stored, goal={"kind": "baseline", "model": "good"}
-    )
+    goal = {"kind": "baseline", "model": "good"}
+    _, report = config(folder, "later", ("new",), references=stored, goal=goal)
     (pair,) = report["pairs"]
     assert (pair["first"], pair["second"]) == ("good", "new")
     assert pair["difference"] == pytest.approx(GOOD - 9, abs=1e-4)
@@ -231,15 +228,14 @@ def test_the_published_score_of_alpaca_eval_comes_out_of_a_file_of_its_form(tmp_
 
 def written(folder, text, *arguments):
     (folder / "outcomes.csv").write_text(text, encoding="utf-8")
-    return CliRunner().invoke(cli, ["analyze", str(folder / "outcomes.csv"), "--json", *map(str, arguments)])
+    return command("analyze", folder / "outcomes.csv", "--json", *arguments)
 
 
 def test_a_category_is_no_score_of_a_range(tmp_path):
     rows = "".join(f"{model},q{n},1,.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
     found = written(tmp_path, f"model,question,correct,score\n{rows}", "--range", "0,1", "--replicates", 1)
-    assert [line["score"] for line in json.loads(found.stdout)["models"]] == pytest.approx(
-        [0.7, 0.6], abs=1e-4
-    )
+    scores = [line["score"] for line in json.loads(found.stdout)["models"]]
+    assert scores == pytest.approx([0.7, 0.6], abs=1e-4)
     found = written(tmp_path, f"model,question,correct,extra\n{rows}", "--range", "0,1")
     assert isinstance(found.exception, OutcomesError)
     assert "--metric score" in str(found.exception)
@@ -249,14 +245,11 @@ def test_a_category_is_no_score_of_a_range(tmp_path):
 def test_a_run_of_numbers_keeps_its_range(tmp_path, scores, is_read):
     rows = "".join(f"{model},q{n},.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
     stored = tmp_path / "stored"
-    assert (
-        written(tmp_path, f"model,question,score\n{rows}", "--range", "0,1", "--write", stored).exit_code == 0
-    )
-    found = CliRunner().invoke(
-        cli, ["analyze", str(stored), "--range", scores, "--replicates", "1", "--json"]
-    )
+    table = written(tmp_path, f"model,question,score\n{rows}", "--range", "0,1", "--write", stored)
+    assert table.exit_code == 0
+    found = command("analyze", stored, "--range", scores, "--replicates", 1, "--json")
     assert (found.exception is None) is is_read
-    refused = CliRunner().invoke(cli, ["analyze", str(stored), "--weights", "0,1"])
+    refused = command("analyze", stored, "--weights", "0,1")
     assert isinstance(refused.exception, UsageError)
 
 
@@ -292,7 +285,7 @@ def choices(folder, scorer):
     means = {"large": {"mean": 0.8}, "small": {"mean": 0.3}}
     models = [{"name": one, "endpoints": ["mimic"], "sampling": LOGPROBS} for one in means]
     limits = {"goal": "budget", "budget": {"trials": 96}}
-    _, report = begun(folder, "mc", models, task, mimic={"models": means}, **limits)
+    report = begun(folder, "mc", models, task, mimic={"models": means}, **limits)
     return {line["model"]: line for line in report["models"]}
 
 

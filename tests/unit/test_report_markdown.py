@@ -187,9 +187,8 @@ def finished(tmp_path_factory):
 def test_the_report_agrees_with_the_session(finished):
     summary, session = finished
     known = session.results()
-    assert {line.model: line for line in summary.results.models} == {
-        line.model: line for line in known.models
-    }
+    lines = {line.model: line for line in known.models}
+    assert {line.model: line for line in summary.results.models} == lines
     assert summary.results.stop == known.stop
     assert summary.results.stop.reason == "resolved"
     assert list(summary.decisions) == session.decisions
@@ -199,11 +198,8 @@ def test_the_report_agrees_with_the_session(finished):
 
 def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
     summary, session = finished
-    called = {
-        frozenset(decision.models): decision.evidence["threshold"]
-        for decision in session.decisions
-        if decision.kind == "pair"
-    }
+    decisions = [one for one in session.decisions if one.kind == "pair"]
+    called = {frozenset(one.models): one.evidence["threshold"] for one in decisions}
     assert len(set(called.values())) > 1, "Holm lowers the threshold from call to call"
     for pair in summary.results.pairs:
         assert pair.threshold == called[frozenset((pair.first, pair.second))]

@@ -115,9 +115,8 @@ def test_every_view_says_who_waits_for_whom():
     """The server of m2 is dead: m0 and m1 continue until nothing can be decided without it."""
     session = Session(make_spec(3, 40))
     while requests := session.ask(dict.fromkeys(session.spec.names, 8)):
-        session.tell(
-            [TrialOutcome(one.key, int(one.key.model == "m0")) for one in requests if one.key.model != "m2"]
-        )
+        alive = [one.key for one in requests if one.key.model != "m2"]
+        session.tell([TrialOutcome(key, int(key.model == "m0")) for key in alive])
     results = from_json(json.loads(json.dumps(to_json(session.results()))))
     assert {line.model: line.waits_for for line in results.models} == {"m0": ("m2",), "m1": ("m2",), "m2": ()}
     assert session.in_flight == session.states.issued[2] > 0
@@ -127,12 +126,8 @@ def test_every_view_says_who_waits_for_whom():
     assert "m0 (+1) waits for m2" in [plain.lines(view, at) for at in (0.0, 60.0)][1][0]
     with RunMetrics("demo", ("127.0.0.1", 0)) as metrics:
         metrics.update(1.0, 1.0, results, ())
-        found = {
-            sample.labels["model"]
-            for one in metrics.collect()
-            for sample in one.samples
-            if "waits" in sample.name
-        }
+        samples = [sample for one in metrics.collect() for sample in one.samples]
+        found = {sample.labels["model"] for sample in samples if "waits" in sample.name}
     assert found == {"m0", "m1"}
     idle = examples.view_of(results, alive=False)
     assert not any("waits" in line for line in examples.board_lines(idle, 100, 10))

@@ -116,10 +116,9 @@ def test_trials_that_are_missing_at_a_models_end_were_not_made():
     assert score(padded[1], missing=-1).low == score(R[1, :, :3]).low
     whole = board(padded, missing=-1)
     assert whole.trials == (480, 240)
-    assert (whole.low.tolist(), whole.high.tolist()) == (
-        [board(R[:2]).low[0], board(R[:2, :, :3]).low[1]],
-        [board(R[:2]).high[0], board(R[:2, :, :3]).high[1]],
-    )
+    long, short = board(R[:2]), board(R[:2, :, :3])
+    assert whole.low.tolist() == [long.low[0], short.low[1]]
+    assert whole.high.tolist() == [long.high[0], short.high[1]]
 
 
 def test_scores_between_0_and_1_are_read_everywhere():
@@ -132,9 +131,8 @@ def test_scores_between_0_and_1_are_read_everywhere():
     means = [one.mean(axis=1) for one in graded.values()]
     for test in (sequential.paired_difference, sequential.permutation_test, sequential.bootstrap):
         assert test(*graded.values()).estimate == pytest.approx(means[0].mean() - means[1].mean())
-    assert sequential.paired_difference(*graded.values()).p_value == pytest.approx(
-        scipy.stats.ttest_rel(*means).pvalue
-    )
+    paired = sequential.paired_difference(*graded.values())
+    assert paired.p_value == pytest.approx(scipy.stats.ttest_rel(*means).pvalue)
 
 
 def test_vectors_have_one_trial_of_each_question_in_the_tests_for_one_look():

@@ -192,11 +192,7 @@ class TestHostile:
 
     def test_a_model_without_a_single_answer(self):
         session = Session(make_spec(3, 30, max_passes=2))
-        drive(
-            session,
-            lambda request: int(request.key.model == "m0"),
-            missing=lambda request: request.key.model == "m2",
-        )
+        drive(session, coin([1.0, 0.0, 0.0]), missing=lambda request: request.key.model == "m2")
         line = session.results().models[2]
         assert line.score is None
         assert line.missing == 60

@@ -134,10 +134,8 @@ class TestModels:
         assert "12 of 12 trials" in note_words(lines["m1"], session.results())
         (call,) = calls(session)
         assert call[0] == ("m0", "m2")
-        assert [pair.verdict for pair in session.results().pairs if "m1" in (pair.first, pair.second)] == [
-            "open",
-            "open",
-        ]
+        others = [pair for pair in session.results().pairs if "m1" in (pair.first, pair.second)]
+        assert [pair.verdict for pair in others] == ["open", "open"]
         (given_up,) = (one for one in session.decisions if one.kind == "model_stopped")
         assert (given_up.models, given_up.verdict) == (("m1",), "budget")
 
@@ -162,9 +160,8 @@ class TestModels:
         spec = make_spec(3, 30, max_passes=60)
         whole = drive(Session(spec), coin([0.9, 0.88, 0.1]), most=4000)
         needed = whole.states.issued[2]
-        session = drive(
-            Session(with_own(spec, m2=BudgetSpec(trials=needed))), coin([0.9, 0.88, 0.1]), most=4000
-        )
+        limited = with_own(spec, m2=BudgetSpec(trials=needed))
+        session = drive(Session(limited), coin([0.9, 0.88, 0.1]), most=4000)
         assert session.states.retired[2]
         assert not session.states.spent
 

@@ -182,11 +182,8 @@ def table(chance, questions=30, trials=2, seed=0):
 
 def prior(*chances, transfer=False, **parts):
     """Prior of models m0, m1, …; None for one without earlier trials."""
-    tables = {
-        f"m{model}": {"t": table(chance, seed=model, **parts)}
-        for model, chance in enumerate(chances)
-        if chance is not None
-    }
+    known = {model: chance for model, chance in enumerate(chances) if chance is not None}
+    tables = {f"m{model}": {"t": table(chance, seed=model, **parts)} for model, chance in known.items()}
     return PriorSpec(tables, SOURCE, tables if transfer else None)
 
 
@@ -236,17 +233,13 @@ class TestEarlyRanking:
         assert [line.early_rank for line in lines] == [3, 1, 2]
         without = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
         assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in without} == {(None,) * 3}
-        assert lines[1].transfer_mu == pytest.approx(
-            session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20, abs=1e-4
-        )
+        before = session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20
+        assert lines[1].transfer_mu == pytest.approx(before, abs=1e-4)
         assert lines[1].score is None
 
     def test_references_take_their_place_with_their_own_score(self):
-        spec = replace(
-            make_spec(1, 30),
-            prior=prior(0.5, transfer=True),
-            references=(ReferenceSpec("old", {"t": table(0.9, trials=20)}),),
-        )
+        references = (ReferenceSpec("old", {"t": table(0.9, trials=20)}),)
+        spec = replace(make_spec(1, 30), prior=prior(0.5, transfer=True), references=references)
         session = Session(spec)
         assert line_of(session, "old").early_rank == 1
         assert line_of(session, "old").transfer_mu == line_of(session, "old").score

@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy
-from click.testing import CliRunner
 from session_scripts import make_spec
 from simulation_scripts import recorded_coins
+from test_interop_export import command
 
-from adaptive_eval.cli.main import cli
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.simulate.analysis import analyze, fixed_pairs
@@ -161,7 +160,7 @@ def table(tmp_path):
 
 def test_is_read_to_the_end_and_decides_what_an_import_decides(table, tmp_path):
     analysed = analysis_of(table)
-    run = CliRunner().invoke(cli, ["analyze", str(table), "--write", str(tmp_path / "run"), "--json"])
+    run = command("analyze", table, "--write", tmp_path / "run", "--json")
     assert run.exit_code == 0, run.output
     results = RunReader(tmp_path / "run").latest_snapshot().results
     decided = [pair["verdict"] for pair in results["pairs"]]
@@ -204,7 +203,7 @@ class TestWhatIsNoEvidence:
         """Return the winners that `analyze` finds at any look and at one look, and those of a run of it."""
         analysed = analysis_of(path, "--fixed")
         run = path.with_suffix("")
-        written = CliRunner().invoke(cli, ["analyze", str(path), "--write", str(run), "--json"])
+        written = command("analyze", path, "--write", run, "--json")
         assert written.exit_code == 0, written.output
         pairs = RunReader(run).latest_snapshot().results["pairs"]
         one_look = [pair["winner"] for pair in analysed["fixed"] if pair["winner"] is not None]
@@ -229,14 +228,13 @@ class TestWhatIsNoEvidence:
         varied = ["m0,q0,0", "m0,q0,1"]  # a question whose trials differ
         path = tmp_path / "twenty_times.csv"
         path.write_text("\n".join(["model,question,score", *(rows + varied) * 20]), encoding="utf-8")
-        refused = CliRunner().invoke(cli, ["analyze", str(path)], standalone_mode=False)
-        assert isinstance(refused.exception, OutcomesError)
+        assert isinstance(command("analyze", path).exception, OutcomesError)
         for told in (rows * 2 + rows[:40], (rows[:4] + rows[60:64]) * 2):  # some thrice; too few to tell
             path.write_text("\n".join(["model,question,score", *told]), encoding="utf-8")
-            assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
+            assert command("analyze", path, "--replicates", 2).exit_code == 0
         numbered = [f"{row},{number // len(rows)}" for number, row in enumerate(rows * 20)]
         path.write_text("\n".join(["model,question,score,trial", *numbered]), encoding="utf-8")
-        assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
+        assert command("analyze", path, "--replicates", 2).exit_code == 0
         written = [
             {"model": f"m{m}", "question": f"q{q}", "score": 1, "text": f"answer {trial} of {m} to {q}"}
             for m in range(2)
@@ -245,7 +243,7 @@ class TestWhatIsNoEvidence:
         ]
         path = tmp_path / "other_texts.jsonl"
         path.write_text("".join(f"{json.dumps(row)}\n" for row in written), encoding="utf-8")
-        assert CliRunner().invoke(cli, ["analyze", str(path), "--replicates", "2"]).exit_code == 0
+        assert command("analyze", path, "--replicates", 2).exit_code == 0
 
     def test_wrong_answers_that_are_lost(self, tmp_path):
         rng = np.random.default_rng(1)
@@ -257,7 +255,7 @@ class TestWhatIsNoEvidence:
         assert self.verdicts(path) == (0, 0, ["open"])
         outcomes[0] = -1
         write_table(path, outcomes)
-        done = CliRunner().invoke(cli, ["analyze", str(path)])
+        done = command("analyze", path)
         assert "note: m0 is left out: none of its trials has an answer\n" in done.stderr
         assert done.stdout.startswith("1 model, 60 questions, 600 trials\n")
 
@@ -271,7 +269,6 @@ def write_table(path, outcomes):
 
 
 def analysis_of(path, *options):
-    arguments = ["analyze", str(path), "--json", "--replicates", "2", "--workers", "1", *options]
-    done = CliRunner().invoke(cli, arguments)
+    done = command("analyze", path, "--json", "--replicates", 2, "--workers", 1, *options)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)

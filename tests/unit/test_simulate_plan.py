@@ -126,9 +126,8 @@ class TestAssumptions:
             p = rng.beta(3.0, 5.0, 40)
             outcomes = (rng.random((1, 40, trials)) < p[None, :, None]).astype(np.int16)
             likely = assumed_answers(spec, {}, RecordedOutcomes(("m0",), questions, outcomes))
-            draws = [
-                likely.drawn(spec, np.random.SeedSequence((number, i))).truth(spec)[0] for i in range(60)
-            ]
+            seeds = [np.random.SeedSequence((number, i)) for i in range(60)]
+            draws = [likely.drawn(spec, seed).truth(spec)[0] for seed in seeds]
             low, high = np.quantile(draws, (0.1, 0.9))
             held += low <= p.mean() <= high
         assert 80 <= held <= 110
@@ -214,9 +213,8 @@ class TestPlan:
         assert ends == pytest.approx((3, 150 + 120 + 200, 2.0 * 3))
         assert batches.usd.high == pytest.approx(150 * 0.001 + 120 * 0.01)
         tied = plan(spec, Assumptions(alike, work), (0.4,), simulator)
-        assert (
-            tied.budgets[-1][2] == 1.0 - tied.rows[0].open == tied.rows[0].ties + tied.rows[0].winners > 0.0
-        )
+        called = tied.rows[0].ties + tied.rows[0].winners
+        assert tied.budgets[-1][2] == 1.0 - tied.rows[0].open == called > 0.0
         del work[1]
         unknown = plan(spec, Assumptions(alike, [*work, Workload(1.0, 1.0)]), (None,), simulator)
         assert (unknown.rows[-1].usd, unknown.ways, unknown.rows[-1].tokens is None) == (None, (), False)

@@ -55,9 +55,8 @@ def message_of(file, **options):
 @pytest.mark.parametrize(("name", "content"), TEXTS["formats"])
 def test_every_format_gives_the_same_task(tmp_path, name, content):
     task = load_task("t", write(tmp_path, name, content))
-    assert [(q.id, q.target, q.fields["input"]) for q in task.questions] == [
-        (row["id"], row["target"], row["input"]) for row in ROWS
-    ]
+    expected = [(row["id"], row["target"], row["input"]) for row in ROWS]
+    assert [(q.id, q.target, q.fields["input"]) for q in task.questions] == expected
     reference = load_task("t", write(tmp_path, "reference.jsonl", ROWS))
     assert task.content_hash == reference.content_hash
     assert task.by_id["b"] is task.questions[1]
@@ -93,9 +92,7 @@ def test_limit_and_shuffle_depend_on_ids_and_seed_only(tmp_path):
     plain = load_task("t", file, limit=5)
     assert [q.id for q in plain.questions] == ["0", "1", "2", "3", "4"]
     shuffled = load_task("t", file, shuffle=1, limit=5)
-    assert [q.id for q in shuffled.questions] == [
-        q.id for q in load_task("t", reverse, shuffle=1, limit=5).questions
-    ]
+    assert ids(shuffled) == ids(load_task("t", reverse, shuffle=1, limit=5))
     assert {q.id for q in load_task("t", file, shuffle=1).questions} == {str(n) for n in range(50)}
     assert shuffled.questions != plain.questions
     assert shuffled.questions != load_task("t", file, shuffle=2, limit=5).questions
