@@ -178,7 +178,7 @@ def test_what_may_be_written(changes):
 
 
 def test_models_that_find_the_same_servers_share_their_limits():
-    """A server has one limit, whoever finds it; `patience` is each model's own."""
+    """A server has one limit however it is found; each model has its `patience`."""
     found = {"discover": "file", "path": "servers.txt", "each": {"concurrency": 4}}
     changes = {"models.0.endpoints": {**found, "patience": 5}, "models.1.endpoints": found}
     one, two, _ = (model.discovery for model in parse_config(with_changes(changes, WIDE)).models)

@@ -275,7 +275,7 @@ def spent(scope, owner=""):
     ("lines", "setting"),
     [
         ([BudgetLine("trials", 60, 0, 60), BudgetLine("tokens", 59, 0, 1000)], "budget.trials=120"),
-        # what is left of the trials is none's fault: the next answer might have been too long
+        # no trial is at fault: the next answer might have been too long
         ([BudgetLine("trials", 7, 0, 10), BudgetLine("tokens", 600, 0, 1000)], "budget.tokens=2k"),
         ([BudgetLine("tokens", 10, 0, None), BudgetLine("usd", 0.2, 0, 0.25)], "budget.usd=0.5"),
         ([BudgetLine("tokens", 10, 0, 100), BudgetLine("wall_clock", 61, 0, 60)], "budget.wall_clock=2m"),
