@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Collection, Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -310,30 +310,6 @@ def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
-
-
-@contextmanager
-def server_of(
-    command: Sequence[object], url: str, cwd: Path, env: dict[str, str] | None = None
-) -> Iterator[httpx.Response]:
-    """Start the server of another program, and yield what it says at `url` once it answers; end it then."""
-    deadline = time.monotonic() + PATIENCE
-    answer: httpx.Response | None = None
-    with (
-        (cwd / "server.log").open("wb") as log,
-        subprocess.Popen(
-            [*map(str, command)], cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=log, stderr=log
-        ) as process,
-    ):
-        try:
-            while answer is None or answer.status_code != 200:
-                assert Running(process).for_a_moment(0.2), f"{command[0]} has ended"
-                assert time.monotonic() < deadline, f"{command[0]} does not answer"
-                with suppress(httpx.HTTPError):
-                    answer = httpx.get(url)
-            yield answer
-        finally:
-            process.kill()
 
 
 def port_of_ones_own() -> int:

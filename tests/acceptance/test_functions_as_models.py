@@ -130,7 +130,12 @@ def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(tmp_pa
     assert b"a-secret-key" not in b"".join(stored)
 
 
-def test_without_litellm_its_endpoint_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "litellm", None)
-    done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path, code=2)
-    assert "pip install litellm" in done.err
+def test_what_keeps_litellm_from_asking_is_said_by_validate(tmp_path, monkeypatch):
+    def provider_of(model: str) -> str:
+        raise ValueError(model)
+
+    knows_none = SimpleNamespace(get_llm_provider=provider_of, BadRequestError=ValueError)
+    for library, words in ((None, "pip install litellm"), (knows_none, "the provider of 'bedrock/good'")):
+        monkeypatch.setitem(sys.modules, "litellm", library)
+        done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path, code=2)
+        assert words in done.err

@@ -89,7 +89,7 @@ PROVIDED = {
     for name, fields in json.loads((ROOT / "tests" / "data" / "providers.json").read_text("utf-8")).items()
 }
 ELSEWHERE = {"LiteLLM's library"}
-"""Run by tests/integration/test_litellm.py, which needs the library."""
+"""Run by test_functions_as_models.py, with a library of its own."""
 
 MODELS = documented()
 
