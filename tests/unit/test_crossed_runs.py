@@ -297,8 +297,10 @@ def later(made, kind):
 def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
     places = made(kind), later(made, kind)
     before, after = map(report_of, places)
-    command("report", *places, "--output", tmp_path)
-    data = json.loads((tmp_path / "comparison.json").read_text("utf-8"))
+    written = [tmp_path / f"comparison.{ending}" for ending in ("html", "md", "json")]
+    assert command("report", *places, "--output", tmp_path).splitlines() == [*map(str, written)]
+    assert command("report", *places) == written[1].read_text("utf-8")
+    data = json.loads(written[2].read_text("utf-8"))
     assert data["confidence"] == near(0.85)
     assert data["comparable"]
     lines, verdicts, rows = [], [], []

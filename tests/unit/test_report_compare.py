@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 import run_examples as runs
-from click.testing import CliRunner
 from hostile_run import IMAGE, hostile_summary
 from markdown_it import MarkdownIt
 from test_report_html import LOADS, Page
 
-from adaptive_eval.cli.report import command
 from adaptive_eval.views.comparison import (
     compare,
     comparison_data,
@@ -49,24 +47,14 @@ def after(tmp_path_factory):
     return summary_of(tmp_path_factory.mktemp("compare") / "after", coins=coins)
 
 
-def of(comparison):
-    """Return the changes of models by name."""
-    return {one.model: one for one in comparison.models}
-
-
-def test_a_run_is_as_itself(before):
+def test_a_run_is_as_itself_and_a_reference_has_no_score_of_its_own_run(before):
     same = compare(before, before)
     assert {pair.kind for pair in same.pairs} == {"same"}
     assert all(one.difference == 0 and one.direction == "unknown" for one in same.models)
-    assert same.differences == ()
-    assert same.comparable
+    assert (same.differences, same.comparable) == ((), True)
     assert same.confidence == pytest.approx(0.9), "either of two intervals may miss"
-    assert comparison_words(same).startswith(
-        "Of 6 shared pairs: 6 with the same verdict; of 4 shared models 0"
-    )
-
-
-def test_a_reference_has_no_score_of_its_own_run(before):
+    said = comparison_words(same)
+    assert said.startswith("Of 6 shared pairs: 6 with the same verdict; of 4 shared models 0")
     first, *others = before.results.models
     models = (replace(first, state="reference"), *others)
     comparison = compare(before, replace(before, results=replace(before.results, models=models)))
@@ -74,23 +62,16 @@ def test_a_reference_has_no_score_of_its_own_run(before):
     assert "of 3 shared models 0 score higher" in comparison_words(comparison)
 
 
-def test_a_score_is_higher_or_lower_where_both_intervals_say_so(before, after):
-    changes = of(compare(before, after))
-    assert (changes["yew"].direction, changes["oak"].direction) == ("higher", "lower")
-    assert changes["elm"].direction == "unknown"
-    assert changes["fir"].before is None
-    assert changes["ash"].after is None
-    assert changes["ash"].difference is None
-
-
-def test_reversals_are_seen_from_the_same_model(before, after):
+def test_scores_are_higher_or_lower_where_both_intervals_say_so_and_reversals_are_seen(before, after):
     comparison = compare(before, after)
+    changes = {one.model: one for one in comparison.models}
+    assert [changes[name].direction for name in ("yew", "oak", "elm")] == ["higher", "lower", "unknown"]
+    assert changes["fir"].before is changes["ash"].after is changes["ash"].difference is None
     pair = next(one for one in comparison.pairs if {one.first, one.second} == {"oak", "yew"})
     assert pair.kind == "reversed"
     assert (pair.first, pair.before.first, pair.after.first) == ("yew", "yew", "yew")
     assert (pair.before.verdict, pair.after.verdict) == ("worse", "better")
-    assert comparison.counts()["only_before"] == 3
-    assert comparison.counts()["only_after"] == 3
+    assert comparison.counts()["only_before"] == comparison.counts()["only_after"] == 3
     assert " reversed" in comparison_words(comparison)
     assert "| yew − oak | oak ahead | yew ahead | reversed |" in comparison_markdown(comparison)
 
@@ -138,19 +119,14 @@ def test_scores_of_another_scale_or_target_give_no_difference(before, tmp_path):
     assert compare(before, scaled).differences == ("scores went from 0 to 1 and now go from 0 to 100",)
 
 
-def test_a_rule_without_an_error_rate_is_named(before):
-    other = replace(before, results=replace(before.results, rule="zscore"))
-    comparison = compare(before, other)
-    assert "rule was anytime and is now zscore" in comparison.differences
+def test_a_rule_without_an_error_rate_is_named_and_each_warning_is_a_paragraph_of_its_own(before):
+    runs_ = [replace(before, results=replace(before.results, rule=r, stop=None)) for r in ("exact", "zscore")]
+    comparison = compare(*runs_)
+    assert "rule was exact and is now zscore" in comparison.differences
     assert "promises no error rate" in comparison_markdown(comparison)
-
-
-def test_each_warning_is_a_paragraph_of_its_own(before):
-    unfinished = replace(before, results=replace(before.results, stop=None))
-    rendered = MarkdownIt().render(comparison_markdown(compare(unfinished, unfinished)))
+    rendered = MarkdownIt().render(comparison_markdown(comparison))
     warned = [part for part in rendered.split("</p>") if "Warning:" in part]
-    assert len(warned) >= 2
-    assert all(part.count("Warning:") == 1 for part in warned)
+    assert [part.count("Warning:") for part in warned] == [1, 1]
 
 
 def test_the_page_and_the_json_say_the_same(before, after):
@@ -177,17 +153,3 @@ def test_hostile_names_are_inert(before, tmp_path):
     kinds = {child.type for token in tokens for child in token.children or []}
     assert kinds <= {"text", "strong_open", "strong_close", "softbreak"}
     assert inert(IMAGE) in Page(html).shown
-
-
-def test_the_command_prints_or_writes(tmp_path):
-    for name in ("one", "two"):
-        runs.make_run(tmp_path / name, meta=asked())
-    arguments = [str(tmp_path / "one"), str(tmp_path / "two")]
-    printed = CliRunner().invoke(command, arguments, catch_exceptions=False)
-    assert printed.output.startswith("# forest and forest\n\n**Of 6 shared pairs: 6 with the same verdict;")
-    written = CliRunner().invoke(
-        command, [*arguments, "--output", str(tmp_path / "out")], catch_exceptions=False
-    )
-    paths = [Path(line) for line in written.output.splitlines()]
-    assert [path.name for path in paths] == ["comparison.html", "comparison.md", "comparison.json"]
-    assert paths[1].read_text(encoding="utf-8") == printed.output

@@ -40,21 +40,13 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(run):
     """Return the JSON report as parsed data."""
-    with RunReader(run) as reader:
-        return json.loads(to_json(summarise(reader)))
-
-
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
-    with pytest.raises(UnicodeEncodeError):
-        write_files(tmp_path, {"report.md": "half a character: \ud83d"})
-    assert [*tmp_path.iterdir()] == []
+    return json.loads(to_json(runs.read_summary(run)))
 
 
 def test_what_is_left_out_is_counted(run, data, monkeypatch):
     monkeypatch.setattr(report_json, "MOST_PAIRS", 3)
     monkeypatch.setattr(report_json, "MOST_DECISIONS", 2)
-    with RunReader(run) as reader:
-        short = report_data(summarise(reader))
+    short = report_data(runs.read_summary(run))
     for name, most in (("pairs", 3), ("decisions", 2)):
         assert (len(short[name]), short[f"{name}_left_out"]) == (most, len(data[name]) - most)
 
@@ -63,13 +55,10 @@ def test_the_schema_is_stable(data):
     assert (data["schema"], data["version"]) == ("adaptive-eval/report", 1)
     for place, expected in KEYS.items():
         part = data.get(place, data)
-        found = {keys(one) for one in (part if isinstance(part, list) else [part])}
+        found = {" ".join(one) for one in (part if isinstance(part, list) else [part])}
         assert found == {expected}, place
-
-
-def keys(mapping):
-    """Return the keys of a mapping in their order."""
-    return " ".join(mapping)
+    assert (data["meta"]["config"], data["meta"]["seed"]) == (runs.CONFIG, "7")
+    assert "base_dir" not in data["meta"], "it is a private path"
 
 
 def keys_of(value):
@@ -93,8 +82,7 @@ def test_every_key_of_reports_and_monitor_lines_is_documented(data):
 
 
 def test_widths_that_are_open_count_as_open_and_measured_ones_are_no_ties(run):
-    with RunReader(run) as reader:
-        summary = summarise(reader)
+    summary = runs.read_summary(run)
     for verdict, (measured, opened) in {"tie": (3, 0), "open": (0, 3)}.items():
         width = replace(examples.to_a_width().pairs[0], verdict=verdict)
         pairs = [replace(examples.midrun().pairs[0], verdict=one) for one in ("better", "worse", "tie")]
@@ -102,12 +90,6 @@ def test_widths_that_are_open_count_as_open_and_measured_ones_are_no_ties(run):
         counts = json.loads(to_json(one))["counts"]
         found = [counts[key] for key in ("pairs", "separated", "tied", "measured", "open")]
         assert found == [6, 2, 1, measured, opened]
-
-
-def test_meta_is_there_without_private_paths(data):
-    assert data["meta"]["config"] == runs.CONFIG
-    assert data["meta"]["seed"] == "7"
-    assert "base_dir" not in data["meta"]
 
 
 FILES = [
@@ -133,6 +115,9 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(run, tmp_path):
     (place / "report.json").mkdir(parents=True)
     with pytest.raises(RunFileError, match=r"cannot write the report to .*reports: .*--output"):
         write_reports(run, place)
+    with pytest.raises(UnicodeEncodeError):
+        write_files(place, {"report.md": "half a character: \ud83d"})
+    assert "# forest" in (place / "report.md").read_text("utf-8")
     assert [path.name for path in place.iterdir() if path.name.startswith(".")] == []
 
 
@@ -250,11 +235,6 @@ def primed(plain):
     return replace(plain, results=replace(plain.results, prior=SOURCE, models=tuple(lines)))
 
 
-def test_the_table_of_earlier_trials_stays_in_the_run_file(plain):
-    assert "previous" not in plain.details.meta
-    assert "forest" in to_markdown(plain)
-
-
 def test_every_report_says_what_is_in(primed):
     order = ", ".join(f"{line.model} {line.transfer_mu:.3f}" for line in primed.results.models)
     for text in (to_markdown(primed), to_html(primed)):
@@ -269,6 +249,7 @@ def test_every_report_says_what_is_in(primed):
 def test_and_nothing_where_there_is_none(plain):
     for text in (to_markdown(plain), to_html(plain)):
         assert "earlier trials" not in text
+    assert "previous" not in plain.details.meta, "its table stays in the run file"
     assert report_data(plain)["prior"] is None
     without_transfer = to_markdown(replace(plain, results=replace(plain.results, prior=SOURCE)))
     assert "starts from previous runs" in without_transfer
