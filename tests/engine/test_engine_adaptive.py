@@ -6,15 +6,13 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from owned_clock import OwnedClock, run_owned
-from scripted import JournalRecorder, Prompts, ScriptedEndpoint, VirtualCommitter, busy
+from owned_clock import run_owned
+from scene import Scene
+from scripted import ScriptedEndpoint, busy
 from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.engine.attempts import InProcess
-from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, ServerLimits
-from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.runner import Runner
+from adaptive_eval.engine.limits import AdaptiveConcurrency, ServerLimits
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Score, Usage
@@ -151,30 +149,17 @@ class ByCoin:
 
 def decided(limit, make, family):
     """Run a real session over four models, asked as `make` and `limit` say; return its end and its pairs."""
-    spec = make_spec("abcd", 12, max_passes=8, equivalence=0.3, family=family)
-    session, journal, events = Session(spec), [], []
+    names = dict.fromkeys("abcd", 0)
+    server = {"http://0/v1": ServerLimits(AdaptiveConcurrency(3))}
+    scene = Scene(names, concurrency=limit, rates=dict.fromkeys(names, RateLimit(1500)), servers=server)
+    scene.controller = Session(make_spec("abcd", 12, max_passes=8, equivalence=0.3, family=family))
+    scene.scoring, scene.jitter, scene.fresh = ByCoin(), lambda: 0.5, True
+    scene.pool = lambda model: [make(model, number) for number in range(2)]
 
     async def main():
-        clients = {
-            name: ModelClient([make(name, number) for number in range(2)], limit(), rate=RateLimit(1500))
-            for name in "abcd"
-        }
-        runner = Runner(
-            session,
-            JournalRecorder(journal),
-            clients,
-            servers={"http://0/v1": ServerLimits(AdaptiveConcurrency(3))},
-            prompts=Prompts(),
-            executor=InProcess(ByCoin()),
-            clock=OwnedClock(),
-            jitter=lambda: 0.5,
-            observer=events.append,
-            committer=VirtualCommitter(),
-        )
-        return await runner.run()
+        return await scene.runner().run()
 
-    verdict = run_owned(main())
-    return verdict.reason, session.results().pairs
+    return run_owned(main()).reason, scene.controller.results().pairs
 
 
 def verdicts(pairs):
@@ -203,9 +188,9 @@ def test_limits_pools_and_latencies_decide_nothing(family):
 
         return ScriptedEndpoint(script, url=f"http://{number}/v1", up=up, usage=lambda step: Usage(9, step))
 
-    reason, plain = decided(lambda: FixedConcurrency(4), calm, family)
+    reason, plain = decided(4, calm, family)
     assert {verdict for *_, verdict in verdicts(plain)} == {"better", "tie"}
-    for limit in (lambda: None, lambda: FixedConcurrency(40)):
+    for limit in (None, 40):
         again, pairs = decided(limit, wild, family)
         assert again == reason
         assert verdicts(pairs) == verdicts(plain)

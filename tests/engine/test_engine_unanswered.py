@@ -4,28 +4,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from owned_clock import OwnedClock, run_owned
+from owned_clock import run_owned
 from scene import Scene, played
-from scripted import (
-    Prompts,
-    ScoreByStep,
-    ScriptedEndpoint,
-    ScriptedScoring,
-    VirtualCommitter,
-    broken,
-    busy,
-    fails,
-    refused,
-)
+from scripted import ScriptedEndpoint, ScriptedScoring, broken, busy, fails, refused
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, SessionSpec, TaskSpec
-from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.clock import Deadlines
-from adaptive_eval.engine.limits import FixedConcurrency
-from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
@@ -102,18 +89,17 @@ def spec(limits: BudgetSpec = LIMITS) -> SessionSpec:
 def sit(directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scoring=None) -> Session:
     """Run or go on with a real session and a real run file against scripted endpoints."""
     exists = (directory / "run.db").exists()
-    session = resumed(directory, limits) if exists else Session(spec(limits))
+    retry = {"retry": RetryPolicy(attempts=3), "jitter": lambda: 0.5}
+    scene = Scene({"a": 30, "b": 30}, script, 8, fresh=True, **retry)
+    scene.controller = session = resumed(directory, limits) if exists else Session(spec(limits))
+    scene.options, scene.scoring = options or scene.options, scoring or scene.scoring
 
-    async def main(writer: RunWriter) -> None:
-        clients = {}
-        for name in ("a", "b"):
-            servers = (ScriptedEndpoint(script),)
-            clients[name] = ModelClient(servers, FixedConcurrency(8), RetryPolicy(attempts=3), requeues=1)
-        parts = {"prompts": Prompts(), "executor": InProcess(scoring or ScoreByStep()), "clock": OwnedClock()}
-        await Runner(session, writer, clients, committer=VirtualCommitter(), options=options, **parts).run()
+    async def main() -> None:
+        await scene.runner().run()
 
     with RunWriter.open(directory) if exists else RunWriter.create(directory, meta={}) as writer:
-        run_owned(main(writer))
+        scene.recorder = writer
+        run_owned(main())
     return session
 
 
