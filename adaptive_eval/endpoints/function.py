@@ -159,9 +159,19 @@ class FunctionEndpoint:
                 )
         return answer
 
-    async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
-        """Ask `n` times at once; see :meth:`complete`."""
-        return await asyncio.gather(*(self.complete(messages, seed=seed) for _ in range(n)))
+    async def sample(
+        self, messages: Sequence[Message], *, seed: int | None, n: int
+    ) -> Sequence[Completion | None]:
+        """Ask `n` times at once, as :meth:`complete` does; None stands for a call that failed unbilled."""
+        seeds = [None if seed is None else seed + place for place in range(n)]
+        calls = [self.complete(messages, seed=own) for own in seeds]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        failures = [one for one in found if isinstance(one, BaseException)]
+        for failure in failures:
+            unbilled = isinstance(failure, TransientEndpointError) and not failure.billed
+            if len(failures) == n or not unbilled:
+                raise failure
+        return [None if isinstance(one, BaseException) else one for one in found]
 
     async def aclose(self) -> None:
         """Start no further calls; one that is under way in a thread ends by itself."""

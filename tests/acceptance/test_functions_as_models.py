@@ -34,24 +34,25 @@ def wrong(prompt):
 """
 
 
-def config(folder: Path, *names: str, **more: Any) -> Path:
-    """Write the functions, and a config with two of them."""
+def config(folder: Path, *names: str, samples: int = 1, **more: Any) -> Path:
+    """Write the functions, and a config with two of them, asked for so many answers at once."""
     (folder / "models").mkdir(exist_ok=True)
     (folder / "models" / "mine.py").write_text(MODELS, "utf-8")
     data = two_models(folder, "http://unused.invalid/v1", **more)
     for model, name in zip(data["models"], names, strict=True):
-        model["endpoints"] = [f"python:models/mine.py:{name}"]
+        model |= {"endpoints": [f"python:models/mine.py:{name}"], "samples_per_request": samples}
     return write_config(folder, data)
 
 
 @pytest.mark.slow
-def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
-    path = config(tmp_path, "good", "bad", budget={"trials": 10})
+@pytest.mark.parametrize("samples", [1, 3])
+def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path, samples):
+    path = config(tmp_path, "good", "bad", samples=samples, budget={"trials": 10})
     checked = in_process("validate", path, cwd=tmp_path, code=0)
     assert "python:models/mine.py:good is there; it was not called" in checked.out
 
     ran(path, code=3)
-    more = config(tmp_path, "good", "bad")
+    more = config(tmp_path, "good", "bad", samples=samples)
     ran(more)
     records = trials(tmp_path / "run")
     good = [record for record in records if record.request.key.model == "good"]
@@ -66,15 +67,23 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path):
 
 @pytest.mark.parametrize("answer", [TimeoutError("slow"), ConnectionError("gone"), 10**9, -1, 0.5])
 def test_failures_that_may_pass_are_of_the_request_and_tokens_that_cannot_be_a_mistake(answer):
-    def answers(prompt):
-        if isinstance(answer, OSError):
+    def answers(prompt, seed):
+        if isinstance(answer, OSError) and seed != 8:
             raise answer
-        return "4", {"prompt_tokens": answer}
+        return "4", {"prompt_tokens": 1 if seed == 8 else answer}
 
     expected = TransientEndpointError if isinstance(answer, OSError) else UserCodeError
+    endpoint, messages = FunctionEndpoint("f", answers), [Message("user", "?")]
     with pytest.raises(expected) as raised:
-        asyncio.run(FunctionEndpoint("f", answers).complete([Message("user", "?")], seed=None))
+        asyncio.run(endpoint.complete(messages, seed=None))
     assert getattr(raised.value, "billed", False) is isinstance(answer, TimeoutError)
+    # Of two answers at once the second comes; it counts alone where the other has cost nothing for certain.
+    together = endpoint.sample(messages, seed=7, n=2)
+    if isinstance(answer, ConnectionError):
+        assert [one and one.text for one in asyncio.run(together)] == [None, "4"]
+        return
+    with pytest.raises(expected):
+        asyncio.run(together)
 
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):
