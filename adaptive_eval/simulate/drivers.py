@@ -18,14 +18,15 @@ import numpy as np
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.foresight import too_noisy
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
+from adaptive_eval.core.model_states import Completed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.simulate.coins import ENDLESS, Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
-from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest
-from scorio.sequential.parts import STEP_BITS, Bools, Floats, Fold, Ints
+from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
+from scorio.sequential.parts import MISSING, STEP_BITS, Bools, Floats, Fold, Ints
 
 ONE_LOOK = 1.645
 """The paper's z for a ranking confidence of 95 %."""
@@ -265,6 +266,7 @@ class Latency:
 AHEAD = 256
 """Steps of a model's answers drawn at once."""
 RAN_OUT = "its recorded trials ran out"
+NO_ANSWER = "recorded without an answer"
 
 
 def run_events(
@@ -316,7 +318,7 @@ class _VirtualRun:
         spec = session.spec
         self.models = len(spec.models)
         self.now = 0.0
-        self.arrivals: list[tuple[float, int, TrialOutcome]] = []
+        self.arrivals: list[tuple[float, int, Completed]] = []
         self.trials = np.zeros(self.models, dtype=np.int64)
         self.exhausted = np.zeros(self.models, dtype=bool)
         self._launched = 0
@@ -357,10 +359,12 @@ class _VirtualRun:
     def _send(self, request: TrialRequest) -> None:
         model = self._index[request.key.model]
         category = self._answer(model, request.key.index)
+        lost = category == MISSING
         seconds = 1.0
         if self.latency is not None:
-            seconds = self.latency.draw(model, self._scores[request.task][category], self.rng)
-        outcome = TrialOutcome(TrialKey(request.key.model, request.key.index), category)
+            score = 0.0 if lost else self._scores[request.task][category]
+            seconds = self.latency.draw(model, score, self.rng)
+        outcome = Missing(request.key, NO_ANSWER) if lost else TrialOutcome(request.key, category)
         heappush(self.arrivals, (self.now + seconds, self._launched, outcome))
         self._launched += 1
         self.trials[model] += 1
@@ -380,7 +384,7 @@ class _VirtualRun:
         """Complete the next trials and tell their outcomes."""
         first = self.arrivals[0][0]
         tick = 0.0 if self.latency is None else self.latency.tick
-        batch: list[TrialOutcome] = []
+        batch: list[Completed] = []
         while self.arrivals and self.arrivals[0][0] <= first + tick:
             self.now, _, outcome = heappop(self.arrivals)
             batch.append(outcome)

@@ -16,6 +16,7 @@ from simulation_scripts import both_ways, bounded_spec, recorded_coins
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, simulate
 from adaptive_eval.simulate.many_runs import Simulator
+from adaptive_eval.simulate.recorded import LOST, RecordedOutcomes
 
 MEANS = (0.85, 0.6, 0.6, 0.2)
 FEW = settings(max_examples=3)
@@ -148,16 +149,24 @@ def test_a_model_that_comes_back_when_others_have_run_out_is_asked_again():
     assert late.trials[0] > 47
 
 
+@pytest.mark.parametrize(("in_flight", "latency"), [(1, None), (50, Latency(1.0, 0.5, 3.0))])
 @FEW
-@given(seed=SEEDS, in_flight=st.sampled_from([1, 50]))
-def test_several_tasks_and_weighted_categories(seed, in_flight):
+@given(seed=SEEDS)
+def test_several_tasks_weighted_categories_and_lost_answers(in_flight, latency, seed):
     tasks = (
         TaskSpec("s", tuple(f"q{number}" for number in range(25))),
         TaskSpec("t", tuple(f"q{number}" for number in range(12)), (0.0, -1.0, 2.0)),
     )
     models = tuple(ModelSpec(name) for name in "abc")
     spec = SessionSpec(models, tasks, stopping=StoppingSpec(equivalence=0.1, max_passes=20, family="pair"))
-    assert_same_decisions(*both_ways(spec, BiasedCoins((0.3, 0.5, 0.8)), seed, in_flight))
+    assert_same_decisions(*both_ways(spec, BiasedCoins((0.3, 0.5, 0.8)), seed, in_flight, latency))
+    rng = np.random.default_rng(seed)
+    questions = tuple((task.name, one) for task in tasks for one in task.questions)
+    categories = rng.binomial(1, np.array([0.3, 0.5, 0.8])[:, None, None], (3, 37, 20))
+    categories[:, 25:] *= 2
+    categories[rng.random(categories.shape) < 0.03] = LOST
+    recorded = RecordedAnswers(RecordedOutcomes(tuple("abc"), questions, categories))
+    assert_same_decisions(*both_ways(spec, recorded, seed, in_flight, latency))
 
 
 @FEW
