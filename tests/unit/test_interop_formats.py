@@ -77,9 +77,7 @@ PUBLISHED = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 def test_published_verdicts_are_read_as_trials(tmp_path, case):
     """A case names its file, what of it is asked for, and what its trials are or why it is refused."""
     path = tmp_path / case.get("path", "results.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = case["data"] if path.suffix == ".jsonl" else [case["data"]]
-    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    written(path, case["data"] if path.suffix == ".jsonl" else [case["data"]])
     choices = Choices(**case.get("choices", {"model": "mine"}))
     if "refused" in case:
         with pytest.raises(UsageError, match=case["refused"]):

@@ -226,31 +226,20 @@ def test_the_published_score_of_alpaca_eval_comes_out_of_a_file_of_its_form(tmp_
     assert pair["difference"] == pytest.approx((shares["null"] - shares["other"]).mean(), abs=1e-4)
 
 
-def written(folder, text, *arguments):
-    (folder / "outcomes.csv").write_text(text, encoding="utf-8")
-    return command("analyze", folder / "outcomes.csv", "--json", *arguments)
-
-
-def test_a_category_is_no_score_of_a_range(tmp_path):
+def test_a_category_is_no_score_of_a_range_and_a_run_of_numbers_keeps_its_range(tmp_path):
     rows = "".join(f"{model},q{n},1,.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
-    found = written(tmp_path, f"model,question,correct,score\n{rows}", "--range", "0,1", "--replicates", 1)
-    scores = [line["score"] for line in json.loads(found.stdout)["models"]]
-    assert scores == pytest.approx([0.7, 0.6], abs=1e-4)
-    found = written(tmp_path, f"model,question,correct,extra\n{rows}", "--range", "0,1")
+    table, stored, span = tmp_path / "outcomes.csv", tmp_path / "stored", ("--range", "0,1")
+    table.write_text(f"model,question,correct,score\n{rows}", encoding="utf-8")
+    run("analyze", table, *span, "--write", stored)
+    for place in (table, stored):
+        told = json.loads(run("analyze", place, *span, "--replicates", 1, "--json"))
+        assert [line["score"] for line in told["models"]] == pytest.approx([0.7, 0.6], abs=1e-4)
+    for other in (("--range", "0,5"), ("--weights", "0,1")):
+        assert isinstance(command("analyze", stored, *other).exception, UsageError)
+    table.write_text(f"model,question,correct,extra\n{rows}", encoding="utf-8")
+    found = command("analyze", table, *span)
     assert isinstance(found.exception, OutcomesError)
     assert "--metric score" in str(found.exception)
-
-
-@pytest.mark.parametrize(("scores", "is_read"), [("0,1", True), ("0,5", False)])
-def test_a_run_of_numbers_keeps_its_range(tmp_path, scores, is_read):
-    rows = "".join(f"{model},q{n},.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
-    stored = tmp_path / "stored"
-    table = written(tmp_path, f"model,question,score\n{rows}", "--range", "0,1", "--write", stored)
-    assert table.exit_code == 0
-    found = command("analyze", stored, "--range", scores, "--replicates", 1, "--json")
-    assert (found.exception is None) is is_read
-    refused = command("analyze", stored, "--weights", "0,1")
-    assert isinstance(refused.exception, UsageError)
 
 
 def test_scores_of_a_file_are_a_reference_of_numbers_and_categories_are_not(finished):
