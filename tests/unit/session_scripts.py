@@ -20,16 +20,19 @@ from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
 
 
 def make_spec(models=3, questions=30, *, weights=(0.0, 1.0), goal="ranking", seed=5, **parts) -> SessionSpec:
-    """Return a spec of models m0, m1, …, or of these names; keywords go to the part that knows them."""
+    """Return a spec of models m0, m1, …, or of these names; keywords go to the part that knows them.
+
+    `deterministic` names the models that are said to repeat their answers.
+    """
     names = [f"m{number}" for number in range(models)] if isinstance(models, int) else models
 
     def known(section):
         return {one.name: parts[one.name] for one in fields(section) if one.name in parts}
 
-    most, greedy = parts.get("max_tokens"), parts.get("greedy", False)
+    most, greedy, same = parts.get("max_tokens"), parts.get("greedy", False), parts.get("deterministic", ())
     asked = tuple(f"q{number}" for number in range(questions))
     return SessionSpec(
-        models=tuple(ModelSpec(name, most, greedy=greedy) for name in names),
+        models=tuple(ModelSpec(one, most, greedy=greedy, deterministic=one in same) for one in names),
         tasks=(TaskSpec("t", asked, weights, prompt_bounds=parts.get("prompt_bounds")),),
         goal=GoalSpec(goal, **known(GoalSpec)),
         stopping=StoppingSpec(**known(StoppingSpec)),
@@ -95,6 +98,14 @@ def calls(session: Session) -> list[tuple[object, ...]]:
         for decision in session.decisions
         if decision.kind == "pair"
     ]
+
+
+def counts_of(chance, questions=30, trials=20, categories=2, seed=0) -> np.ndarray:
+    """Return counts of a finished model: `trials` a question, each in the last category by this chance."""
+    right = np.random.default_rng(seed).binomial(trials, chance, questions)
+    counts = np.zeros((questions, categories), dtype=np.int64)
+    counts[:, 0], counts[:, -1] = trials - right, right
+    return counts
 
 
 def spent(session: Session, name: str, owner: str = "") -> tuple[float, float]:

@@ -8,17 +8,13 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec, TaskSpec
+from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
 from adaptive_eval.views.sentences import describe, explain, repeat_notices
 from adaptive_eval.views.verdicts import pair_order
 from scorio.sequential.evidence import confidence_radius
 
-
-def claimed(spec, *names):
-    """Return the spec with these models said to be deterministic; all without names."""
-    models = tuple(replace(model, deterministic=not names or model.name in names) for model in spec.models)
-    return replace(spec, models=models)
+ALL = {"deterministic": ("m0", "m1", "m2")}
 
 
 def fixed(right, questions=100):
@@ -33,7 +29,7 @@ def asked(session):
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_pair_is_exact_after_one_pass(parts):
-    spec = claimed(make_spec(2, 100))
+    spec = make_spec(2, 100, **ALL)
     names = spec.tasks[0].questions
     tasks = tuple(TaskSpec(f"t{part}", names[part::parts]) for part in range(parts))
     spec, log = replace(spec, tasks=tasks), []
@@ -75,14 +71,14 @@ def test_what_a_greedy_model_takes_is_told_in_the_units_of_the_score():
     assert told(weights=(-1.0, 3.0)) == pytest.approx(4 * plain, rel=0.05)
 
 
-@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("deterministic", [("m0",), ()])
 @pytest.mark.parametrize("kind", ["width", "threshold"])
 @pytest.mark.parametrize(("right", "value"), [(58, 2.6), (2, -0.6)])
 def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministic):
     """A score from -1 to 3 near an end of the scale: no interval goes beyond it."""
-    spec = make_spec(1, 60, goal=kind, weights=(-1.0, 3.0), width=0.4, value=value)
-    answer = fixed((right,), 60) if deterministic else coin([right / 60])
-    session = drive(Session(claimed(spec) if deterministic else spec), answer)
+    parts = {"width": 0.4, "value": value, "deterministic": deterministic}
+    spec = make_spec(1, 60, goal=kind, weights=(-1.0, 3.0), **parts)
+    session = drive(Session(spec), fixed((right,), 60) if deterministic else coin([right / 60]))
     told, (pair,) = session.decisions[0], session.results().pairs
     assert (told.evidence["low"], told.evidence["high"]) == (pair.low, pair.high)
     ends = [pair.population_low, pair.population_high] if deterministic else [pair.low, pair.high]
@@ -93,7 +89,7 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
         radius = float(confidence_radius((60 * share * (1 - share) - np.log(0.05)) / 60**2, 0.05))
         assert (low if right > 30 else high) == pytest.approx(4 * (share - sign * radius) - 1)
     words = f"lies between {low:.3f} and {high:.3f}" if deterministic else f"[{low:.3f}, {high:.3f}]"
-    assert words in describe(told) or (kind, deterministic) == ("threshold", False)
+    assert words in describe(told) or (kind, deterministic) == ("threshold", ())
 
 
 @pytest.mark.parametrize(
@@ -101,13 +97,13 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
     [((31, 31), None, "tie"), ((31, 31), 0.02, "tie"), ((30, 31), 0.04, "tie"), ((30, 33), 0.04, "worse")],
 )
 def test_equal_scores_and_those_within_the_margin_are_tied_after_one_pass(right, margin, verdict):
-    session = drive(Session(claimed(make_spec(2, 60, equivalence=margin))), fixed(right, 60))
+    session = drive(Session(make_spec(2, 60, equivalence=margin, **ALL)), fixed(right, 60))
     assert (session.stopped.reason, session.results().pairs[0].verdict) == ("resolved", verdict)
     assert max(asked(session)) <= 60 + REPEATS
 
 
 def test_answers_of_different_length_are_not_the_same():
-    session = Session(claimed(make_spec(1, 40, goal="width", width=0.001, max_passes=3)))
+    session = Session(make_spec(1, 40, goal="width", width=0.001, max_passes=3, **ALL))
     while session.stopped is None:
         told = [TrialOutcome(request.key, 1, Usage(1, 10 + request.key.index)) for request in session.ask(8)]
         session.tell(told)
@@ -117,7 +113,8 @@ def test_answers_of_different_length_are_not_the_same():
 
 @pytest.mark.parametrize("rounds", ["schedule", "rounds"])
 def test_one_of_a_pair_may_be_deterministic(rounds):
-    spec = claimed(make_spec(3, 30, equivalence=0.12, max_passes=100, rounds=rounds, family="pair"), "m0")
+    parts = {"rounds": rounds, "family": "pair", "deterministic": ("m0",)}
+    spec = make_spec(3, 30, equivalence=0.12, max_passes=100, **parts)
     noise, steady = coin((0.5, 0.5, 0.8)), fixed((15,), 30)
 
     def answer(request):
@@ -129,15 +126,15 @@ def test_one_of_a_pair_may_be_deterministic(rounds):
 
 
 def test_a_run_over_a_population_says_when_nothing_more_can_be_learnt():
-    spec = make_spec(2, 60, equivalence=0.01, target="population", max_passes=80)
-    session = drive(Session(claimed(spec)), fixed((30, 33), 60))
+    spec = make_spec(2, 60, equivalence=0.01, target="population", max_passes=80, **ALL)
+    session = drive(Session(spec), fixed((30, 33), 60))
     assert session.stopped.reason == "max_passes"
     assert "repeats its answers" in describe(session.stopped)
     assert max(asked(session)) <= 60 + REPEATS
 
 
 def test_a_repeat_that_is_lost_would_have_been_the_same():
-    spec = claimed(make_spec(1, 100, goal="width", width=0.001))
+    spec = make_spec(1, 100, goal="width", width=0.001, **ALL)
     session = drive(Session(spec), fixed((70,)), missing=lambda request: request.key.index == 17)
     assert (session.board.missing(0), session.stopped.reason) == (1, "resolved")
     (line,) = session.results().models
@@ -145,7 +142,7 @@ def test_a_repeat_that_is_lost_would_have_been_the_same():
 
 
 def test_a_missing_answer_is_asked_for_again():
-    spec = claimed(make_spec(2, 40))
+    spec = make_spec(2, 40, **ALL)
     lost = {TrialKey("m0", 3), TrialKey("m1", 17)}
     session = drive(Session(spec), fixed((20, 25), 40), missing=lambda one: one.key in lost)
     assert session.stopped.reason == "resolved"
@@ -154,7 +151,7 @@ def test_a_missing_answer_is_asked_for_again():
 
 
 def test_a_large_benchmark_is_spot_checked_and_a_late_change_is_noticed():
-    spec = claimed(make_spec(1, 2000, goal="width", width=0.0001, max_passes=2))
+    spec = make_spec(1, 2000, goal="width", width=0.0001, max_passes=2, **ALL)
     steady = fixed((1200,), 2000)
 
     def turning(request):
@@ -167,7 +164,6 @@ def test_a_large_benchmark_is_spot_checked_and_a_late_change_is_noticed():
 @pytest.mark.parametrize("goal", ["top-k", "threshold", "width"])
 def test_other_goals(goal):
     parts = {"threshold": {"value": 0.5}, "width": {"width": 0.01}}.get(goal, {})
-    spec = claimed(replace(make_spec(3, 50), goal=GoalSpec(goal, **parts)))
-    session = drive(Session(spec), fixed((20, 25, 33), 50))
+    session = drive(Session(make_spec(3, 50, goal=goal, **parts, **ALL)), fixed((20, 25, 33), 50))
     assert session.stopped.reason == "resolved"
     assert max(asked(session)) <= 50 + REPEATS

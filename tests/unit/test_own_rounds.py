@@ -184,12 +184,6 @@ def base(**parts):
     return make_spec(4, 30, **settings)
 
 
-def repeating_all(spec, *names):
-    """Say of models, or of all without names, that they repeat their answers."""
-    models = tuple(replace(model, deterministic=not names or model.name in names) for model in spec.models)
-    return replace(spec, models=models)
-
-
 SETTINGS = {
     "plain": base(),
     "several tasks": replace(base(), tasks=TWO_TASKS),
@@ -208,8 +202,8 @@ SETTINGS = {
     "a small and a large task": replace(
         base(equivalence=0.1, max_passes=8, rounds="auto"), tasks=(TWO_TASKS[0], LARGE)
     ),
-    "repeats its answers": repeating_all(base(), "m1"),
-    "all repeat their answers": repeating_all(base()),
+    "repeats its answers": base(deterministic=("m1",)),
+    "all repeat their answers": base(deterministic=("m0", "m1", "m2", "m3")),
 }
 
 

@@ -1,10 +1,8 @@
-"""The session: what it asks for, what it refuses, when it stops, in friendly and hostile cases."""
+"""The session: what it asks for, what it refuses, when it stops."""
 
-import warnings
 from collections import Counter
 from hashlib import blake2b
 
-import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
@@ -174,35 +172,6 @@ def test_its_abandoned_trials_do_not_hold_up_the_end():
         if session.stopped:
             break
     assert session.stopped.reason == "budget"
-
-
-class TestHostile:
-    """Degenerate inputs: never a warning, a NaN verdict or a silent stop."""
-
-    @pytest.fixture(autouse=True)
-    def _strict(self):
-        with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
-            warnings.simplefilter("error")
-            yield
-
-    def test_one_model_has_nothing_to_rank(self):
-        session = Session(make_spec(1, 10))
-        assert session.ask(5) == []
-        assert session.stopped.reason == "resolved"
-
-    def test_a_model_without_a_single_answer(self):
-        session = Session(make_spec(3, 30, max_passes=2))
-        drive(session, coin([1.0, 0.0, 0.0]), missing=lambda request: request.key.model == "m2")
-        line = session.results().models[2]
-        assert line.score is None
-        assert line.missing == 60
-        assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "m1"), "better")]
-
-    def test_replay_of_a_log_with_holes_asks_for_them_first(self):
-        session = Session(make_spec(2, 30))
-        session.replay([[TrialOutcome(TrialKey("m0", step), 1) for step in (0, 1, 4)]])
-        requests = session.ask({"m0": 3, "m1": 0})
-        assert [request.key.index for request in requests][:2] == [2, 3]
 
 
 def test_a_batch_is_read_at_once(monkeypatch):

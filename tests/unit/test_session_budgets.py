@@ -106,20 +106,16 @@ class TestKinds:
             assert session.budget.worst_case(0, 0, unasked) == Amount(bounds[unasked] + 10, 300)
             assert session.budget.worst_case(1, 0, unasked) == Amount(bounds[unasked], 100)
 
-    def test_a_server_beyond_its_limit_is_noticed_without_a_budget(self):
+    def test_without_such_a_limit_nothing_is_reserved_or_presumed_and_servers_beyond_theirs_noticed(self):
         session = Session(measured(BudgetSpec(trials=20)))
-        (request,) = session.ask(1)
-        session.tell([TrialOutcome(request.key, 1, Usage(60, 10**9))])
-        warnings = session.results().warnings
-        assert any("with 1,000,000,000 tokens although max_tokens is 100" in text for text in warnings)
-
-    def test_nothing_is_reserved_or_presumed_without_such_a_limit(self):
-        session = Session(measured(BudgetSpec(trials=20)))
-        (request,) = session.ask(1)
+        request, other = session.ask(2)
         assert session.presume_billed(request.key)
         assert spent(session, "tokens") == (0, 0)
         session.abandon(request.key, billed=True)
-        (said,) = [words for words in session.results().warnings if "may have been billed" in words]
+        session.tell([TrialOutcome(other.key, 1, Usage(60, 10**9))])
+        warnings = session.results().warnings
+        assert any("with 1,000,000,000 tokens although max_tokens is 100" in text for text in warnings)
+        (said,) = [words for words in warnings if "may have been billed" in words]
         assert said.startswith("2 requests failed, or cancelled in flight, may have been billed")
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from session_scripts import calls, coin, drive, make_spec
+from session_scripts import calls, coin, counts_of, drive, make_spec
 
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, PriorSpec, ReferenceSpec, TaskSpec
-from adaptive_eval.trial import TrialOutcome
+from adaptive_eval.trial import TrialKey, TrialOutcome
 from scorio.eval import bayes
 
 # Every combination of goal, policy and question order goes on until it can say why it stops.
@@ -169,21 +169,38 @@ def test_a_reference_with_a_million_trials_of_one_question():
     assert_finite(session)
 
 
+def test_one_model_has_nothing_to_rank():
+    session = Session(make_spec(1, 10))
+    assert session.ask(5) == []
+    assert session.stopped.reason == "resolved"
+
+
+def test_a_model_without_a_single_answer():
+    session = Session(make_spec(3, 30, max_passes=2))
+    drive(session, coin([1.0, 0.0, 0.0]), missing=lambda request: request.key.model == "m2")
+    line = session.results().models[2]
+    assert (line.score, line.missing) == (None, 60)
+    assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "m1"), "better")]
+
+
+def test_replay_of_a_log_with_holes_asks_for_them_first():
+    session = Session(make_spec(2, 30))
+    session.replay([[TrialOutcome(TrialKey("m0", step), 1) for step in (0, 1, 4)]])
+    requests = session.ask({"m0": 3, "m1": 0})
+    assert [request.key.index for request in requests][:2] == [2, 3]
+
+
 # Earlier trials in a session: in Bayes@N and the early ranking, and in no decision.
 
 
 SOURCE = "2 earlier trials a question from runs/previous"
 
 
-def table(chance, questions=30, trials=2, seed=0):
-    right = np.random.default_rng(seed).binomial(trials, chance, questions)
-    return np.stack([trials - right, right], axis=1)
-
-
-def prior(*chances, transfer=False, **parts):
+def prior(*chances, transfer=False, trials=2):
     """Prior of models m0, m1, …; None for one without earlier trials."""
     known = {model: chance for model, chance in enumerate(chances) if chance is not None}
-    tables = {f"m{model}": {"t": table(chance, seed=model, **parts)} for model, chance in known.items()}
+    counts = {f"m{model}": counts_of(chance, 30, trials, seed=model) for model, chance in known.items()}
+    tables = {model: {"t": table} for model, table in counts.items()}
     return PriorSpec(tables, SOURCE, tables if transfer else None)
 
 
@@ -206,7 +223,7 @@ def test_a_prior_enters_no_decision_nor_any_figure_but_bayes_and_the_early_ranki
 
 class TestBayes:
     def test_each_task_starts_from_the_earlier_trials_of_its_own(self):
-        tables = {"m0": {"t": table(0.9, trials=20), "u": table(0.2, trials=10)}}
+        tables = {"m0": {"t": counts_of(0.9), "u": counts_of(0.2, trials=10)}}
         spec = make_spec(2, 30, goal="budget", trials=240)
         tasks = (spec.tasks[0], replace(spec.tasks[0], name="u", weight=3.0))
         spec = replace(spec, tasks=tasks, prior=PriorSpec(tables, SOURCE, tables))
@@ -238,14 +255,14 @@ class TestEarlyRanking:
         assert lines[1].score is None
 
     def test_references_take_their_place_with_their_own_score(self):
-        references = (ReferenceSpec("old", {"t": table(0.9, trials=20)}),)
+        references = (ReferenceSpec("old", {"t": counts_of(0.9)}),)
         spec = replace(make_spec(1, 30), prior=prior(0.5, transfer=True), references=references)
         session = Session(spec)
         assert line_of(session, "old").early_rank == 1
         assert line_of(session, "old").transfer_mu == line_of(session, "old").score
 
     def test_it_is_as_certain_of_a_task_that_is_cut_in_two(self):
-        counts, names = table(0.6, questions=12), tuple(f"q{number}" for number in range(12))
+        counts, names = counts_of(0.6, 12, 2), tuple(f"q{number}" for number in range(12))
         sigmas = []
         for parts, weights in ((1, (0.0, 1.0)), (2, (0.0, 1.0)), (2, (-1.0, 3.0))):
             tables = {"m0": {f"t{part}": counts[part::parts] for part in range(parts)}}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from session_scripts import calls, coin, drive, make_spec
+from session_scripts import calls, coin, counts_of, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec
@@ -13,20 +13,12 @@ from adaptive_eval.trial import COPY_REASON, Missing, TrialKey
 from adaptive_eval.views.sentences import describe
 
 
-def table(chance, questions=30, trials=20, categories=2, seed=0):
-    """Counts of a finished model: `trials` a question, each in the last category with the given chance."""
-    right = np.random.default_rng(seed).binomial(trials, chance, questions)
-    counts = np.zeros((questions, categories), dtype=np.int64)
-    counts[:, 0], counts[:, -1] = trials - right, right
-    return counts
-
-
 def against(spec, **chances):
     """Add one reference a keyword to the spec, with the given chance of a right answer."""
     references = []
     for number, (name, chance) in enumerate(chances.items()):
         sizes = {task.name: (len(task.questions), 20, len(task.weights)) for task in spec.tasks}
-        counts = {task: table(chance, *size, seed=number) for task, size in sizes.items()}
+        counts = {task: counts_of(chance, *size, seed=number) for task, size in sizes.items()}
         references.append(ReferenceSpec(name, counts, "an earlier run"))
     return replace(spec, references=tuple(references))
 
@@ -59,13 +51,13 @@ class TestBoard:
 
     def test_lost_answers_of_a_reference_end_a_run_that_they_leave_open(self):
         lost = {"t": np.full(60, 8)}
-        reference = ReferenceSpec("old", {"t": table(0.6, 60, 12)}, lost=lost)
+        reference = ReferenceSpec("old", {"t": counts_of(0.6, 60, 12)}, lost=lost)
         spec = replace(make_spec(1, 60, equivalence=0.05), references=(reference,))
         stopped = drive(Session(spec), coin([0.6])).stopped
         assert (stopped.reason, stopped.evidence) == ("lost", {"open": 1, "lost": {"old": 480}})
 
     def test_questions_of_which_it_lost_all_answers_may_have_any_score(self):
-        counts = table(1.0, 40, 3)
+        counts = counts_of(1.0, 40, 3)
         counts[20:] = 0
         reference = ReferenceSpec("old", {"t": counts}, lost={"t": np.repeat([0, 3], 20)})
         session = Session(replace(make_spec(1, 40), references=(reference,)))
@@ -74,7 +66,7 @@ class TestBoard:
         assert session.board.scores().slack[1, 0] == line.score - line.worst
 
     def test_its_interval_holds_what_its_lost_answers_allow(self):
-        counts, lost = table(0.75, 40, 8), {"u": np.repeat([0, 2], 20)}
+        counts, lost = counts_of(0.75, 40, 8), {"u": np.repeat([0, 2], 20)}
         reference = ReferenceSpec("old", {"t": counts, "u": counts}, lost=lost)
         spec = make_spec(1, 40)
         tasks = (spec.tasks[0], replace(spec.tasks[0], name="u"))
@@ -96,7 +88,7 @@ class TestBoard:
 
     @pytest.mark.parametrize("rounds", ["schedule", "rounds"])
     def test_what_it_was_not_asked_is_no_lost_answer(self, rounds):
-        counts = table(0.4, 60, 40)
+        counts = counts_of(0.4, 60, 40)
         counts[30:] = 0
         reference = ReferenceSpec("old", {"t": counts})
         spec = replace(make_spec(1, 60, rounds=rounds, max_passes=40), references=(reference,))
@@ -107,7 +99,7 @@ class TestBoard:
 
     def test_says_where_a_reference_covers_a_part_only(self):
         spec = make_spec(1, 30, max_passes=9)
-        counts = table(0.5)
+        counts = counts_of(0.5)
         counts[10:] = 0
         session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))
         assert session.results().warnings == (
@@ -139,7 +131,7 @@ def test_models_are_decided_and_their_rounds_are_laid_out_as_without_references(
 
 
 def test_a_pair_that_is_too_noisy_is_open_as_those_of_a_lost_model_are():
-    reference = ReferenceSpec("old", {"t": table(0.5, 30, 1, seed=3)})
+    reference = ReferenceSpec("old", {"t": counts_of(0.5, 30, 1, seed=3)})
     session = Session(replace(make_spec(2, 30, equivalence=0.02), references=(reference,)))
     session.stop_model("m1", "gone")
     drive(session, coin([0.5, 0.5], spread=0.2), most=5_000)
@@ -166,7 +158,7 @@ def test_on_two_tasks_it_ends_after_two_passes_and_only_where_nothing_can_be_dec
 @pytest.mark.parametrize(("questions", "trials"), [(30, 1), (100, 1), (30, 20)])
 def test_a_reference_too_noisy_for_any_verdict_ends_the_run(questions, trials):
     spec = make_spec(1, questions, equivalence=0.02)
-    reference = ReferenceSpec("old", {"t": table(0.5, questions, trials, seed=3)})
+    reference = ReferenceSpec("old", {"t": counts_of(0.5, questions, trials, seed=3)})
     session = Session(replace(spec, references=(reference,)))
     drive(session, coin([0.5], spread=0.2), most=5_000)
     assert session.stopped is not None
@@ -178,7 +170,7 @@ def test_a_reference_too_noisy_for_any_verdict_ends_the_run(questions, trials):
 @pytest.mark.slow
 @pytest.mark.parametrize("in_flight", [1, 2])
 def test_a_simulation_ends_there_as_well(in_flight):
-    reference = ReferenceSpec("old", {"t": table(0.5, 40, 1, seed=3)})
+    reference = ReferenceSpec("old", {"t": counts_of(0.5, 40, 1, seed=3)})
     spec = replace(make_spec(1, 40, equivalence=0.02, max_passes=40), references=(reference,))
     result = simulate(spec, GivenChances([[0.5] * 40]), 5, 1, in_flight)
     assert result.reasons == {"partial": 5}
@@ -186,7 +178,7 @@ def test_a_simulation_ends_there_as_well(in_flight):
 
 def test_a_reference_with_noise_does_not_end_a_run_that_can_still_decide():
     for seed in range(10):
-        reference = ReferenceSpec("old", {"t": table(0.5, 60, 1, seed=seed)})
+        reference = ReferenceSpec("old", {"t": counts_of(0.5, 60, 1, seed=seed)})
         session = Session(replace(make_spec(1, 60), references=(reference,)))
         assert drive(session, coin([0.95], seed=seed)).stopped.reason == "resolved"
 
