@@ -1,18 +1,24 @@
-"""Scorers on anything a model may say: always a score, bounded, storable, in linear time."""
+"""Scorers on anything a model may say: always a score, and the number or option that is written."""
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from adaptive_eval.scoring.choice import Options
-from adaptive_eval.scoring.numeric import find_numbers, read_number
+from adaptive_eval.scoring.choice import ChoiceScorer, Options
+from adaptive_eval.scoring.match import NumericScorer
+from adaptive_eval.scoring.numeric import Number, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.structured import JsonScorer
 from adaptive_eval.scoring.text import answer_part, last_boxed, last_stated, storable, unwrapped
 from adaptive_eval.trial import Completion, Question
+
+# Always a score, bounded, storable, in linear time.
+
 
 QUESTIONS = {
     "exact": Question("t", "q", "Paris"),
@@ -181,3 +187,118 @@ def test_options_of_any_number_are_read(letters, text):
 @given(text=st.text(max_size=200))
 def test_the_answer_part_ends_as_the_text_does(text):
     assert text.strip().endswith(answer_part(text, strip_reasoning=False))
+
+
+# Numbers survive the ways of writing them.
+
+
+INTEGERS = st.integers(-(10**30), 10**30)
+DECIMALS = st.decimals(min_value=-(10**12), max_value=10**12, allow_nan=False, places=4)
+NUMBERS = st.fractions(max_denominator=10**6).map(Number)
+
+
+@given(INTEGERS)
+def test_whole_numbers(n):
+    ways = [str(n), f"{n:,}", f"{n}.0", f"${n}$", f"{n} cm", f"**{n}**", f"x = {n}", f"{n:,} dollars"]
+    ways += [f"{n:,}".replace(",", "{,}"), f"{n:,}".replace(",", "\u202f"), f"{n:,}".replace(",", " ")]
+    assert all(read_number(way) == Number(Fraction(n)) for way in ways)
+
+
+@given(DECIMALS)
+def test_decimals(d):
+    ways = [str(d) if "E" not in str(d) else f"{d:f}", f"{d:,f}", f"{d:e}", f"{d:f} km/h", f"\\({d:f}\\)"]
+    assert all(read_number(way) == Number(Fraction(d)) for way in ways)
+
+
+@given(st.integers(-999, 999), st.integers(1, 999))
+def test_fractions(top, bottom):
+    ways = [
+        f"{top}/{bottom}",
+        f"{top} / {bottom}",
+        rf"\frac{{{top}}}{{{bottom}}}",
+        rf"\dfrac{{{top}}}{{{bottom}}}",
+    ]
+    assert all(read_number(way) == Number(Fraction(top, bottom)) for way in ways)
+
+
+@given(st.integers(0, 99), st.integers(1, 99), st.integers(1, 99))
+def test_mixed_numbers(whole, top, bottom):
+    value = Number(whole + Fraction(top, bottom))
+    assert read_number(f"{whole} {top}/{bottom}") == value
+    assert read_number(rf"{whole}\frac{{{top}}}{{{bottom}}}") == value
+
+
+@given(st.integers(1, 9999), st.integers(-300, 300))
+def test_powers_of_ten(digits, exponent):
+    value = Number(digits * Fraction(10) ** exponent)
+    for way in (f"{digits}e{exponent}", f"{digits} × 10^{exponent}", rf"{digits} \times 10^{{{exponent}}}"):
+        assert read_number(way) == value
+
+
+@given(NUMBERS, NUMBERS, st.floats(0, 10), st.floats(0, 0.5))
+def test_a_wider_tolerance_never_turns_right_into_wrong(answer, target, tolerance, relative):
+    if is_same_number(answer, target, tolerance, relative):
+        assert is_same_number(answer, target, 2 * tolerance, 2 * relative)
+    assert is_same_number(answer, target) is (answer == target)
+    assert is_same_number(target, target, tolerance, relative)
+
+
+@given(
+    INTEGERS,
+    st.sampled_from(["{}", "So {}.", "The answer is {}.", r"\boxed{{{}}}", "#### {}", "It is {} kg"]),
+)
+def test_the_answer_is_found_in_any_wording(n, wording):
+    score = NumericScorer().score(Completion(wording.format(n), "stop"), Question("t", "q", str(n)))
+    assert score.category == 1
+
+
+@given(DECIMALS, DECIMALS)
+def test_different_numbers_are_different(a, b):
+    assume(a != b and Decimal(100) not in (a / b if b else 0, b / a if a else 0))
+    score = NumericScorer().score(Completion(f"{a:f}", "stop"), Question("t", "q", f"{b:f}"))
+    assert score.category == 0
+
+
+# A clearly given option is found in every style and for every option.
+
+
+CHOICES = ("a red house", "a blue house", "no house", "two houses", "a house boat", "I do not know")
+LETTERS = st.sampled_from("ABCDEF")
+STYLES = st.sampled_from(
+    [
+        "{letter}", "({letter})", "{letter}.", "{letter}) {text}", "{letter}. {text}", "**{letter}**",
+        "Answer: {letter}", "Answer: ({letter}) {text}", "The answer is {letter}.",
+        "The answer is **{letter}. {text}**", "The correct answer is ({letter}), because of the roof.",
+        r"Therefore \boxed{{{letter}}}.", r"Therefore $\boxed{{\text{{{letter}}}}}$", "{text}",
+        "The answer is {text}.", "Option {letter}", "I choose {letter}.",
+    ]
+)  # fmt: skip
+LEADS = st.sampled_from(
+    [
+        "",
+        "A careful look at the options (A to F) helps. I weighed A and B.\n\n",
+        "Let me see.\nA. is too small\nB. is too large\n\n",
+        "<think>The answer is F? No, (A)!</think>\n",
+        "The answer is D. Wait, let me check again.\n\n",
+    ]
+)
+
+
+@given(LETTERS, STYLES, LEADS)
+def test_the_option_is_found(letter, style, lead):
+    text = lead + style.format(letter=letter, text=CHOICES["ABCDEF".index(letter)])
+    # An earlier statement against a bare letter: either reading can be defended.
+    is_stated = any(word in style for word in ("answer", "Answer", "boxed", "choose"))
+    assume(is_stated or "The answer is D" not in lead)
+    score = ChoiceScorer().score(Completion(text, "stop"), Question("t", "q", letter, choices=CHOICES))
+    assert (score.extracted, score.category) == (letter, 1)
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz ,\n", max_size=200), LETTERS)
+def test_lower_case_prose_without_a_statement_has_no_letter(prose, letter):
+    question = Question(
+        "t", "q", letter, choices=("roof", "tiles", "bricks", "stones", "windows", "chimneys")
+    )
+    score = ChoiceScorer().score(Completion(f"well {prose} so", "stop"), question)
+    named = [option for option in question.choices if option in prose]
+    assert score.extracted is None or named

@@ -1,0 +1,297 @@
+"""Laws of metrics, rankings and schemas of categories, whatever the data."""
+
+import itertools
+import math
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from scorio import eval as metrics
+from scorio import rank
+from scorio.categorical import Signals, Thresholds, get_schema, schema_names
+from scorio.categorical.conditions import Scope
+
+# Laws of the metrics, over random matrices, counts, rewards and priors.
+
+
+POINTS = ("pass_at_k", "pass_hat_k", "auc_at_k", "maj_at_k", "mg_pass_at_k", "geom_at_k", "geom_ds_at_k")
+POINTS += ("geo_spectrum_at_k", "geo_spectrum_star_at_k", "g_pass_at_k_tau", "threshold_spectrum_at_k")
+BINARY = (*POINTS, *(f"{name}_ci" for name in POINTS))
+CATEGORICAL = ("bayes", "bayes_ci", "avg", "avg_ci", "max_at_k", "max_at_k_ci")
+
+finite = st.floats(-100.0, 100.0).map(lambda x: round(x, 3))
+
+
+def matrices(largest: int = 1) -> st.SearchStrategy[np.ndarray]:
+    shapes = st.tuples(st.integers(1, 6), st.integers(1, 9))
+    return hnp.arrays(np.int64, shapes, elements=st.integers(0, largest))
+
+
+@st.composite
+def binary_calls(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
+    R = draw(matrices())
+    k = draw(st.integers(1, R.shape[1]))
+    weights = draw(hnp.arrays(np.float64, k, elements=st.floats(0.0, 1.0)))
+    total = weights.sum()
+    return R, {
+        "k": k,
+        "tau": draw(st.floats(0.0, 1.0)),
+        "weights": weights / total if total > 1.0 else weights,
+        "pass_power": draw(st.floats(0.1, 2.0)),
+        "unanimous_power": draw(st.floats(0.1, 2.0)),
+        "lam": draw(st.floats(0.0, 1.0)),
+        "alpha0": draw(st.floats(0.05, 20.0)),
+        "beta0": draw(st.floats(0.05, 20.0)),
+    }
+
+
+@st.composite
+def categorical_calls(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
+    categories = draw(st.integers(1, 9))
+    R = draw(matrices(categories - 1))
+    w = draw(hnp.arrays(np.float64, categories, elements=finite))
+    prior_shape = (R.shape[0], draw(st.integers(0, 3)))
+    R0 = draw(hnp.arrays(np.int64, prior_shape, elements=st.integers(0, categories - 1)))
+    return R, {"w": w, "R0": R0, "k": draw(st.integers(1, R.shape[1]))}
+
+
+def value_of(name: str, R: np.ndarray | None, given_keywords: dict[str, Any], **more: Any) -> Any:
+    """Call a metric with those of the keywords that it has."""
+    metric = getattr(metrics, name)
+    own = signature(metric).parameters.keys() & given_keywords.keys()
+    return metric(R, **{key: given_keywords[key] for key in own}, **more)
+
+
+EACH_METRIC = pytest.mark.parametrize("name", [*BINARY, *CATEGORICAL])
+
+
+def calls_of(name: str) -> st.SearchStrategy[tuple[np.ndarray, dict[str, Any]]]:
+    return categorical_calls() if name in CATEGORICAL else binary_calls()
+
+
+@EACH_METRIC
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_questions_and_trials_have_no_order(name, data, seed):
+    R, keywords = data.draw(calls_of(name))
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(R.shape[0])
+    moved = dict(keywords)
+    if "R0" in moved:
+        moved["R0"] = rng.permuted(moved["R0"][order], axis=1)
+    assert value_of(name, rng.permuted(R[order], axis=1), moved) == value_of(name, R, keywords)
+
+
+@given(call=binary_calls())
+def test_thresholds_at_their_limits(call):
+    R, keywords = call
+    k, prior = keywords["k"], {"alpha0": keywords["alpha0"], "beta0": keywords["beta0"]}
+    for tau in (0.0, 1.0 / k):
+        assert metrics.g_pass_at_k_tau(R, k, tau) == metrics.pass_at_k(R, k)
+        assert metrics.g_pass_at_k_tau_ci(R, k, tau, **prior) == metrics.pass_at_k_ci(R, k, **prior)
+    assert metrics.g_pass_at_k_tau(R, k, 1.0) == metrics.pass_hat_k(R, k) == metrics.g_pass_at_k(R, k)
+    every = metrics.pass_hat_k_ci(R, k, **prior)
+    assert metrics.g_pass_at_k_tau_ci(R, k, 1.0, **prior) == pytest.approx(every, abs=1e-14)
+    majority = (k // 2 + 1) / k
+    assert metrics.g_pass_at_k_tau(R, k, majority) == metrics.maj_at_k(R, k)
+    assert metrics.g_pass_at_k_tau_ci(R, k, majority, **prior) == metrics.maj_at_k_ci(R, k, **prior)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@given(call=binary_calls())
+def test_results_stay_in_range(name, call):
+    R, keywords = call
+    result = value_of(name, R, keywords)
+    if not name.endswith("_ci"):
+        assert -1e-12 <= result <= 1.0 + 1e-12
+        return
+    mu, sigma, lo, hi = result
+    assert sigma >= 0.0
+    assert 0.0 <= lo <= hi <= 1.0
+    assert 0.0 <= mu <= 1.0 + 1e-12
+    if not name.startswith(
+        ("geom", "geo_")
+    ):  # the deviation of a value in [0, 1]; the delta method knows no limit
+        assert sigma**2 <= mu * (1.0 - mu) + 1e-12
+
+
+# Invariances of rankings.
+
+
+SCORES = hnp.arrays(np.int64, st.integers(1, 12), elements=st.integers(-6, 6))
+TENSORS = hnp.arrays(
+    np.int64, st.tuples(st.integers(2, 6), st.integers(1, 5), st.integers(2, 7)), elements=st.integers(0, 1)
+)
+
+BINARY_METRICS = [
+    lambda R, **o: rank.avg(R, **o),
+    lambda R, **o: rank.bayes(R, **o),
+    lambda R, **o: rank.bayes(R, quantile=0.1, **o),
+    lambda R, **o: rank.pass_at_k(R, 2, **o),
+    lambda R, **o: rank.pass_hat_k(R, 2, **o),
+    lambda R, **o: rank.auc_at_k(R, 2, **o),
+    lambda R, **o: rank.maj_at_k(R, 2, **o),
+    lambda R, **o: rank.g_pass_at_k_tau(R, 2, 0.5, **o),
+    lambda R, **o: rank.mg_pass_at_k(R, 2, **o),
+    lambda R, **o: rank.geom_at_k(R, 2, **o),
+    lambda R, **o: rank.geom_ds_at_k(R, 2, **o),
+    lambda R, **o: rank.geo_spectrum_at_k(R, 2, **o),
+    lambda R, **o: rank.threshold_spectrum_at_k(R, 2, [0.3, 0.6], **o),
+    lambda R, **o: rank.max_at_k(R, 2, **o),
+]
+EACH_RANKING = pytest.mark.parametrize("metric", BINARY_METRICS)
+
+
+@given(SCORES)
+def test_ranks_mean_what_their_names_say(scores):
+    better = (scores > scores[:, None]).sum(axis=1)
+    tied = (scores == scores[:, None]).sum(axis=1)
+    levels = np.array([np.unique(scores[scores > score]).size for score in scores])
+    assert np.array_equal(rank.rank_scores(scores, "competition"), better + 1)
+    assert np.array_equal(rank.rank_scores(scores, "competition_max"), better + tied)
+    assert np.array_equal(rank.rank_scores(scores, "dense"), levels + 1)
+    assert np.array_equal(rank.rank_scores(scores, "avg"), better + (tied + 1) / 2)
+    before = np.array([np.count_nonzero(scores[:i] == score) for i, score in enumerate(scores)])
+    assert np.array_equal(rank.rank_scores(scores, "ordinal"), better + before + 1)
+
+
+@pytest.mark.slow
+@EACH_RANKING
+@settings(max_examples=40)
+@given(R=TENSORS, data=st.data())
+def test_models_questions_and_trials_may_come_in_any_order(metric, R, data):
+    models = np.array(data.draw(st.permutations(range(R.shape[0]))))
+    questions = np.array(data.draw(st.permutations(range(R.shape[1]))))
+    trials = np.array(data.draw(st.permutations(range(R.shape[2]))))
+    for method in ("competition", "dense", "avg"):
+        ranks = metric(R, method=method)
+        assert np.array_equal(metric(R[models], method=method), ranks[models])
+        assert np.array_equal(metric(R[:, questions][:, :, trials], method=method), ranks)
+
+
+@EACH_RANKING
+@settings(max_examples=40)
+@given(R=TENSORS)
+def test_equal_models_tie_and_a_better_one_is_not_behind(metric, R):
+    better = np.concatenate([R, R[:1], np.maximum(R[:1], 1)])
+    ranks = metric(better)
+    assert ranks[0] == ranks[-2]
+    assert ranks[-1] <= ranks[0]
+    assert ranks[-1] == 1
+
+
+POSTERIORS = st.lists(
+    st.tuples(st.integers(0, 20).map(lambda x: x / 20), st.integers(0, 8).map(lambda x: x / 40)),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(POSTERIORS, st.floats(0.51, 0.999))
+def test_ranking_with_intervals_is_the_papers_rule(posteriors, confidence):
+    mu, sigma = np.array(posteriors).T
+    # Section 2.9 as a loop: sort, and give the next model the same rank while z is below the threshold.
+    threshold = math.sqrt(2) * float(scipy.special.erfinv(2 * confidence - 1))
+    order = sorted(range(mu.size), key=lambda i: -mu[i])
+    expected, current = [0] * mu.size, 1
+    for earlier, i in itertools.pairwise([None, *order]):
+        if earlier is not None:
+            gap, spread = mu[earlier] - mu[i], math.hypot(sigma[earlier], sigma[i])
+            z = gap / spread if spread else (math.inf if gap else 0.0)
+            assume(abs(z - threshold) > 1e-9)
+            current += z > threshold
+        expected[i] = current
+    assert rank.rank_with_confidence(mu, sigma, confidence).tolist() == expected
+
+
+@given(POSTERIORS)
+def test_pairs_agree_with_the_formula(posteriors):
+    mu, sigma = np.array(posteriors).T
+    pairs = rank.pairwise_confidence(mu, sigma)
+    for i, j in itertools.product(range(mu.size), repeat=2):
+        spread = math.sqrt(sigma[i] ** 2 + sigma[j] ** 2)
+        if spread:
+            z = abs(mu[i] - mu[j]) / spread
+            assert pairs.z[i, j] == pytest.approx(z, rel=1e-13)
+            assert pairs.rho[i, j] == pytest.approx(0.5 * (1 + math.erf(z / math.sqrt(2))), abs=1e-13)
+    assert not np.isnan(pairs.rho).any()
+
+
+@given(hnp.arrays(np.int64, st.tuples(st.just(2), st.integers(2, 9)), elements=st.integers(0, 4)))
+def test_kendall_counts_pairs(rankings):
+    a, b = rankings
+    tau = float(rank.kendall_tau_b(a, b))
+    assert tau == float(rank.kendall_tau_b(b, a))
+    assert tau == -float(rank.kendall_tau_b(a, -b)) or np.ptp(a) == np.ptp(b) == 0
+    assert -1.0 <= tau <= 1.0
+    if np.ptp(a) and np.ptp(b):
+        assert tau == pytest.approx(scipy.stats.kendalltau(a, b).statistic, abs=1e-12)
+    else:
+        assert tau == (1.0 if np.ptp(a) == np.ptp(b) else 0.0)
+
+
+# Every schema is a partition of all attempts, whatever the signals and thresholds.
+
+
+EACH_SCHEMA = pytest.mark.parametrize("name", schema_names())
+
+# Every side of every cut: 0.5 and 0.6 are the tables' constants, thresholds lie on the other grids.
+GRID = {
+    "has_box": [0, 1], "is_correct": [0, 0.49, 0.5, 1], "token_ratio": [0.0, 0.2, 0.3, 0.4, 0.5],
+    "repeated_pattern": [0, 1], "prompt_bpt": [0.0, 2.0, 3.0],
+    "completion_bpt": [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0], "verifier_a": [0.0, 0.59, 0.6, 1.0],
+    "verifier_b": [0.0, 0.3, 0.5, 1.0], "verifier_c": [0.0, 0.3, 0.49, 0.5, 1.0],
+}  # fmt: skip
+CUTS = ("tau_high", "tau_low_wrong", "corr_p33", "corr_p66")
+
+
+def every_attempt(names):
+    values = np.array(list(itertools.product(*(GRID[name] for name in names)))).T
+    return Signals(**dict(zip(names, values, strict=True)))
+
+
+def orders_of_thresholds(schema):
+    """Yield thresholds of `schema` in every order that it accepts."""
+    used = {rule.name for rule in schema.threshold_rules}
+    seen = set()
+    for places in itertools.product([1.0, 2.0, 3.0], repeat=len(CUTS)):
+        for lower, upper in ((0.2, 0.4), (0.3, 0.3), (0.4, 0.2)):
+            values = dict(zip(CUTS, places, strict=True))
+            values |= {"tau_prompt": 2.0, "len_p33": lower, "len_p66": upper}
+            thresholds = Thresholds({name: value for name, value in values.items() if name in used})
+            swapped = any(
+                {low, high} <= used and values[low] > values[high]
+                for low, high in (("len_p33", "len_p66"), ("corr_p33", "corr_p66"))
+            )
+            if swapped:
+                with pytest.raises(ValueError, match="must not exceed"):
+                    thresholds.require(schema)
+            elif thresholds not in seen:
+                thresholds.require(schema)
+                seen.add(thresholds)
+                yield thresholds
+
+
+@EACH_SCHEMA
+def test_every_possible_attempt_has_exactly_one_category(name):
+    schema = get_schema(name)
+    signals = every_attempt(sorted(schema.signals | schema.optional_signals))
+    seen = set()
+    for thresholds in orders_of_thresholds(schema):
+        assigned = schema.assign(signals, thresholds)
+        seen |= set(assigned.tolist())
+        scope = Scope(signals, thresholds)
+        truths = [category.condition.truth(scope) for category in schema.categories]
+        holds = np.array([np.broadcast_to(truth.holds, signals.shape) for truth in truths])
+        assert all(np.all(truth.holds ^ truth.fails) for truth in truths)
+        # Apart from invalid output exactly one condition holds, so that the order of categories is free.
+        valid = ~holds[0]
+        assert (holds[1:, valid].sum(axis=0) == 1).all()
+        assert np.array_equal(assigned == 0, holds[0])
+        assert np.array_equal(assigned[valid], holds[:, valid].argmax(axis=0))
+    assert seen == set(range(len(schema.categories)))
