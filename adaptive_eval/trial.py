@@ -63,6 +63,9 @@ def score_of(weights: tuple[float, ...], category: int) -> float:
     return weights.score(category) if isinstance(weights, ScoreRange) else float(weights[category])
 
 
+CUT_OFF = ("length", "max_tokens", "model_length")
+"""Reasons for which an answer ended that ran into its token limit."""
+
 NO_ANSWER = "no_answer_"
 """Begins the name of the signal of an answer that is none; the cause follows."""
 
@@ -446,9 +449,14 @@ class Completion:
             return None
         if self.finish_reason in ("tool_calls", "function_call"):
             return "tool_calls"
-        if self.finish_reason in ("length", "max_tokens", "model_length"):
+        if self.cut_off:
             return "length"
         return self.without_text or "empty"
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the answer ran into its token limit."""
+        return self.finish_reason in CUT_OFF
 
     @property
     def paid(self) -> Usage:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import Coded
-from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, ORDER_DECIDED
+from adaptive_eval.scoring.scorer import NOT_FOUND, ORDER_DECIDED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import AGAINST, NO_ANSWER, NOTHING_FOUND, Completion, Score
@@ -211,14 +211,14 @@ does its reasoning parser match the model? Its score would say nothing, so it is
             return
         if asked.task not in self._may_be_cut:
             model.limited += 1
-            model.cut += answer.finish_reason in CUT_OFF
+            model.cut += answer.cut_off
         self.add_score(asked.task, answer, score)
 
     def add_score(self, task_name: str, answer: Completion, score: Score) -> None:
         """Take in what a scorer found in an answer to a task."""
         task = self._tasks[task_name]
         task.answers += 1
-        task.cut += answer.finish_reason in CUT_OFF
+        task.cut += answer.cut_off
         task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
         task.by_order += int(score.signals.get(ORDER_DECIDED) or 0)
         if AGAINST in score.signals:  # two sampled answers are often as good

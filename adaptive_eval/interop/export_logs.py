@@ -13,7 +13,7 @@ from adaptive_eval.errors import library
 from adaptive_eval.interop.found import Found, content_of
 from adaptive_eval.interop.run_tables import Cell, RunDescription, cells_of_run, tasks_of_run
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import score_of
+from adaptive_eval.trial import CUT_OFF, score_of
 
 SCORER = "adaptive_eval"
 """Name of the scorer in the logs."""
@@ -90,7 +90,7 @@ def _log(inspect: Any, asked: list[Cell], model: str, task: str, weights: tuple[
 def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: tuple[float, ...]) -> Any:
     model, (read, written) = inspect.model, trial.tokens
     usage = model.ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
-    reason = "max_tokens" if trial.finish_reason == "length" else "stop"
+    reason = "max_tokens" if trial.finish_reason in CUT_OFF else "stop"
     output = model.ModelOutput.from_content("", trial.text, stop_reason=reason)
     output.usage = usage
     messages = [model.ChatMessageUser(content=trial.prompt)]

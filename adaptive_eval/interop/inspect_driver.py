@@ -31,7 +31,7 @@ from adaptive_eval.interop.inspect_task import SampleCompletion, SampleMessage, 
 from adaptive_eval.options.section import IN_INSPECT, INSPECT
 from adaptive_eval.options.task_options import SolverConfig, TaskConfig
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import IMAGE_TOKENS, Completion, Message, TrialRequest, Usage
+from adaptive_eval.trial import CUT_OFF, IMAGE_TOKENS, Completion, Message, TrialRequest, Usage
 
 LOGS = "inspect"
 """Folder of Inspect's logs in the run's directory."""
@@ -42,7 +42,6 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "logprobs", "top_logprobs", "
 _NOT_PASSED = ("api", "batch", "stream", "timeout", "samples_per_request", "send_seed", "rate_limit")
 """Settings of a model that nothing passes on to Inspect; one that is set is refused."""
 
-_CUT_OFF = ("max_tokens", "model_length")
 
 _SENT = {"content", "tool_calls", "tool_call_id", "function"}
 """Fields of a message of Inspect that a model reads."""
@@ -265,7 +264,7 @@ def _asked(messages: Sequence[Message]) -> SampleMessage:
 
 def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
     reasons = [str(choice.stop_reason) for choice in sample.output.choices]  # none, without a generation
-    cut = sample.limit is not None or any(reason in _CUT_OFF for reason in reasons)
+    cut = sample.limit is not None or any(reason in CUT_OFF for reason in reasons)
     return SampleCompletion(
         sample.output.completion,
         "length" if cut else "stop",

@@ -16,7 +16,7 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSp
 from adaptive_eval.errors import DatasetError, UsageError, library
 from adaptive_eval.interop.found import in_range
 from adaptive_eval.options.scorers import GradedScorerConfig, InspectScorerConfig
-from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, graded
+from adaptive_eval.scoring.scorer import ScorerFailed, graded
 from adaptive_eval.tasks.sources import modules_of
 from adaptive_eval.trial import Completion, Message, Missing, Question, Score, TrialKey, TrialOutcome
 from adaptive_eval.views.sentences import describe
@@ -146,7 +146,7 @@ def taken(
         score = graded(scorer, number, answer, f"{name}: {number:g}")
     except ScorerFailed as error:
         return Score(None, reason=f"{name}: {error}")
-    return replace(score, signals={**score.signals, "truncated": completion.finish_reason in CUT_OFF})
+    return replace(score, signals={**score.signals, "truncated": completion.cut_off})
 
 
 def score_value(value: Any) -> float | None:

@@ -76,7 +76,7 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | N
         numbers = isinstance(weights, ScoreRange)  # which have no categories
         row.update({"category": None} if numbers else {"weights": json.dumps(weights)})
     if answer is not None:
-        row["truncated"] = answer.finish_reason == "length"
+        row["truncated"] = answer.cut_off
         row["tool_calls"] = json.dumps(answer.tool_calls) if answer.tool_calls else None
     return row
 

@@ -14,7 +14,6 @@ from typing import Any, Literal, TypedDict
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.scorers import CodeScorerConfig
 from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
-from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -63,7 +62,7 @@ class CodeScorer(CodeScorerConfig):
         signals: dict[str, Signal] = {
             "is_correct": False,
             "has_box": program is not None,
-            "truncated": completion.finish_reason in CUT_OFF,
+            "truncated": completion.cut_off,
         }
         if program is None:
             return Score(0, None, signals, "truncated" if signals["truncated"] else "no code found")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, Scorer, score_or_failure
+from adaptive_eval.scoring.scorer import NOT_FOUND, Scorer, score_or_failure
 from adaptive_eval.trial import NO_ANSWER, NOTHING_FOUND, Completion, Question, Score, ScoreRange, Signal
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def attempt_signals(completion: Completion) -> dict[str, Signal]:
     """
     signals: dict[str, Signal] = {
         "latency": completion.latency,
-        "truncated": completion.finish_reason in CUT_OFF,
+        "truncated": completion.cut_off,
     }
     if completion.finish_reason:
         signals["repeated_pattern"] = int(completion.finish_reason != "stop")

@@ -13,10 +13,6 @@ from adaptive_eval.options.scorers import AnswerScorerConfig, GradedScorerConfig
 from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
-CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
-"""Finish reasons of an answer that ran into its token limit."""
-
-
 NOT_FOUND = "no answer found"
 """The reason of an answer in which a scorer finds no result."""
 
@@ -125,7 +121,7 @@ def likeliest_tokens(logprobs: Any) -> list[tuple[str, float]]:
 
 def form_signals(text: str, completion: Completion) -> dict[str, Signal]:
     """Return what an answer's form says: whether its text has a box, and whether it is cut off."""
-    return {"has_box": last_boxed(text) is not None, "truncated": completion.finish_reason in CUT_OFF}
+    return {"has_box": last_boxed(text) is not None, "truncated": completion.cut_off}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +162,7 @@ class AnswerScorer(AnswerScorerConfig, ABC):
         """Score one answer."""
         text = self._part(completion.text)
         box = last_boxed(text)
-        truncated = completion.finish_reason in CUT_OFF
+        truncated = completion.cut_off
         answer = self.find(text, box, question)
         if truncated and answer is not None and not answer.is_final:
             answer = None
@@ -282,7 +278,7 @@ def asked_times(count: int, by: By, missing: Collection[str] = ()) -> Callable[.
         if lost or len(none) >= enough:
             return (lost or none)[0]
         given = [answer for answer in answers if answer.no_answer is None]
-        cut = [answer for answer in answers if answer.finish_reason in CUT_OFF]
+        cut = [answer for answer in answers if answer.cut_off]
         whole = [answer for answer in given if answer not in cut]
         shown = (cut if len(cut) >= enough else whole or given)[0]
         return replace(shown, text="\n\n".join(answer.text for answer in answers))

@@ -12,7 +12,7 @@ from typing import Any
 from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import JsonScorerConfig, ToolCallsScorerConfig
 from adaptive_eval.scoring.numeric import read_number
-from adaptive_eval.scoring.scorer import CUT_OFF, Answer, AnswerScorer
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, normalised, storable
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, shown_call
@@ -186,7 +186,7 @@ class ToolCallsScorer(ToolCallsScorerConfig):
         """Score one answer."""
         wanted = _wanted(question.target) or []
         made = [_Call.read(call) for call in completion.tool_calls[:MOST]]
-        truncated = completion.finish_reason in CUT_OFF
+        truncated = completion.cut_off
         fits = [[self._fits(one, other) for other in made] for one in wanted]
         found = _in_order(fits) if self.ordered else _paired(fits)
         right = found and (self.calls == "subset" or len(completion.tool_calls) == len(wanted))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adaptive_eval.store.codec import unpack
+from adaptive_eval.trial import CUT_OFF
 
 Integers = npt.NDArray[np.int64]
 Names: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
@@ -44,11 +45,11 @@ class OutcomeCells:
 
 
 TALLIED = "SELECT model, question, category, missing, stored, truncated FROM tallies"
-COUNTED = """
+COUNTED = f"""
 SELECT model, question, coalesce(category, -1), coalesce(missing, ''), count(*),
-       coalesce(sum(finish_reason = 'length'), 0)
-FROM outcomes WHERE {which} GROUP BY model, question, category, missing
-"""
+       coalesce(sum(finish_reason IN {CUT_OFF}), 0)
+FROM outcomes WHERE {{which}} GROUP BY model, question, category, missing
+"""  # noqa: S608 - reasons of our own
 # one statement, so that what it counts and what it takes from the tallies are of one moment
 _ALL = " UNION ALL ".join((TALLIED, COUNTED.format(which="id >= (SELECT upto FROM tallied)")))
 _SINCE = COUNTED.format(which="id >= :since")

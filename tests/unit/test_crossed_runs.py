@@ -86,7 +86,8 @@ def answering(built, kind, seed):
         if kind == "numbers":
             text = f"{-1 + 4 * (right < chance) * (0.5 + right / 2):.3f}"
         usage = Usage(int(rng.integers(20, 30)), int(rng.integers(5, 60)))
-        completion = Completion(text, "length" if cut < 0.1 else "stop", usage, latency=float(cut))
+        ended = ("length", "model_length")[place] if cut < 0.1 else "stop"
+        completion = Completion(text, ended, usage, latency=float(cut))
         scoring = built.scoring[request.task]
         if kind == "numbers":  # as the function has it, which is a process away
             score = scoring.categorised(Score(1, text, {"score": float(text)}, ""), completion)
@@ -151,7 +152,7 @@ def worth(kind, record):
     if record.missing is not None:
         return None
     place, answer = [*SIZES].index(record.request.task), record.completion
-    cut = answer.finish_reason == "length"
+    cut = answer.finish_reason != "stop"
     right = answer.text == f"\\boxed{{{2 * int(record.request.question[1:])}}}"
     if kind == "numbers":
         return WORTHS[kind][place][0] if cut else float(answer.text)
@@ -191,7 +192,7 @@ def figures(kind, trials):
         "issued": len(trials),
         "missing": len(trials) - len(answered),
         "questions": len({(one.request.task, one.request.question) for one in answered}),
-        "truncated": sum(one.completion.finish_reason == "length" for one in answered),
+        "truncated": sum(one.completion.finish_reason != "stop" for one in answered),
         "prompt_tokens": read,
         "completion_tokens": wrote,
         "usd": (2 * read + 8 * wrote) / 1e6,
@@ -397,7 +398,7 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             value = worth(kind, record)
             assert row["score"] == ("" if value is None else near(value))
             assert row | named(record) | {"trial": record.request.repeat} == {**row, "repeat": row["trial"]}
-            cut = value is not None and record.completion.finish_reason == "length"
+            cut = value is not None and record.completion.finish_reason != "stop"
             assert row["truncated"] == str(cut).lower()
     for place, shares in ((run, SHARES), (table, dict.fromkeys(SIZES, 0.5))):
         expected = {name: score(kind, of_model(trials, name), shares=shares)[0] for name in CHANCES}
@@ -432,7 +433,7 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
 
 def whole(kind, record):
     """Return 1 for an answer that has ended by itself."""
-    return None if record.missing is not None else int(record.completion.finish_reason != "length")
+    return None if record.missing is not None else int(record.completion.finish_reason == "stop")
 
 
 AGAIN = {
