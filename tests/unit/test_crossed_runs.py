@@ -24,6 +24,7 @@ from adaptive_eval.trial import Completion, Score, Usage
 from adaptive_eval.views.files import write_leaderboard, write_reports
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.report_json import report_data
+from adaptive_eval.views.score_tables import ranking_rows
 from scorio.eval import bayes
 
 CHANCES = {"fair": 0.5, "good": 0.97, "poor": 0.25}
@@ -438,7 +439,7 @@ def whole(kind, record):
 
 AGAIN = {
     "rights": (["--rubric", "{schema: binary, weights: [-3, 1], truncated: judged}"], (-3, 1)),
-    "graded": (["--rubric", "{schema: exact-match, weights: [0, 5, 2]}"], (0, 5, 2)),
+    "graded": (["--rubric", "{schema: exact-match, weights: [0, 50, 20]}"], (0, 50, 20)),
     "numbers to rights": (["--scorer", "{kind: numeric, tolerance: 1000}"], (0, 1)),
     "numbers": (["--scorer", "{kind: python, function: 'stars:stars', range: [-2, 4]}"], (-2, 4)),
 }
@@ -452,7 +453,7 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         monkeypatch.setitem(globals(), "worth", whole)
     monkeypatch.setitem(WORTHS, kind, [weights, weights])
     monkeypatch.setitem(globals(), "JUDGED", {("rights", 0), ("rights", 1)})
-    (_, again) = json.loads(command("rescore", run, *options, "--json", "--name", f"{name} both"))
+    (first, again) = json.loads(command("rescore", run, *options, "--json", "--name", f"{name} both"))
     for line in again["models"]:
         own = of_model(trials, line["model"])
         assert (line["score"], line["missing"]) == near((score(kind, own)[0], figures(kind, own)["missing"]))
@@ -468,6 +469,20 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         found = rows[f"{name} {part}"]
         assert [row.outcome for row in found] == [*there]
         assert name == "numbers" or [weights[row.category] for row in found] == [*there.values()]
+    rankings = runs.read_summary(run).known.rankings
+    (place,) = [at for at, (known, _) in enumerate(rankings) if known == f"{name} both"]
+    lines = {line["model"]: line for line in again["models"]}
+    for before, (model, *shown) in zip(first["models"], ranking_rows(rankings)[1:], strict=False):
+        line, figures_after = lines[model], shown[place].split()
+        assert figures_after[1] == f"{line['score']:.{2 if max(weights) > 9 else 3}f}"
+        moved = before["rank"] - line["rank"]
+        assert figures_after[2:] == ([f"{'▲' if moved > 0 else '▼'}{abs(moved)}"] if moved else [])
+
+
+def test_answers_of_rounds_are_ranked_again_as_they_were_asked(made):
+    run = made("rights", "rounds", goal="budget", allocation={"questions": "rounds"})
+    before, again = json.loads(command("rescore", run, "--scorer", "numeric", "--json"))
+    assert again["models"] == before["models"]
 
 
 @pytest.mark.parametrize("kind", ["rights", "graded"])
@@ -489,6 +504,9 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
         for name in {pair["first"], pair["second"]} - {"fair"}:
             sides[name] = score(kind, of_model(own, name, pair["decided_at"] or math.inf))[0]
         assert pair["difference"] == near(sides[pair["first"]] - sides[pair["second"]])
+    site = write_leaderboard([new], tmp_path).with_name("index.json")
+    (board,) = json.loads(site.read_text("utf-8"))["boards"]
+    assert {row["model"] for row in board["models"]} == {"new", "good"}
     metrics = RunMetrics("run")
     metrics.update(0.0, 0.0, runs.read_summary(new).results, ())
     told = {one.name.removeprefix("adaptive_eval_"): one.samples for one in metrics.collect()}

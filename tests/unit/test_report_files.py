@@ -129,11 +129,12 @@ META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": '{"trees":
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder of three runs, one of them on other questions."""
+    """Return a folder of four runs, two of them scored or meant otherwise."""
     place = tmp_path_factory.mktemp("runs")
     runs.make_run(place / "one", meta=META)
     shutil.copytree(place / "one", place / "two")
     runs.make_run(place / "three", meta={**META, "scoring": '{"trees": "regex"}'})
+    runs.make_run(place / "four", meta={**META, "config": "stopping: {target: population}"})
     return place
 
 
@@ -141,13 +142,13 @@ def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tm
     index = write_leaderboard(runs_in([folder]), tmp_path / "site")
     boards = json.loads((tmp_path / "site" / "index.json").read_text(encoding="utf-8"))["boards"]
     found = {frozenset(line["run"] for line in board["models"]) for board in boards}
-    assert found == {frozenset({"one", "two"}), frozenset({"three"})}
-    assert len({board["tasks"] for board in boards}) == 2, "tables of the same tasks have names of their own"
+    assert found == {frozenset({"one", "two"}), frozenset({"three"}), frozenset({"four"})}
+    assert len({board["tasks"] for board in boards}) == 3, "tables of the same tasks have names of their own"
     for board in boards:
         scores = [line["score"] for line in board["models"]]
         assert scores == sorted(scores, reverse=True)
     text = index.read_text(encoding="utf-8")
-    for name in ("one", "two", "three"):
+    for name in ("one", "two", "three", "four"):
         assert f'href="{name}/report.html"' in text
         assert (tmp_path / "site" / name / "report.html").exists()
     assert "Earlier reports" not in text

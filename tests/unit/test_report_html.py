@@ -208,8 +208,9 @@ def test_a_papers_table_has_every_model_in_per_cent(summary):
 
 
 def test_a_papers_table_keeps_the_scores_of_another_scale(summary):
-    other = replace(summary, results=replace(summary.results, scale=(-1.0, 1.0)))
-    assert f"| {summary.results.models[0].score:.3f} |" in paper_markdown(other)
+    for scale in ((-1.0, 1.0), (0.0, 5.0)):
+        other = replace(summary, results=replace(summary.results, scale=scale))
+        assert f"| {summary.results.models[0].score:.3f} |" in paper_markdown(other)
 
 
 def test_a_papers_sentence_counts_scored_trials_as_its_table_does(summary):
