@@ -20,7 +20,7 @@ from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import Completion, Score, Usage
+from adaptive_eval.trial import COPY_REASON, Completion, Score, Usage
 from adaptive_eval.views.files import write_leaderboard, write_reports
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.report_json import report_data
@@ -81,7 +81,7 @@ def answering(built, kind, seed):
         question = built.tasks[place].by_id[request.question]
         sent = {"messages": [{"role": "user", "content": question.fields["input"]}]}
         if lost < 0.08:
-            why = "timeout" if lost < 0.04 else "refused"
+            why = ("timeout", "refused", "refused", COPY_REASON)[int(50 * lost)]
             return TrialRecord(request, at, None, None, why, after_stop, sent)
         text = f"\\boxed{{{2 * int(request.question[1:]) + int(right > chance)}}}"
         if kind == "numbers":
@@ -164,12 +164,12 @@ def worth(kind, record):
 
 
 def cells(kind, trials, task, fill=None):
-    """Return the worths of each question of a task; lost ones as `fill`, if it is given."""
+    """Return the worths of each question of a task; lost ones as `fill`, copies left out."""
     found = {}
     for record in trials:
         if record.request.task == task:
-            value = worth(kind, record)
-            found.setdefault(record.request.question, []).append(fill if value is None else value)
+            value = worth(kind, record) if record.missing in (None, COPY_REASON) else fill
+            found.setdefault(record.request.question, []).append(value)
     return {name: [value for value in cell if value is not None] for name, cell in found.items()}
 
 
@@ -246,6 +246,7 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
         assert kind != "numbers" or line["bayes_mu"] is line["bayes_sigma"] is None
         assert line["errors"] == {"timeout": line["missing"]}
         assert line["missing_reasons"] == Counter(one.missing for one in own if one.missing is not None)
+        assert line["copies"] == line["missing_reasons"].get(COPY_REASON, 0)
         found = Counter(one.score.category for one in own if one.missing is None)
         assert line["categories"] == ([] if kind == "numbers" else [found[n] for n in range(max(found) + 1)])
         for task in data["tasks"]:
@@ -383,6 +384,24 @@ def test_samples_are_those_that_are_asked_for(made, kind):
         alike.append(worths[one["model"], one["step"]] == worths[other["model"], other["step"]])
     assert alike == sorted(alike)
     assert len(set(alike)) == 2
+
+
+@EACH_KIND
+def test_samples_of_the_harness_have_the_answers_of_the_run(made, kind, tmp_path):
+    trials, out, expected, equal = trials_of(made(kind)), tmp_path / "out", {}, dict.fromkeys(SIZES, 0.5)
+    command("export", made(kind), "--format", "lm-eval", "--out", out)
+    for name in CHANCES:
+        own = of_model(trials, name)
+        expected[name], of_tasks = score(kind, own, shares=equal)
+        (file,) = (out / name).glob("results_*.json")
+        for task, found in json.loads(file.read_text("utf-8"))["results"].items():
+            lost = [one.request.task for one in own if one.missing is not None].count(task)
+            assert (found["score,none"], found["missing"]) == near((of_tasks[task], lost))
+    span = ("--range", "0,1" if kind == "rights" else "-1,3")
+    command("analyze", out, *span, "--id", "id", "--write", tmp_path / "again")
+    data = report_of(tmp_path / "again")
+    assert {line["model"]: line["score"] for line in data["models"]} == near(expected)
+    assert data["counts"]["trials"] == sum(one.missing is None for one in trials)
 
 
 def analysed(place, kind, *options):

@@ -203,10 +203,14 @@ def test_progress_of_the_evidence_is_clipped(evidence, threshold, progress):
 
 def test_rates_are_taken_between_two_snapshots():
     then, now = examples.example(examples.QUICKSTART, 10), examples.example(examples.QUICKSTART, 40)
+    own = [BudgetLine("usd", spent, 0, 99, "model", name) for name, spent in (("oak", 4.0), ("elm", 7.0))]
+    then = replace(then, budgets=(*then.budgets, *own))
+    now = replace(now, budgets=(*now.budgets, *(replace(line, spent=10.0) for line in own)))
     earlier = examples.snapshot_of(then, 100.0)
     view = view_of(now, 130.0, previous=earlier)
     assert view.rates.trials == pytest.approx((200 - 50) / 30)
     assert view.rates.tokens == pytest.approx(470 * 150 / 30)
+    assert [use.rate for use in view.rates.budgets[-2:]] == pytest.approx([0.2, 0.1])
     trials = view.rates.budgets[0]
     assert trials.rate == pytest.approx(5.0)
     assert trials.seconds_left == pytest.approx((20_000 - 200) / 5.0)
