@@ -58,7 +58,8 @@ class Board(Answers):
                 turn = self.determinism.review(model, self.complete[model])
                 if turn is not None:
                     self.turn(model, turn)
-                    self._exact_from[model] = turn + 1  # it is read as exact from one index on
+                    # It is read as exact from one more index of every task on.
+                    self._exact_from[model] = self.run_sequence.one_of_each(turn)
                     continue
                 index = self.complete[model]
                 furthest = max(others, self._exact_from[model])

@@ -179,15 +179,25 @@ class GivenChances:
             overall += weight * expected.mean(axis=1)
         return to_score_units(spec, overall)
 
+    def settled(self, spec: SessionSpec, seed: np.random.SeedSequence) -> GivenChances:
+        """Return the chances of one replicate, in which models at temperature 0 repeat their answers."""
+        if not any(model.repeats for model in spec.models):
+            return self
+        if self.chances.ndim == 2:
+            return GivenChances(_settled(spec, self.chances, seed))
+        chances = self.chances.copy()
+        for number, model in enumerate(spec.models):
+            if model.repeats:
+                chances[number] = _one_category(chances[number], seed, number)
+        return GivenChances(chances)
+
     def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
         """Return the answers of one replicate."""
         self._check(spec)
-        if self.chances.ndim == 2:
-            return _coins(spec, _settled(spec, self.chances, seed), run_sequence, seed)
-        cumulative = np.cumsum(self.chances, axis=2)[:, :, :-1]
-        for number, model in enumerate(spec.models):
-            if model.repeats:
-                cumulative[number] = _one_category(cumulative[number], seed, number)
+        chances = self.settled(spec, seed).chances
+        if chances.ndim == 2:
+            return _coins(spec, chances, run_sequence, seed)
+        cumulative = np.cumsum(chances, axis=2)[:, :, :-1]
         categories = np.tile(np.arange(self.chances.shape[2]), (spec.questions, 1))
         return _Draws(cumulative, categories, run_sequence, seed)
 
@@ -283,10 +293,12 @@ def drawn_from(
     answers: Answers, spec: SessionSpec, seed: np.random.SeedSequence
 ) -> tuple[Answers, Floats | None]:
     """Return the answers of one replicate, and their truth where it differs between replicates."""
-    if not isinstance(answers, LikelyChances):
-        return answers, None
-    drawn = answers.drawn(spec, seed)
-    return drawn, drawn.truth(spec)
+    is_drawn = isinstance(answers, LikelyChances) or any(model.repeats for model in spec.models)
+    if isinstance(answers, LikelyChances):
+        answers = answers.drawn(spec, seed)
+    if is_drawn and isinstance(answers, GivenChances):
+        return answers, answers.settled(spec, seed).truth(spec)
+    return answers, None
 
 
 def _check_models(spec: SessionSpec, models: int) -> None:
@@ -297,25 +309,28 @@ def _check_models(spec: SessionSpec, models: int) -> None:
 def _settled(spec: SessionSpec, chances: Floats, seed: np.random.SeedSequence) -> Floats:
     """Return chances in which models at temperature 0 are right on a question always or never.
 
-    As many questions are right as the mean chance says, the likely ones more often.
+    As many questions of each task are right as the mean chance says, the likely ones more often.
     """
     if not any(model.repeats for model in spec.models):
         return chances
     rng, settled = np.random.default_rng((seed.generate_state(1)[0], 1)), chances.copy()
     for number, model in enumerate(spec.models):
         if model.repeats:
-            right = round(float(chances[number].sum()))
-            order = np.argsort(rng.random(chances.shape[1]) - chances[number], kind="stable")
+            rank = rng.random(chances.shape[1]) - chances[number]
             settled[number] = 0.0
-            settled[number, order[:right]] = 1.0
+            for here in spec.columns:
+                right = round(float(chances[number, here].sum()))
+                order = here.start + np.argsort(rank[here], kind="stable")
+                settled[number, order[:right]] = 1.0
     return settled
 
 
-def _one_category(cumulative: Floats, seed: np.random.SeedSequence, model: int) -> Floats:
-    """Return the cumulative chances of a model of which one category of each question is certain."""
+def _one_category(chances: Floats, seed: np.random.SeedSequence, model: int) -> Floats:
+    """Return the chances of a model of which one category of each question is certain."""
     rng = np.random.default_rng((seed.generate_state(1)[0], 1, model))
-    category = (rng.random((len(cumulative), 1)) >= cumulative).sum(axis=1, keepdims=True)
-    return np.asarray(category <= np.arange(cumulative.shape[1]), dtype=np.float64)
+    below = np.cumsum(chances, axis=1)[:, :-1]
+    category = (rng.random((len(chances), 1)) >= below).sum(axis=1)
+    return np.asarray(np.eye(chances.shape[1])[category])
 
 
 def _coins(

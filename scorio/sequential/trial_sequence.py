@@ -392,6 +392,13 @@ class RunSequence:
         self._ensure(step)
         return tuple(np.bincount(self._task[:step], minlength=len(self.sizes)).tolist())
 
+    def one_of_each(self, start: int) -> int:
+        """Return the first step by which each task has had a step from `start` on."""
+        stop = start + 1
+        while any(begin == end for _, begin, end in self.spans(start, stop)):
+            stop += 1
+        return stop
+
     def spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Yield each task with the steps of its own sequence that ``start .. stop-1`` are."""
         ends = zip(self.local(start), self.local(stop), strict=True)

@@ -86,6 +86,27 @@ def weighted(weights, goal, **parts):
     return replace(spec, tasks=tuple(replace(task, weight=w) for task, w in zip(tasks, (3, 1), strict=True)))
 
 
+REPEATED = {
+    "coins": (BiasedCoins((0.5,) * 3), (-1.0, 3.0)),
+    "given": (GivenChances(np.full((3, 32), 0.3)), (0.0, 1.0)),
+    "graded": (GivenChances(np.full((3, 32, 3), 1 / 3)), (-1.0, 1.0, 3.0)),
+}
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+def test_models_that_repeat_their_answers_are_judged_by_what_these_score(kind):
+    answers, weights = REPEATED[kind]
+    spec = make_spec(3, 1, max_passes=3)
+    models = tuple(replace(model, deterministic=True) for model in spec.models)
+    tasks = tuple(replace(task, weights=weights) for task in weighted((0.0, 1.0), "ranking").tasks)
+    spec = replace(spec, models=models, tasks=tasks)
+    result = simulate(spec, answers, 4, seed=1, in_flight=8, workers=1)
+    assert (set(result.reason), result.family_wise.count) == ({"resolved"}, 0)
+    gap = result.gap if result.drawn_gap is None else result.drawn_gap
+    shown = result.score[:, [0, 0, 1]] - result.score[:, [1, 2, 2]]
+    assert shown == pytest.approx(np.broadcast_to(gap, shown.shape))
+
+
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("in_flight", [1, 8, None], ids=["lockstep", "session", "fixed"])
 def test_it_is_in_the_units_of_the_score_to_which_tasks_add_as_they_weigh(goal, in_flight):
