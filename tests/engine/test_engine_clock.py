@@ -106,10 +106,6 @@ def test_the_deadline_is_held_after_the_night():
     assert 50.0 <= scene.recorder.of("snapshot")[-1].elapsed < 55.0
 
 
-async def running(scene: Scene) -> None:
-    await scene.runner().run()
-
-
 class SteppedClock(OwnedClock):
     """A clock on the wall that is set at certain moments."""
 
@@ -128,7 +124,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path, step
     scene = Scene(200, clock=clock, options=RunnerOptions(deadlines=Deadlines(40.0)), jitter=lambda: 0.5)
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         scene.recorder = writer  # type: ignore[assignment]
-        run_owned(running(scene))
+        run_owned(scene.unchecked())
     assert list(scene.verdict.evidence["used"]) == ["wall_clock"]
     with RunReader(tmp_path / "run") as reader:
         stored = [outcome.key for batch in reader.log() for outcome in batch]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from adaptive_eval.engine.health import RECENT, HealthMonitor, Presence
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.trial import Completion, Usage
 
 # Rolling statistics, gates and clients.
@@ -21,16 +22,9 @@ def answer(latency=1.0, tokens=15):
 
 
 def test_before_the_first_answer():
-    health = monitor().health(now=100.0, in_flight=3, limit=8)
-    assert (health.model, health.endpoint, health.in_flight, health.limit) == (
-        "a",
-        "http://scripted/v1",
-        3,
-        8,
-    )
-    assert (health.answered, health.requests_per_second, health.tokens_per_second) == (0, 0.0, 0.0)
-    assert (health.p50, health.p95) == (None, None)
-    assert health.errors == {}
+    rates = {"answered": 0, "requests_per_second": 0.0, "tokens_per_second": 0.0, "p50": None, "p95": None}
+    health = EndpointHealth("a", "http://scripted/v1", in_flight=3, limit=8, **rates)
+    assert monitor().health(now=100.0, in_flight=3, limit=8) == health
 
 
 def test_rates_over_the_last_minute():

@@ -4,31 +4,20 @@ import asyncio
 import threading
 
 import pytest
-from scripted import Prompts, ScoreByStep, ScriptedController, ScriptedEndpoint
+from scene import Scene
 
-from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.ledger import ThreadCommitter
-from adaptive_eval.engine.limits import FixedConcurrency
-from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.runner import Runner
 from adaptive_eval.store.writer import RunWriter
 
 
-def test_the_event_loop_goes_on_while_the_disk_works(tmp_path):
-    class SlowDisk:
-        """A recorder whose commits are not done before the event loop has gone on."""
+def test_the_event_loop_goes_on_while_the_disk_works(tmp_path, monkeypatch):
+    """No commit is done before the event loop has gone on."""
+    gone_on, commits, commit = threading.Event(), [], RunWriter.commit
 
-        def __init__(self, writer):
-            self.launch, self.attempt, self.outcome = writer.launch, writer.attempt, writer.outcome
-            self.decision, self.snapshot = writer.decision, writer.snapshot
-            self._commit = writer.commit
-
-        def commit(self):
-            gone_on.clear()
-            commits.append(gone_on.wait(60.0))
-            return self._commit()
-
-    gone_on, commits = threading.Event(), []
+    def slowly(writer):
+        gone_on.clear()
+        commits.append(gone_on.wait(60.0))
+        return commit(writer)
 
     async def main(writer):
         async def watch():
@@ -36,17 +25,16 @@ def test_the_event_loop_goes_on_while_the_disk_works(tmp_path):
                 await asyncio.sleep(0.001)
                 gone_on.set()
 
-        controller = ScriptedController({"a": 40}, [])
-        clients = {"a": ModelClient([ScriptedEndpoint(0.001)], FixedConcurrency(20))}
-        runner = Runner(
-            controller, SlowDisk(writer), clients, prompts=Prompts(), executor=InProcess(ScoreByStep())
-        )
+        scene = Scene(40, 0.001, 20, committer=ThreadCommitter())
+        scene.recorder = writer
         watching = asyncio.create_task(watch())
-        await runner.run()
+        await scene.unchecked()
         watching.cancel()
 
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        monkeypatch.setattr(RunWriter, "commit", slowly)
         asyncio.run(main(writer))
+        monkeypatch.undo()
     assert len(commits) > 1
     assert all(commits), "a commit has held up the loop"
 

@@ -94,12 +94,9 @@ def sit(directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scor
     scene.controller = session = resumed(directory, limits) if exists else Session(spec(limits))
     scene.options, scene.scoring = options or scene.options, scoring or scene.scoring
 
-    async def main() -> None:
-        await scene.runner().run()
-
     with RunWriter.open(directory) if exists else RunWriter.create(directory, meta={}) as writer:
         scene.recorder = writer
-        run_owned(main())
+        run_owned(scene.unchecked())
     return session
 
 

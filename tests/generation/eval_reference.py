@@ -274,17 +274,9 @@ def categorical(
 
 # Cases.
 
-POINTS = (
-    *("pass_at_k", "pass_hat_k", "auc_at_k", "maj_at_k", "g_pass_at_k_tau", "mg_pass_at_k", "geom_at_k"),
-    *("geom_ds_at_k", "geo_spectrum_at_k", "geo_spectrum_star_at_k", "threshold_spectrum_at_k"),
-)
-BEYOND_N = (
-    "geom_at_k",
-    "geom_ds_at_k",
-    "geo_spectrum_at_k",
-    "geo_spectrum_star_at_k",
-    "threshold_spectrum_at_k",
-)
+WITHIN_N = ("pass_at_k", "pass_hat_k", "auc_at_k", "maj_at_k", "g_pass_at_k_tau", "mg_pass_at_k")
+BEYOND_N = (*FACTORS, "threshold_spectrum_at_k")
+POINTS = (*WITHIN_N, *BEYOND_N)
 BANKS = (
     ([0], [1]), ([1], [1]), ([3, 4, 0], [5, 5, 5]), ([0, 1, 40, 79, 80], [80] * 5), ([2, 0, 7], [3, 12, 7]),
     ([0], [1000]), ([1000], [1000]), ([0, 1, 371, 500, 998, 1000], [1000] * 6),
