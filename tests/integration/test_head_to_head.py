@@ -80,16 +80,6 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
     assert json.loads(again.out)[1]["models"][0]["score"] == pytest.approx(0.9, abs=0.1)  # of the targets
 
 
-def test_stored_answers_are_rescored_against_others(judge, old):
-    scorer = head_to_head(judge, old)["tasks"][0]["scorer"]
-    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", "--json", code=0)
-    sage, novice = json.loads(found.out)[1]["models"]
-    assert (sage["model"], novice["score"]) == (
-        "sage",
-        pytest.approx(0.5),
-    )  # against itself, each answer once
-
-
 def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     config = head_to_head(judge, old)
     rows = [{**row, "body": row["question"], "question": "none"} for row in ROWS]
@@ -122,11 +112,16 @@ def test_a_run_goes_on_with_the_stored_answers_it_began_with(tmp_path, judge, ol
         command(*arguments, code=0)
 
 
-def test_a_run_named_on_the_command_line_is_found_in_the_current_folder(tmp_path, judge, old, monkeypatch):
+def test_answers_are_rescored_against_those_of_a_run_named_from_the_current_folder(
+    tmp_path, judge, old, monkeypatch
+):
     shutil.copytree(old, tmp_path / "here")
     monkeypatch.chdir(tmp_path)
     scorer = {**head_to_head(judge, old)["tasks"][0]["scorer"], "against": "here # novice"}
-    command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", code=0)
+    found = command("rescore", old, "--scorer", json.dumps(scorer), "--dry-run", "--json", code=0)
+    sage, novice = json.loads(found.out)[1]["models"]
+    assert sage["model"] == "sage"
+    assert novice["score"] == pytest.approx(0.5)  # against itself, each answer once
 
 
 def test_validate_judges_one_answer_when_it_may_spend(tmp_path, judge, old):

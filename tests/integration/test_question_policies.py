@@ -9,9 +9,9 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.verdicts import questions_words
 
 
-def config(questions, trials):
+def config(questions):
     same = {"sage": {"mean": 0.5}, "novice": {"mean": 0.5}}
-    return mimic_config(mimics=same, budget={"trials": trials}, allocation={"questions": questions})
+    return mimic_config(mimics=same, budget={"trials": 120}, allocation={"questions": questions})
 
 
 def identity(run):
@@ -19,14 +19,9 @@ def identity(run):
         return json.loads(reader.meta()["identity"])
 
 
-@pytest.fixture
-def begun(tmp_path, request):
-    return finished(tmp_path, config(request.param, 120), code=3)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("begun", ["auto"], indirect=True)
-def test_own_rounds_are_kept(begun):
+def test_own_rounds_are_kept(tmp_path):
+    begun = finished(tmp_path, config("auto"), code=3)
     assert identity(begun)["rounds"] == ["arithmetic"]
     assert questions_words(["arithmetic"], 1) in (begun / "report.md").read_text("utf-8")
     command("run", begun, "-o", "budget.trials=160", "-o", "spend=time", "--display", "none", code=(0, 3))
@@ -39,8 +34,8 @@ def test_own_rounds_are_kept(begun):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begun", ["schedule"], indirect=True)
-def test_a_run_along_the_schedule_stays_there(begun):
+def test_a_run_along_the_schedule_stays_there(tmp_path):
+    begun = finished(tmp_path, config("schedule"), code=3)
     assert "rounds" not in identity(begun)
     assert questions_words([], 1) in (begun / "report.md").read_text("utf-8")
     refused = command("run", begun, "-o", "allocation.questions=rounds", "--display", "none", code=2)

@@ -6,7 +6,7 @@ import pytest
 from command_line import command, finished, mimic_config, report, run_config, trials
 
 from adaptive_eval.store.reader import RunReader
-from scorio.categorical import Signals, get_schema
+from scorio.categorical import Signals, Thresholds, get_schema
 
 CONCISE = {"schema": "concision-high-conf", "pilot": 2}
 
@@ -34,34 +34,20 @@ def piloted(tmp_path_factory):
     return finished(folder, mimic_config({"rubric": CONCISE}), code=0)
 
 
-@pytest.mark.slow
-def test_a_pilot_freezes_the_thresholds_and_all_are_judged_by_them(piloted):
+def test_thresholds_are_quantiles_of_the_pilot_alone_whose_answers_are_not_asked_again(piloted):
     assert set(frozen(piloted)["arithmetic"]) == {"tau_high", "len_p33", "len_p66"}
     check_categories(piloted)
     assert len({score.category for score in scores(piloted)}) >= 5
-
-
-def test_the_thresholds_are_quantiles_of_the_pilot_alone(piloted):
-    from scorio.categorical import Thresholds
-
     pilot = scores(piloted / "pilot")
     assert len(pilot) == 2 * 2 * 40
-    observed = Thresholds.observed(
-        Signals.from_records([score.signals for score in pilot]), get_schema("concision-high-conf")
-    )
+    signals = Signals.from_records([score.signals for score in pilot])
+    observed = Thresholds.observed(signals, get_schema("concision-high-conf"))
     assert observed.to_dict() == frozen(piloted)["arithmetic"]
-
-
-def test_what_the_pilot_was_answered_is_not_asked_again(piloted):
-    def answers(run):
-        return {
-            record.request.key: (record.sent, record.completion.response_id, record.completion.latency)
-            for record in trials(run)
-        }
-
-    paid, used = answers(piloted / "pilot"), answers(piloted)
-    assert len(paid) == 160
-    assert all(used[key] == answer for key, answer in paid.items())
+    used = {record.request.key: record for record in trials(piloted)}
+    for paid in trials(piloted / "pilot"):
+        again = used[paid.request.key]
+        assert (again.sent, again.completion.response_id) == (paid.sent, paid.completion.response_id)
+        assert again.completion.latency == paid.completion.latency
 
 
 @pytest.mark.slow
@@ -142,9 +128,6 @@ def test_the_report_ranks_by_every_rubric_and_the_run_was_decided_by_one(run):
     scores = [[model["score"] for model in one["models"]] for one in (exact, found["exact-match"])]
     assert scores[0] == scores[1]
     assert found["as run"]["models"][0]["score"] > 1.0 >= scores[0][0]
-
-
-def test_markdown_and_html_show_the_same_table(run):
     text, page = (run / "report.md").read_text(), (run / "report.html").read_text()
     assert "## Ranks by rubric" in text
     assert "Kendall τ" in text
