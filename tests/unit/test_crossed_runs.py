@@ -40,6 +40,8 @@ KINDS = {
 }
 TABLES = ("models", "pairs", "decisions", "questions")
 WORTHS = {"rights": [(0, 1), (0, 1)], "graded": [(-1, 3), (1, -1, 3)], "numbers": [(-1, 3), (-1, 3)]}
+ENDS = (("tool_calls", "stop"), ("length", "model_length"))
+"""Reasons of each task for which answers end, and are cut off."""
 JUDGED = {("rights", 1)}
 """Tasks whose cut-off answers are read as if they had ended by themselves."""
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -87,8 +89,7 @@ def answering(built, kind, seed):
         if kind == "numbers":
             text = f"{-1 + 4 * (right < chance) * (0.5 + right / 2):.3f}"
         usage = Usage(int(rng.integers(20, 30)), int(rng.integers(5, 60)))
-        ended = ("length", "model_length")[place] if cut < 0.1 else "stop"
-        completion = Completion(text, ended, usage, latency=float(cut))
+        completion = Completion(text, ENDS[int(cut < 0.1)][place], usage, latency=float(cut))
         scoring = built.scoring[request.task]
         if kind == "numbers":  # as the function has it, which is a process away
             score = scoring.categorised(Score(1, text, {"score": float(text)}, ""), completion)
@@ -153,13 +154,13 @@ def worth(kind, record):
     if record.missing is not None:
         return None
     place, answer = [*SIZES].index(record.request.task), record.completion
-    cut = answer.finish_reason != "stop"
+    cut = answer.finish_reason in ENDS[1]
     right = answer.text == f"\\boxed{{{2 * int(record.request.question[1:])}}}"
     if kind == "numbers":
         return WORTHS[kind][place][0] if cut else float(answer.text)
     weights = WORTHS[kind][place]
     if len(weights) == 3:
-        return weights[0 if cut else 1 + right]
+        return weights[1 + right if answer.finish_reason == "stop" else 0]
     return weights[right and not (cut and (kind, place) not in JUDGED)]
 
 
@@ -193,7 +194,7 @@ def figures(kind, trials):
         "issued": len(trials),
         "missing": len(trials) - len(answered),
         "questions": len({(one.request.task, one.request.question) for one in answered}),
-        "truncated": sum(one.completion.finish_reason != "stop" for one in answered),
+        "truncated": sum(one.completion.finish_reason in ENDS[1] for one in answered),
         "prompt_tokens": read,
         "completion_tokens": wrote,
         "usd": (2 * read + 8 * wrote) / 1e6,
@@ -291,6 +292,34 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
         assert (row["trials"], row["correct"]) == (len(asked), sum(asked))
 
 
+@pytest.mark.parametrize("kind", ["graded", "numbers"])
+def test_several_goals_are_held_against_the_same_answers(made, kind):
+    goal = "ranking and threshold=0.6 and threshold=1.8 and width=1.6 and width=2.4"
+    run = made(kind, "goals", goal=goal)
+    data, trials, called, held = report_of(run), trials_of(run), {}, {}
+    for one in data["decisions"]:
+        called[frozenset(one["models"]), one["step"]] = one["evidence"].get("threshold")
+    for pair in data["pairs"]:
+        until, first, second = pair["decided_at"] or pair["trials_each"], pair["first"], pair["second"]
+        expected = score(kind, of_model(trials, first, until))[0]
+        if pair["kind"] == "pair":
+            expected -= score(kind, of_model(trials, second, until))[0]
+        else:
+            held.setdefault((second, pair["verdict"]), []).append(first)
+            expected -= float(second) if pair["kind"] == "threshold" else 0
+        assert pair["difference"] == near(expected)
+        if pair["verdict"] != "open":
+            names = {first, second} & CHANCES.keys()
+            assert pair["threshold"] == near(called[frozenset(names), pair["decided_at"]])
+    said, words = data["verdict"].split("; "), {"better": "above", "worse": "below"}
+    for (against, verdict), names in held.items():
+        if verdict in words:
+            are = "is" if len(names) == 1 else "are"
+            assert f"{' and '.join(names)} {are} {words[verdict]} {against}" in said
+    assert f"{len(held['width 1.6', 'tie'])} of 3 scores are measured to a width of 1.6" in said
+    assert len(held["width 2.4", "tie"]) == 3
+
+
 def later(made, kind):
     """Return a run of the same tasks, by other models of the same names, in the other order."""
     return made(kind, "second", 1, models=[*CHANCES][::-1], confidence=0.9)
@@ -378,12 +407,16 @@ def test_samples_are_those_that_are_asked_for(made, kind):
     for options, steps in ((("--missing", "--task", "short"), short), (("--newest", "--limit", 3), newest)):
         assert [one["step"] for one in samples(run, "--model", "fair", *options)] == steps
     worths = {(one.request.key.model, one.request.key.index): worth(kind, one) for one in trials}
-    alike = []
+    alike, both = [], Counter()
+    for one in trials:
+        place = (one.request.task, one.request.question, one.request.repeat)
+        both[place] += one.missing is None and one.request.key.model != "fair"
     for one, other in samples(run, "--compare", "good", "poor", "--task", "long"):
         assert parts(one, ("question", "repeat")) == parts(other, ("question", "repeat"))
         alike.append(worths[one["model"], one["step"]] == worths[other["model"], other["step"]])
     assert alike == sorted(alike)
     assert len(set(alike)) == 2
+    assert len(alike) == sum(number == 2 and place[0] == "long" for place, number in both.items())
 
 
 @EACH_KIND
@@ -418,7 +451,7 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             value = worth(kind, record)
             assert row["score"] == ("" if value is None else near(value))
             assert row | named(record) | {"trial": record.request.repeat} == {**row, "repeat": row["trial"]}
-            cut = value is not None and record.completion.finish_reason != "stop"
+            cut = value is not None and record.completion.finish_reason in ENDS[1]
             assert row["truncated"] == str(cut).lower()
     for place, shares in ((run, SHARES), (table, dict.fromkeys(SIZES, 0.5))):
         expected = {name: score(kind, of_model(trials, name), shares=shares)[0] for name in CHANCES}
@@ -453,12 +486,12 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
 
 def whole(kind, record):
     """Return 1 for an answer that has ended by itself."""
-    return None if record.missing is not None else int(record.completion.finish_reason == "stop")
+    return None if record.missing is not None else int(record.completion.finish_reason in ENDS[0])
 
 
 AGAIN = {
     "rights": (["--rubric", "{schema: binary, weights: [-3, 1], truncated: judged}"], (-3, 1)),
-    "graded": (["--rubric", "{schema: exact-match, weights: [0, 50, 20]}"], (0, 50, 20)),
+    "graded": (["--rubric", "{schema: exact-match, weights: [0, 500, 200]}"], (0, 500, 200)),
     "numbers to rights": (["--scorer", "{kind: numeric, tolerance: 1000}"], (0, 1)),
     "numbers": (["--scorer", "{kind: python, function: 'stars:stars', range: [-2, 4]}"], (-2, 4)),
 }
@@ -526,6 +559,8 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
     site = write_leaderboard([new], tmp_path).with_name("index.json")
     (board,) = json.loads(site.read_text("utf-8"))["boards"]
     assert {row["model"] for row in board["models"]} == {"new", "good"}
+    command("rescore", new, "--scorer", "numeric")
+    assert [one["name"] for one in report_of(new)["rankings"]] == ["as run", "numeric"]
     metrics = RunMetrics("run")
     metrics.update(0.0, 0.0, runs.read_summary(new).results, ())
     told = {one.name.removeprefix("adaptive_eval_"): one.samples for one in metrics.collect()}

@@ -1,5 +1,6 @@
 """Reports in Markdown: they hold what the run file says, and nothing in a name or a setting acts."""
 
+import json
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views import sentences
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
+from adaptive_eval.views.details import Details
 from adaptive_eval.views.inert import fenced, inert, md, table
 from adaptive_eval.views.page import to_markdown
 from adaptive_eval.views.sentences import promises
@@ -237,7 +239,9 @@ def test_a_report_says_how_cut_off_answers_count():
     for how, words in (("zero", "have the lowest score"), ("judged", "are judged as they are")):
         said = [one for one in promises(run, cut_off={how: ["t"]}).limits if "token limit" in one]
         assert [one.split("limit ")[1].split(" (")[0] for one in said] == [words]
-    said = " ".join(promises(run, cut_off={"zero": ["a"], "judged": ["b", "c"]}).limits)
+    scored = {task: {"rubric": {"truncated": "judged" if task in "bc" else "zero"}} for task in "abc"}
+    details = Details((), None, 0, {"scoring": json.dumps(scored)})
+    said = " ".join(promises(run, cut_off=details.cut_off).limits)
     assert "to a have the lowest score" in said
     assert "to b, c are judged" in said
 
