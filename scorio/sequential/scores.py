@@ -33,8 +33,10 @@ class ScoreReader(Reader):
         path = self.cells.path(self._models[contrasts], start, stop)
         sequence, spread = self.cells.sequence, None
         if self._clusters is not None:
-            change = path.after - np.where(path.fresh, 0.0, path.before)
-            spread = self._clusters.add(contrasts, sequence.question(start, stop), change, path.fresh)
+            known = ~np.isnan(path.after)
+            change = np.where(known, path.after - np.where(path.fresh, 0.0, path.before), 0.0)
+            questions = sequence.question(start, stop)
+            spread = self._clusters.add(contrasts, questions, change, path.fresh & known)
         return self._held(contrasts, path, spread, sequence.asked_by(start, stop))
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:

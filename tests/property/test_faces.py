@@ -192,15 +192,19 @@ def test_results_of_scorio_are_in_the_units_of_its_weights(share, seed):
 
 @EACH_SCALE
 @EACH_LOSS
-def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share):
-    weights, trials = SCALES[scale], MODELS * QUESTIONS * REPEATS
-    found = answers(4, weights, share)
+@pytest.mark.parametrize("names", [None, tuple("aabbcccddddeeffghijk")], ids=["questions", "clusters"])
+def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share, names):
+    weights, found = SCALES[scale], answers(4, SCALES[scale], share)
     found[..., -1] = np.maximum(found[..., -1], 0)  # trials that lack at the end were not made
-    session = run(spec_of(weights, goal="budget", trials=trials, confidence=0.99), found, 4)
-    order = session.board.cells[0].sequence.order
-    whole = board(found[0], missing=-1, weights=weights, confidence=0.99, order=order)
-    shown = [(line.score, line.low, line.high) for line in session.results().models]
-    assert np.array(shown) == pytest.approx(np.stack([whole.scores, whole.low, whole.high], axis=1))
+    options = {"confidence": 0.99, "target": "population" if names else "benchmark"}
+    spec = spec_of(weights, goal="width", width=0.01, **options)
+    session = run(replace(spec, tasks=(replace(spec.tasks[0], clusters=names),)), found, 4)
+    order, results = session.board.cells[0].sequence.order, session.results()
+    whole = board(found[0], missing=-1, weights=weights, clusters=names, order=order, **options)
+    expected = np.stack([whole.scores, whole.low, whole.high], axis=1)
+    assert np.array([(line.score, line.low, line.high) for line in results.models]) == pytest.approx(expected)
+    widths = [(pair.difference, pair.low, pair.high) for pair in results.pairs]  # read step by step
+    assert np.array(widths) == pytest.approx(expected)
 
 
 GOALS = {
