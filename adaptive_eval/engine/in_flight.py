@@ -123,11 +123,6 @@ class InFlightTrials:
         return len(self._running)
 
     @property
-    def unfinished(self) -> int:
-        """Number of trials that have begun and are not settled, including queued ones."""
-        return len(self) + sum(len(lane.queue) for lane in self.lanes.values())
-
-    @property
     def held(self) -> bool:
         """Whether a model can start nothing now, even alone, until time passes."""
         return any(not self.fleet.dispatch.slots({model: 1})[model] for model in self.lanes)

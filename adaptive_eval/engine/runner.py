@@ -219,13 +219,14 @@ class Runner:
     def _affordable(self, capacity: dict[str, int]) -> dict[str, int]:
         """Return the free slots whose answers can be scored within the allowance, the same for every model.
 
-        Where not even one answer of each model can be, and nothing is in flight or queued, the run ends.
+        Where not even one answer of each model can be, and nothing is in flight, the run ends. Nothing is
+        queued here: :meth:`_launch` has started that again.
         """
         room = None if self._allowance is None else self._allowance.room()
         if self._allowance is None or room is None or not capacity:
             return capacity
-        each = max(0, room - self._in_flight.unfinished) // len(capacity)
-        if each < 1 and not self._in_flight.unfinished and self._ending is None:
+        each = max(0, room - len(self._in_flight)) // len(capacity)
+        if each < 1 and not self._in_flight and self._ending is None:
             self._end(StopVerdict("budget", evidence=self._allowance.spent()))
         return {model: min(free, each) for model, free in capacity.items()}
 

@@ -16,7 +16,7 @@ from adaptive_eval.endpoints.batches import Batch, BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
-from adaptive_eval.errors import EndpointError
+from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.trial import Conversation, Message, Usage
 
 CLAUDE = AnthropicMessages("http://127.0.0.1:1/v1", "claude", sampling={"max_completion_tokens": 9})
@@ -102,6 +102,9 @@ def test_a_response_is_read_whole_or_from_its_last_event(reason, stream):
     )  # fmt: skip
     assert (answer.usage, answer.reasoning_tokens) == (Usage(36, 87, 12), 64)
     assert [call["name"] for call in answer.tool_calls] == ["weather"] * (reason is None)
+    if reason:  # without one it was broken off
+        with pytest.raises(TransientEndpointError):
+            read(GPT, {**body, "incomplete_details": None})
 
 
 @pytest.mark.parametrize(
@@ -156,19 +159,41 @@ def test_a_request_without_an_answer_is_asked_again_where_that_helps(kind, line,
     assert (type(error).__name__ == "TransientEndpointError") is retried
 
 
-def test_a_batch_has_all_its_files_and_is_under_way_while_a_part_of_it_is():
+def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others(tmp_path):
+    """Of OpenAI's on every page; of Anthropic's by its notes, also where it was killed while it sent one."""
+
     async def lines(file):
         return [{"custom_id": file, "response": {"status_code": 200, "body": file}}]
 
     async def seen(name):
         return {"id": name, "processing_status": name}
 
+    async def page(ask):
+        start = int(ask.keywords["after"] or -1) + 1
+        return SimpleNamespace(data=account[start : start + 100], has_more=start < 150)
+
+    async def listed(path):
+        sent = [{"id": name, "request_counts": {"processing": 1}} for name in ("ended", "in_progress")]
+        return json.dumps({"data": sent}).encode()
+
+    account = []
+    for number in range(250):
+        label = {"adaptive-eval": "run" if number % 2 else "another"}
+        account.append(SimpleNamespace(id=str(number), status="completed", metadata=label))
+    others = {"label": "another", "asked": ["q"]}
+    notes = (others, {**others, "batch": "ended"}, {"label": "run", "asked": ["q"]})
+    (tmp_path / "notes").write_text("".join(json.dumps(note) + "\n" for note in notes), "utf-8")
+
     async def main():
         exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
-        files, lists = (kind(exchange, BatchOptions("run")) for kind in (OpenAIBatches, AnthropicBatches))
+        exchange.call, exchange.get = page, listed
+        options = BatchOptions("run", notes=tmp_path / "notes")
+        files, lists = (kind(exchange, options) for kind in (OpenAIBatches, AnthropicBatches))
         files._lines, lists._get = lines, seen
         both = SimpleNamespace(output_file_id="good", error_file_id="bad")
         assert await files.answers(Batch("b", "ended", False, said=both)) == {"good": "good", "bad": "bad"}
+        assert [batch.name for batch in await files.own()] == [str(number) for number in range(1, 250, 2)]
+        assert [(batch.name, batch.said) for batch in await lists.own()] == [("in_progress", ["q"])]
         for names, under_way in (("ended,in_progress", True), ("ended", False)):
             assert (await lists.look(Batch(names, "", True))).under_way is under_way
 

@@ -276,7 +276,9 @@ def test_what_was_in_a_batch_is_not_sent_again_and_what_nobody_waits_for_not_at_
         assert await batches.post("/chat", {"n": 1}, 7) == ({"n": 1}, {})
         assert later.sent == []
         async with asyncio.timeout(10):
-            await asyncio.gather(*(batches.post("/chat", {"n": 3}, None) for _ in range(2)))
-        assert [len(lines) for lines in later.sent] == [2]  # without a seed equal requests are two
+            await asyncio.gather(*(batches.post("/chat", {"n": 3}, seed) for seed in (None, None, 7)))
+            await asyncio.gather(*(batches.post("/chat", {"n": 3}, seed) for seed in (8, 9)))
+        # Equal requests without a seed are two, and so are those whose seeds the body does not hold.
+        assert [len(lines) for lines in later.sent] == [3, 2]
 
     asyncio.run(main())

@@ -19,7 +19,8 @@ def answer(model: str, prompt: Any, number: int) -> dict[str, Any]:
     """Call the tool, then say what it gave (good) or something else; the third request of a model fails."""
     if number == 3:
         return {"status": 503}
-    usage = {"prompt_tokens": 30, "completion_tokens": 10}
+    details = {"reasoning_tokens": 4}
+    usage = {"prompt_tokens": 30, "completion_tokens": 10, "completion_tokens_details": details}
     if prompt.startswith("Say "):
         arguments = json.dumps({"a": int(prompt.split()[1].rstrip(".")), "b": 1})
         call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": arguments}}
@@ -48,10 +49,10 @@ def test_a_tool_loop_is_one_trial_and_its_calls_are_seen(tmp_path):
     with RunReader(tmp_path / "run") as reader:
         assert reader.unanswered() == []  # what the calls have cost is known
     assert categories(tmp_path / "run") == {("good", 1), ("bad", 0)}
-    assert {record.usage.total_tokens for record in records} == {80}
     assert len({body["seed"] for body in asked}) == 32  # a call that is tried again keeps its seed
     for record in records:
         assert record.completion is not None
+        assert (record.usage.total_tokens, record.completion.reasoning_tokens) == (80, 8)
         first, second = record.completion.calls
         assert [message["role"] for message in first["messages"]] == ["user"]
         assert first["tool_calls"][0]["name"] == "add"

@@ -110,9 +110,9 @@ def test_an_answer_that_breaks_off_and_a_status_are_as_without_a_stream(mimic, m
     assert (error.kind, error.status, getattr(error, "retry_after", None)) == (kind, status, wait)
 
 
-def events(*datas, done=True):
+def events(*datas, done=True, **headers):
     text = "".join(f"data: {json.dumps(data)}\n\n" for data in datas) + ("data: [DONE]\n\n" if done else "")
-    return reply(200, text, {"content-type": "text/event-stream"})
+    return reply(200, text, {"content-type": "text/event-stream", **headers})
 
 
 def streamed(handler, question=ASK, **options):
@@ -160,14 +160,19 @@ def test_calls_of_tools_arrive_in_pieces():
 def test_usage_that_grows_is_the_last_one_and_the_last_word_may_be_missing(done):
     usages = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2)]
     pieces = [chunk("4", usage=usages[0]), chunk("2", "stop", usage=usages[1])]
-    answer, _ = streamed(events(*pieces, done=done))
-    assert (answer.text, answer.usage) == ("42", Usage(9, 2))
+    left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6s"}
+    answer, _ = streamed(events(*pieces, done=done, **left))
+    assert (answer.text, answer.usage, answer.pause) == ("42", Usage(9, 2), 6.0)
+
+
+OF_TWO = {"choices": [{"index": 0, "finish_reason": "stop"}, {"index": 1, "delta": {"content": "5"}}]}
 
 
 @pytest.mark.parametrize(
     ("then", "kind", "status", "words"),
     [
         ((), "dropped", None, "the stream ended in the middle of the answer"),
+        ((OF_TWO,), "dropped", None, "the stream ended in the middle of the answer"),
         (({"error": {"code": 503, "message": "engine died"}},), "server", 503, "engine died"),
         (({"error": {"code": 500, "message": "bad key sk-very-secret"}},), "server", 500, "key [redacted]"),
     ],

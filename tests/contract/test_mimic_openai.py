@@ -10,6 +10,7 @@ from mimic_client import ASK, SPEC, answer, ask, chat, stats, texts, wait_until
 from adaptive_eval.mimic.examinee import Examinee, count_tokens
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.requests import Response, parse_request
 
 # The mimic as the OpenAI client sees it, over real loopback HTTP, in its own process.
 
@@ -31,8 +32,10 @@ def test_an_answer_has_everything_the_client_reads(mimic):
 def test_answers_over_http_are_those_of_the_pure_examinee(mimic):
     examinee = Examinee(SPEC)
     asked = examinee.asked("coin", ASK)
-    expected = [examinee.reply(asked, 100 + index).text for index in range(60)]
-    assert texts(answer(mimic, seed=100, n=60)) == expected
+    replies = [examinee.reply(asked, 100 + index) for index in range(60)]
+    assert texts(answer(mimic, seed=100, n=60)) == [reply.text for reply in replies]
+    together = Response(parse_request({"model": "coin", "messages": [{"role": "user"}]}), replies, 9, "id", 0)
+    assert together.latency == max(reply.latency for reply in replies)
 
 
 # Seeds

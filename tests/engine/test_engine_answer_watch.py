@@ -26,8 +26,8 @@ LOST = Score(0, None, {"judgements": 2, "order_decided": 0, "against": "x"}, "ju
 VOTED = Score(1, None, {"judgements": 2, "order_decided": 0, "score": 1.0}, "judged")
 
 
-def record(step: int, score: Score, finish: str = "stop", task: str = "t") -> TrialRecord:
-    request = TrialRequest(TrialKey("m", step), task, f"q{step}", 0, step)
+def record(step: int, score: Score, finish: str = "stop", task: str = "t", models: str = "m") -> TrialRecord:
+    request = TrialRequest(TrialKey(models[step % len(models)], step), task, f"q{step}", 0, step)
     missing = None if score.category is not None else f"unscored: {score.reason}"
     return TrialRecord(request, 1.0, Completion("" if score is EMPTY else "text", finish), score, missing)
 
@@ -95,11 +95,11 @@ def test_each_remark_is_news_once():
     assert not watch.take_news()
 
 
-def resumed(folder, answers, **options) -> AnswerWatch:
+def resumed(folder, answers, models="m", **options) -> AnswerWatch:
     watch = AnswerWatch(**options)
     with RunWriter.create(folder, meta={}) as writer:
         for step, (score, finish) in enumerate(answers):
-            writer.outcome(record(step, score, finish))
+            writer.outcome(record(step, score, finish, models=models))
         writer.commit()
         with RunReader(folder) as reader:
             watch.read(reader)
@@ -123,7 +123,7 @@ def test_a_resumed_run_knows_of_stored_answers_that_were_cut_off(tmp_path):
     ],
 )
 def test_a_resumed_run_knows_what_its_scorer_found(tmp_path, scores, codes):
-    watch = resumed(tmp_path / "run", [(score, "stop") for score in scores])
+    watch = resumed(tmp_path / "run", [(score, "stop") for score in scores], "mno")
     assert [remark.code for remark in watch.remarks()] == codes
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scene import Scene, played
 from scripted import ScoreWithin, ScriptedEndpoint, broken, busy, fails, vanished
 
-from adaptive_eval.core.results import Forecast, Range
+from adaptive_eval.core.results import Forecast, ModelResult, Range
 from adaptive_eval.engine.limits import (
     MINUTE,
     BatchRounds,
@@ -78,14 +78,19 @@ def test_servers_of_a_pool_have_limits_of_their_own():
     assert scene.server.most_in_flight == 17
 
 
-def test_a_batch_may_take_hours_and_is_as_large_as_the_forecast_says():
-    batches = BatchRounds(start=40)
-    scene = Scene(100, lambda step, attempt: 1.0 if step <= 40 else 100.0, batches, resolve_after=41)
+def test_a_batch_may_take_hours_and_its_models_share_what_the_forecast_says():
+    """A model that is not asked any more gets no share, and a server that is silent is not given up."""
+    quick = ScriptedEndpoint(url="http://quick/v1")
+    long = {"script": lambda step, attempt: 1.0 if step < 40 else 100.0}
+    scene = Scene({"a": 100, "b": 90}, concurrency=BatchRounds(start=40), others=[quick], **long)
     results, few = scene.controller.results, Range(50.0, 60.0, 70.0)
-    scene.controller.results = lambda: replace(results(), forecast=Forecast(0.9, few, few, None, ()))
+    states = {"a": "active", "b": "active", "c": "retired"}.items()
+    lines = [ModelResult(*one, *[0] * 5, *[None] * 5, 1, 1, 1, 0, 0, None) for one in states]
+    forecast = Forecast(0.9, few, few, None, ())
+    scene.controller.results = lambda: replace(results(), models=lines, forecast=forecast)
     scene.play()
-    assert scene.seconds > 100.0
-    assert len(scene.outcomes) == len(scene.recorder.launched) == 90
+    assert scene.failed == []
+    assert Counter(scene.endpoints["b"].starts) == {0.0: 40, 1.0: 25, 101.0: 25}
 
 
 # Requests and tokens a minute

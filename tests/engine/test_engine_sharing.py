@@ -163,9 +163,11 @@ def test_a_failed_request_is_tried_again_for_all():
     assert Counter(record.key.index for record in attempts) == dict.fromkeys(range(8), 3)
 
 
-def test_what_may_have_been_billed_is_presumed_for_every_trial_of_the_request():
-    scene = played(4, fails(TransientEndpointError("no answer in time", kind="timeout")))
+def test_what_may_have_been_billed_is_counted_for_every_trial_of_the_request_and_in_the_rate():
+    lost = fails((1.0, TransientEndpointError("no answer in time", kind="timeout")))
+    scene = played(4, lost, rates={"a": RateLimit(tokens_per_minute=40)}, most_tokens=8)
     assert Counter(key.index for key in scene.controller.presumed) == dict.fromkeys(range(4), 1)
+    assert scene.server.starts == pytest.approx([0.0, 61.0])
 
 
 def test_trials_whose_request_fails_for_good_come_back_to_the_queue_on_their_own():

@@ -198,6 +198,7 @@ def attempt(error: str | None, status: int | None = None) -> AttemptRecord:
         (2, [None], ANSWER, 1),
         (1, ["withdrawn"], None, 0),
         (1, ["cancelled"], None, 1),
+        (2, ["cancelled"], None, 2),
         (2, ["cancelled", None], ANSWER, 1),
         (2, ["withdrawn", None], ANSWER, 0),
         (1, ["timeout", "server", None], ANSWER, 1),
@@ -218,6 +219,8 @@ def test_what_a_run_file_says_of_one_trial(tmp_path, launches, attempts, outcome
             writer.outcome(outcome)
     with RunReader(tmp_path / "run") as reader:
         assert reader.unanswered() == ([(KEY, left)] if left else [])
+        lost = launches - (outcome is not None) - sum(kind in ("cancelled", "withdrawn") for kind in attempts)
+        assert reader.lost_launches() == ({"task": lost} if lost > 0 else {})
         assert set(reader.error_counts().get("a", {})) == {*attempts} - {None, "cancelled", "withdrawn"}
 
 

@@ -55,13 +55,18 @@ def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path):
     lengths = iter(range(10, 10_000))
 
     def counted(prompt: str) -> Completion:
-        return Completion(str(2 * int(prompt.split()[0])), "stop", Usage(5, next(lengths)))
+        length = next(lengths)
+        if length in (12, 15):
+            raise TimeoutError
+        return Completion(str(2 * int(prompt.split()[0])), "stop", Usage(5, length))
 
     models = {"one": counted, "two": counted}
-    found = adaptive_eval.evaluate(models, task, "budget", budget={"trials": 48}, out=tmp_path / "run")
+    with pytest.warns(adaptive_eval.EvaluationWarning, match="2 requests"):  # the pilot's
+        found = adaptive_eval.evaluate(models, task, "budget", budget={"trials": 48}, out=tmp_path / "run")
     assert found.results.trials == 48
     with RunReader(tmp_path / "run" / PILOT) as pilot, RunReader(tmp_path / "run") as run:
         assert pilot.count() == 24
+        assert next(run.snapshots()).elapsed >= pilot.latest_snapshot().elapsed
         assert [record.name for record in run.scorings()] == ["binary"]
         assert "len_p33" in run.meta()["thresholds"]
 

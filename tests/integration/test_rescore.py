@@ -172,21 +172,3 @@ def test_a_reference_is_left_out_by_name(tmp_path, run):
     result = command("rescore", out, "--scorer", "numeric", "--json")
     assert set(scores({entry["name"]: entry for entry in json.loads(result.out)}["numeric"])) == {"sage"}
     assert "'novice'" in result.err
-
-
-@pytest.mark.slow
-def test_answers_of_rounds_stay_with_the_questions_that_were_asked(tmp_path):
-    (tmp_path / "even_target.py").write_text(
-        "def judge(answer, question):\n    return int(question['target']) % 2 == 0\n", encoding="utf-8"
-    )
-    data = tmp_path / "sums.jsonl"
-    sums = [{"id": str(n), "question": f"{n} + {n * n % 7}?", "answer": n + n * n % 7} for n in range(15)]
-    data.write_text("\n".join(map(json.dumps, sums)), encoding="utf-8")
-    config = mimic_config(
-        {"dataset": str(data)}, budget={"trials": 400}, goal="budget", allocation={"questions": "rounds"}
-    )
-    out = finished(tmp_path, config)
-    even = sum(line["answer"] % 2 == 0 for line in sums) / len(sums)
-    found = rankings(out, "--scorer", "{kind: python, function: even_target:judge}", "--name", "even")
-    # each question has one score, however often it was asked
-    assert scores(found["even"]) == pytest.approx({"sage": even, "novice": even})

@@ -537,6 +537,18 @@ def test_answers_of_rounds_are_ranked_again_as_they_were_asked(made):
     assert again["models"] == before["models"]
 
 
+def test_answers_of_rounds_stay_with_the_questions_that_were_asked(made):
+    """By this scorer each question has one score, however often it was asked."""
+    run = made("rights", "rounds", allocation={"questions": "rounds"})
+    judge = "def thirds(answer, question):\n    return int(question['target']) % 3 == 0\n"
+    (run.parent / "thirds.py").write_text(judge, "utf-8")
+    scored = ["--scorer", "{kind: python, function: 'thirds:thirds'}"]
+    scored += ["--rubric", "{schema: binary, truncated: judged}"]
+    (_, again) = json.loads(command("rescore", run, *scored, "--json"))
+    expected = sum(SHARES[task] * -(-size // 3) / size for task, size in SIZES.items())
+    assert [line["score"] for line in again["models"]] == near([expected] * 3)
+
+
 @pytest.mark.parametrize("kind", ["rights", "graded"])
 def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp_path):
     run, trials, table = made(kind), trials_of(made(kind)), tmp_path / "old.csv"
