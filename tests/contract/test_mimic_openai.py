@@ -1,6 +1,7 @@
 """The mimic as the OpenAI client sees it, also where it misbehaves."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -34,8 +35,9 @@ def test_answers_over_http_are_those_of_the_pure_examinee(mimic):
     asked = examinee.asked("coin", ASK)
     replies = [examinee.reply(asked, 100 + index) for index in range(60)]
     assert texts(answer(mimic, seed=100, n=60)) == [reply.text for reply in replies]
-    together = Response(parse_request({"model": "coin", "messages": [{"role": "user"}]}), replies, 9, "id", 0)
-    assert together.latency == max(reply.latency for reply in replies)
+    request = parse_request({"model": "coin", "messages": [{"role": "user"}]})
+    late = [replace(reply, latency=float(place)) for place, reply in enumerate(replies)]
+    assert Response(request, late, 9, "id", 0).latency == 59.0
 
 
 # Seeds
