@@ -285,7 +285,7 @@ class _Boundaries:
         left = np.arange(contrasts.first.size + 1)
         self.threshold = np.array([levels.winner(won + more) for more in left.tolist()])
         high = self.threshold[0]
-        self._low = min(self.threshold[-1], high - 1.0)
+        self._low = min(self.threshold[-1], max(high - 1.0, 0.5 * high))  # above 0 at any confidence
         variance = contrasts.future_variance(scores, grid)
         self._square, upper = (_radius(variance, level, equivalence) ** 2 for level in (self._low, high))
         self._slope = (high - self._low) / (upper - self._square)

@@ -196,7 +196,7 @@ def test_results_of_scorio_are_in_the_units_of_its_weights(share, seed):
 def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share, names):
     weights, found = SCALES[scale], answers(4, SCALES[scale], share)
     found[..., -1] = np.maximum(found[..., -1], 0)  # trials that lack at the end were not made
-    options = {"confidence": 0.99, "target": "population" if names else "benchmark"}
+    options = {"confidence": 0.6, "target": "population" if names else "benchmark"}
     spec = spec_of(weights, goal="width", width=0.01, **options)
     session = run(replace(spec, tasks=(replace(spec.tasks[0], clusters=names),)), found, 4)
     order, results = session.board.cells[0].sequence.order, session.results()
