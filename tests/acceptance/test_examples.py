@@ -108,7 +108,7 @@ def test_the_tests_of_the_example_pass(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_prompts_are_compared_in_five_commands(clone):
+def test_two_prompts_are_compared_in_five_commands_and_answers_that_differ_come_first(clone):
     """The first three install the program here; the others run as written, in a clone."""
     (block,) = (
         one.text for one in blocks("console") if one.page.name == "README.md" and "git clone" in one.text
@@ -122,11 +122,6 @@ def test_two_prompts_are_compared_in_five_commands(clone):
         )
     heads = re.findall(r"^brief · arithmetic/(\S+) ·", done.out, re.MULTILINE)
     assert len(heads) == 10
-
-
-@pytest.mark.slow
-def test_answers_that_differ_come_first(clone):
-    assert in_process("run", "configs/prompts.yaml", *QUICK, cwd=clone).code == 0
     compare = ("samples", "runs/prompts", "--compare", "brief", "steps")
     done = in_process(*compare, "--json", cwd=clone)
     pairs = [json.loads(line) for line in done.out.splitlines()]

@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 import pytest
 from many_pairs import least, most
-from session_scripts import make_spec
+from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.trial import TrialOutcome
+from adaptive_eval.trial import TrialRequest
 from scorio.sequential.evidence import MIXTURE
 from scorio.study import biased_coins
 
@@ -56,29 +56,20 @@ def _one(
     means = np.clip([mean, *(mean + gaps)], min(mean, 0.05), max(mean, 0.95))
     chances = biased_coins(means, 30, seed=rng, correlation=0.5).p
     session = Session(make_spec(models, seed=seed, equivalence=margin, max_passes=passes))
-    while session.stopped is None and session.budget.completed < look:
-        _step(session, chances, rng)
+
+    def answer(request: TrialRequest) -> int:
+        chance = chances[int(request.key.model[1:]), int(request.question[1:])]
+        return int(rng.random() < chance)
+
+    drive(session, answer, slots=12, most=look)
     said = session.forecast() if session.stopped is None else None
     if said is None:
         return None
     issued = sum(session.states.issued)
-    while session.stopped is None:
-        _step(session, chances, rng)
+    drive(session, answer, slots=12)
     more = sum(session.states.issued) - issued
     resolved = session.stopped.reason == "resolved"
     return more, said.trials.low, said.trials.high, said.resolved_within_budget, resolved
-
-
-def _step(session: Session, chances: np.ndarray, rng: np.random.Generator) -> None:
-    session.tell(
-        [
-            TrialOutcome(
-                request.key,
-                int(rng.random() < chances[int(request.key.model[1:]), int(request.question[1:])]),
-            )
-            for request in session.ask(12)
-        ]
-    )
 
 
 @pytest.mark.parametrize("moment", [(150, 2, 100, 60), (150, 2, 240, 60), (100, 2, 120, 100, 0.95, 0.08)])

@@ -2,11 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
-from command_line import adaptive_eval, trials
+from command_line import adaptive_eval, trials, write_config
+from vllm_server import CHOICE_TASK
 
-QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"
 THOUGHT = "The answer is [ABCD] or [a-z]{1,9}"
 
 
@@ -31,21 +30,12 @@ def test_reasoning_is_kept_beside_the_answer_and_never_scored(installation, crow
             {**shared, "name": "streamed", "sampling": {"max_tokens": 64}, "stream": True},
             {**shared, "name": "cut", "sampling": {"max_tokens": 6}},
         ],
-        "tasks": [
-            {
-                "name": "choice",
-                "dataset": str(QUESTIONS),
-                "fields": {"input": "question", "target": "answer"},
-                "prompt": "{input}\n\n{choices}",
-                "scorer": "choice",
-            }
-        ],
+        "tasks": [{**CHOICE_TASK, "prompt": "{input}\n\n{choices}"}],
         "on": {"length": "wrong"},  # one model is cut off on purpose
         "goal": "budget",
         "budget": {"trials": 72},
     }
-    (tmp_path / "config.yaml").write_text(json.dumps(config))
-
+    write_config(tmp_path, config)
     before = crowded.wait_until_idle()
     done = adaptive_eval("run", "config.yaml", "--out", "run", "--display", "none", cwd=tmp_path)
     assert done.code == 3, done

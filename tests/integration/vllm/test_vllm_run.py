@@ -1,7 +1,5 @@
 """`adaptive-eval run` against three real vLLM servers, as a user would run it."""
 
-import json
-import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,44 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import COMMAND, adaptive_eval
-from command_line import stored_trials as stored_count
+from command_line import ROOT, adaptive_eval, report, started, trials, write_config
 from vllm_install import MODELS
-from vllm_server import Counters, VllmServer
+from vllm_server import CHOICE_TASK, Counters, VllmServer
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 
-CONFIGS = Path(__file__).parents[3] / "configs"
-QUESTIONS = CONFIGS / "data" / "choice.jsonl"
+CONFIGS = ROOT / "configs"
 
 PASSES = 6
 KILL_AFTER = 150
 """Stored trials at which the run is killed, of 432."""
-
-CONFIG = """
-name: three-tiny-models
-seed: 11
-models:
-{models}
-tasks:
-  - name: choice
-    dataset: {dataset}
-    fields: {{input: question, target: answer}}
-    prompt: "{{input}}\\n\\n{{choices}}\\n\\nAnswer with the letter of the right option."
-    scorer: choice
-goal: ranking
-stopping: {{rule: anytime, confidence: 0.95, max_passes: {passes}}}
-"""
-
-MODEL = """
-  - name: {name}
-    endpoints: ["{url}"]
-    sampling: {{temperature: 1.0, max_tokens: 4}}
-    extra_body: {{structured_outputs: {{choice: [A, B, C, D]}}}}
-    concurrency: {concurrency}
-"""
 
 CONCURRENCY = 8
 
@@ -64,11 +37,6 @@ class Run:
     def trials(self) -> dict[TrialKey, TrialRecord]:
         return stored_trials(self.directory)
 
-    @cached_property
-    def report(self) -> dict[str, Any]:
-        report: dict[str, Any] = json.loads((self.directory / "report.json").read_text())
-        return report
-
     def usage(self, model: str, keys: Iterable[TrialKey]) -> Counters:
         """Return what the servers should have counted for these of a model's trials."""
         mine = [self.trials[key].completion.usage for key in keys if key.model == model]
@@ -80,18 +48,17 @@ class Run:
 
 
 def stored_trials(directory: Path) -> dict[TrialKey, TrialRecord]:
-    with RunReader(directory) as reader:
-        records = list(reader.trials())
-    trials = {record.request.key: record for record in records}
-    assert len(trials) == len(records)
-    return trials
+    records = trials(directory)
+    stored = {record.request.key: record for record in records}
+    assert len(stored) == len(records)
+    return stored
 
 
-def answers(trials: dict[TrialKey, TrialRecord]) -> dict[TrialKey, tuple[str, str, int]]:
+def answers(stored: dict[TrialKey, TrialRecord]) -> dict[TrialKey, tuple[str, str, int]]:
     """Return question, answer and category of each trial."""
     return {
         key: (record.request.question, record.completion.text, record.score.category)
-        for key, record in trials.items()
+        for key, record in stored.items()
     }
 
 
@@ -105,20 +72,21 @@ def leaderboard(run: Run) -> list[dict[str, Any]]:
     """Return what a report says of the models, but for how long they took."""
     return [
         {name: value for name, value in model.items() if not name.startswith("latency_")}
-        for model in run.report["models"]
+        for model in report(run.directory)["models"]
     ]
 
 
 @pytest.fixture(scope="module")
 def config(servers: dict[str, VllmServer], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    models = "".join(
-        MODEL.format(name=name, url=server.base_url, concurrency=CONCURRENCY)
-        for name, server in servers.items()
-    )
-    file = tmp_path_factory.mktemp("vllm-run") / "config.yaml"
-    dataset = json.dumps(str(QUESTIONS))
-    file.write_text(CONFIG.format(models=models, dataset=dataset, passes=PASSES))
-    return file
+    data = {
+        "name": "three-tiny-models",
+        "seed": 11,
+        "models": [server.choosing(CONCURRENCY) for server in servers.values()],
+        "tasks": [CHOICE_TASK],
+        "goal": "ranking",
+        "stopping": {"rule": "anytime", "confidence": 0.95, "max_passes": PASSES},
+    }
+    return write_config(tmp_path_factory.mktemp("vllm-run"), data)
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +112,8 @@ def first(config: Path, carry_out: Callable[..., Run]) -> Run:
 def test_the_run_ends_at_its_cap_with_a_report(first):
     assert first.exit_code == 3, first.output
     assert "432 trials" in first.output
-    assert first.report["run"]["stop"]["reason"] == "max_passes"
-    assert {model["model"] for model in first.report["models"]} == set(MODELS)
+    assert report(first.directory)["run"]["stop"]["reason"] == "max_passes"
+    assert {model["model"] for model in report(first.directory)["models"]} == set(MODELS)
     assert (first.directory / "report.md").read_text().startswith("#")
     (stop,) = decisions(first)
     assert stop[0] == 432
@@ -158,7 +126,7 @@ def test_the_usage_stored_is_what_vllm_has_counted(first):
         assert record.charged == record.completion.usage
     for model in MODELS:
         assert first.counted[model] == first.usage(model, first.trials)
-        (reported,) = [line for line in first.report["models"] if line["model"] == model]
+        (reported,) = [line for line in report(first.directory)["models"] if line["model"] == model]
         assert reported["prompt_tokens"] == first.counted[model].prompt_tokens
         assert reported["completion_tokens"] == first.counted[model].generation_tokens
 
@@ -177,13 +145,13 @@ def test_a_killed_run_is_resumed_without_asking_anything_stored_again(first, con
 
     resumed = carry_out(directory, "run", str(directory))
     assert resumed.exit_code == 3, resumed.output
-    trials = resumed.trials
-    assert {key: trials[key] for key in kept} == kept
-    assert answers(trials) == answers(first.trials)
+    stored = resumed.trials
+    assert {key: stored[key] for key in kept} == kept
+    assert answers(stored) == answers(first.trials)
     assert leaderboard(resumed) == leaderboard(first)
     assert decisions(resumed) == decisions(first)
 
-    asked = trials.keys() - kept.keys()
+    asked = stored.keys() - kept.keys()
     assert lost <= asked
     for model in MODELS:
         assert resumed.counted[model] == resumed.usage(model, asked)
@@ -206,11 +174,7 @@ def test_the_config_that_ships_runs_when_its_models_are_pointed_at_servers(serve
 
 def kill_in_the_middle(config: Path, directory: Path) -> None:
     """Start a run and ``kill -9`` it when some of its trials are stored."""
-    command = [COMMAND, "run", str(config), "--out", str(directory), "--display", "none"]
-    with subprocess.Popen(command, cwd=directory.parent) as process:
-        try:
-            while stored_count(directory) < KILL_AFTER:
-                with pytest.raises(subprocess.TimeoutExpired):  # it is still running
-                    process.wait(0.02)
-        finally:
-            process.kill()
+    command = ("run", config, "--out", directory, "--display", "none")
+    with started(*command, cwd=directory.parent) as running:
+        running.until_stored(directory, KILL_AFTER)
+        running.process.kill()

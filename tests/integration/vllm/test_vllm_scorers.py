@@ -9,29 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import adaptive_eval, trials
+from command_line import adaptive_eval, report, trials, write_config
 from vllm_install import MODELS
-from vllm_server import Counters, VllmServer
+from vllm_server import CHOICE_TASK, Counters, VllmServer
 
 from adaptive_eval.scoring.verifier import calibrated, label_logits
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
-QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"
 FIRST, SECOND, WISE = MODELS
 
 CONFIG: dict[str, Any] = {
     "name": "scored-by-a-model",
     "seed": 5,
-    "tasks": [
-        {
-            "name": "choice",
-            "dataset": str(QUESTIONS),
-            "fields": {"input": "question", "target": "answer"},
-            "prompt": "{input}\n\n{choices}\n\nAnswer with the letter of the right option.",
-            "limit": 8,
-        }
-    ],
+    "tasks": [{**CHOICE_TASK, "limit": 8}],
     "goal": "budget",
     "budget": {"trials": 32},
 }
@@ -51,7 +42,7 @@ class Scored:
 
     def spent(self, owner: str) -> dict[str, float]:
         """Return what the report says was spent, by unit."""
-        lines = json.loads((self.directory / "report.json").read_text())["budgets"]
+        lines = report(self.directory)["budgets"]
         return {line["name"]: line["spent"] for line in lines if line["owner"] == owner}
 
 
@@ -64,19 +55,10 @@ def carry_out(
     def carry_out(scorer: dict[str, Any], rubric: str = "binary") -> Scored:
         folder = tmp_path_factory.mktemp("vllm-scored")
         config = json.loads(json.dumps(CONFIG))
-        config["models"] = [
-            {
-                "name": name,
-                "endpoints": [servers[name].base_url],
-                "sampling": {"temperature": 1.0, "max_tokens": 4},
-                "extra_body": {"structured_outputs": {"choice": ["A", "B", "C", "D"]}},
-                "concurrency": 4,
-            }
-            for name in (FIRST, SECOND)
-        ]
+        config["models"] = [servers[name].choosing(4) for name in (FIRST, SECOND)]
         config["tasks"][0]["scorer"] = {**scorer, "endpoint": servers[WISE].base_url, "model": WISE}
         config["tasks"][0]["rubric"] = rubric
-        (folder / "config.yaml").write_text(json.dumps(config))
+        write_config(folder, config)
         before = servers[WISE].wait_until_idle()
         done = adaptive_eval("run", "config.yaml", "--out", "run", "--display", "none", cwd=folder)
         assert done.code == 3, done

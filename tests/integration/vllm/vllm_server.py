@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -15,8 +14,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from command_line import ROOT, free_port
 from vllm_install import Installation
+
+CHOICE_TASK: dict[str, Any] = {
+    "name": "choice",
+    "dataset": str(ROOT / "configs" / "data" / "choice.jsonl"),
+    "fields": {"input": "question", "target": "answer"},
+    "prompt": "{input}\n\n{choices}\n\nAnswer with the letter of the right option.",
+    "scorer": "choice",
+}
+"""The task of the runs here."""
 
 START_SECONDS = 600.0
 """Three servers that start at once on two idle cores take about a tenth of this."""
@@ -82,7 +92,7 @@ class VllmServer:
         self, installation: Installation, model: str, log: Path, options: Mapping[str, str] | None = None
     ) -> None:
         self.model = model
-        self.port = _free_port()
+        self.port = free_port()
         self._log = log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -99,6 +109,16 @@ class VllmServer:
     def base_url(self) -> str:
         """The base URL for OpenAI clients."""
         return f"http://127.0.0.1:{self.port}/v1"
+
+    def choosing(self, concurrency: int) -> dict[str, Any]:
+        """Return the model of a config that answers with a letter."""
+        return {
+            "name": self.model,
+            "endpoints": [self.base_url],
+            "sampling": {"temperature": 1.0, "max_tokens": 4},
+            "extra_body": {"structured_outputs": {"choice": list("ABCD")}},
+            "concurrency": concurrency,
+        }
 
     def wait_until_ready(self) -> None:
         """Wait until the server answers.
@@ -200,13 +220,6 @@ def _environment(installation: Installation) -> dict[str, str]:
         "VLLM_CACHE_ROOT": str(cache / "vllm"),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _samples(metrics: str, name: str) -> list[tuple[str, int]]:
