@@ -68,16 +68,21 @@ def test_what_is_forecast_of_pairs_tokens_and_budgets_follows_from_the_trials(mo
     Or it has tokens for them in addition to those that the trial in flight holds.
     """
     spec = make_spec(models, 60, equivalence=0.05, max_tokens=10**6, prompt_bounds=(129,) * 60, **parts)
-    found = []
-    for own in (BudgetSpec(), BudgetSpec(trials=70), BudgetSpec(tokens=70 * 130 + 129 + 10**6)):
-        session = Session(replace(spec, models=(replace(spec.models[0], budget=own), *spec.models[1:])))
+
+    def forecast(**own):
+        first = replace(spec.models[0], budget=BudgetSpec(**own))
+        session = Session(replace(spec, models=(first, *spec.models[1:])))
         chance = coin([0.6, 0.5])
         while session.budget.completed < 60 * models:
             told = [TrialOutcome(one.key, chance(one), Usage(129, 1)) for one in session.ask(1)]
             session.tell(told)
         session.ask(2)  # in flight: further trials, too
-        found.append(session.forecast())
-    free, *limited = found
+        return session.forecast()
+
+    in_flight = 129 + 10**6
+    free, *limited = forecast(), forecast(trials=70), forecast(tokens=70 * 130 + in_flight)
+    for_one = round(60 + 1.5 / models * free.trials.median)  # it pays no trial of the other
+    assert forecast(tokens=for_one * 130 + in_flight).resolved_within_budget > 0.5
     trials = free.trials.median
     assert free.tokens.median == pytest.approx(130 * trials)
     assert free.pairs[0].trials.median == pytest.approx(trials)

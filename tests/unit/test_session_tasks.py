@@ -314,9 +314,13 @@ def test_a_run_without_a_margin_or_of_a_ranking_claims_nothing():
 
 
 def test_sets_of_several_sizes_share_the_error_rate():
-    """Of four models, three pairs could make the best one wrong, and four the best two."""
+    """Of three models and a reference, three pairs could make the best one wrong, and four the best two."""
     sizes = [GoalSpec("top-k", k=k) for k in (1, 2, 2)]
-    spec = replace(make_spec(4, 60, equivalence=0.12), goal=GoalSpec("all", goals=tuple(sizes)))
+    reference = ReferenceSpec("old", {"t": np.ones((60, 2), dtype=int)})
+    spec = replace(make_spec(3, 60, equivalence=0.12), references=(reference,))
+    best_two = replace(spec, goal=sizes[1])
+    assert best_two.levels(spec.rule(), 6).winner(0) == pytest.approx(np.log(4 / 0.05))
+    spec = replace(spec, goal=GoalSpec("all", goals=tuple(sizes)))
     assert spec.levels(spec.rule(), 6).claims == 3 + 4
     alone = replace(spec, stopping=replace(spec.stopping, family="pair"))
     assert alone.levels(spec.rule(), 6).guard == pytest.approx(np.log(7 / 0.05))
