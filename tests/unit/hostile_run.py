@@ -66,17 +66,18 @@ def make_hostile_run(directory: Path) -> Path:
 def hostile_summary(directory: Path) -> Summary:
     """Make the run file, and return what a report says of it, with answers."""
     with RunReader(make_hostile_run(directory)) as reader:
-        return summarise(reader, examples_with=lambda trial: SCRIPT)
+        return summarise(reader, examples_with=lambda trial: SCRIPT * (1 + 9 * (trial.request.key.index % 2)))
 
 
 def _trial(request: TrialRequest, answer: str, *, missing: bool) -> TrialRecord:
     if missing:
         return TrialRecord(request, examples.STARTED, None, None, missing=SCRIPT + ANSI)
+    right = int(request.key.model == NAMES[1])
     return TrialRecord(
         request,
         examples.STARTED,
         Completion(answer, SCRIPT, Usage(100, 50), 0.5, IMAGE, SCRIPT, reasoning=answer),
-        Score(1, answer[:500], {"is_correct": True, IMAGE: SCRIPT}, f"because {IMAGE}{ANSI}"),
+        Score(right, answer[:500], {"is_correct": bool(right), IMAGE: SCRIPT}, f"because {IMAGE}{ANSI}"),
         sent={
             "model": IMAGE,
             "messages": [

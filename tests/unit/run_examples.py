@@ -9,8 +9,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner, Result
 from session_scripts import make_spec
 
+from adaptive_eval.cli.main import cli
 from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import Price, SessionSpec
@@ -55,6 +57,19 @@ class Coins:
         completion = Completion(text, end, Usage(100, 40), latency=0.5 + float(cut))
         score = Score(correct, str(correct), {"is_correct": bool(correct)})
         return TrialRecord(request, at, completion, score, after_stop=after_stop)
+
+
+def command(*arguments: object, code: int | None = None) -> Result:
+    """Run a command of ours here; with `code`, it has to end with that code."""
+    done = CliRunner().invoke(cli, [str(one) for one in arguments], standalone_mode=False)
+    if code is not None:
+        assert (done.exception, done.return_value or 0) == (None, code), (done.output, done.exception)
+    return done
+
+
+def printed(*arguments: object, code: int = 0) -> str:
+    """Return what a command prints that ends with this code."""
+    return command(*arguments, code=code).stdout
 
 
 def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -> SessionSpec:

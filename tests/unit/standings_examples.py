@@ -200,19 +200,12 @@ def against_a_number() -> Results:
 
 def to_a_width() -> Results:
     """Return a run that measures every model to a width: a tie means measured."""
-    base = against_a_number()
-    pairs = tuple(
-        replace(
-            pair,
-            second="width 0.1",
-            kind="width",
-            verdict="open" if pair.verdict == "open" else "tie",
-            evidence=0.0,
-            tie_margin=None,
-        )
-        for pair in base.pairs
-    )
-    return replace(base, goal="every model's interval no wider than 0.1", equivalence=None, pairs=pairs)
+    base, pairs = against_a_number(), []
+    for pair in base.pairs:
+        measured = {"second": "width 0.1", "kind": "width", "evidence": 0.0, "tie_margin": None}
+        pairs.append(replace(pair, **measured, verdict="open" if pair.verdict == "open" else "tie"))
+    goal = "every model's interval no wider than 0.1"
+    return replace(base, goal=goal, equivalence=None, pairs=tuple(pairs))
 
 
 def of_several_goals() -> Results:
@@ -267,13 +260,8 @@ def endpoints_of(results: Results, *, failing: bool = False) -> tuple[EndpointHe
 
 def snapshot_of(results: Results, elapsed: float = 154.0, *, failing: bool = False) -> SnapshotRecord:
     """Return `results` as the snapshot a running process stores."""
-    return SnapshotRecord(
-        at=STARTED + elapsed,
-        elapsed=elapsed,
-        trials=results.trials,
-        results=to_json(results),
-        endpoints=endpoints_of(results, failing=failing),
-    )
+    endpoints = endpoints_of(results, failing=failing)
+    return SnapshotRecord(STARTED + elapsed, elapsed, results.trials, to_json(results), endpoints)
 
 
 def view_of(

@@ -13,10 +13,8 @@ from collections import Counter
 import numpy as np
 import pytest
 import run_examples as runs
-from click.testing import CliRunner
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -45,13 +43,6 @@ ENDS = (("tool_calls", "stop"), ("length", "model_length"))
 JUDGED = {("rights", 1)}
 """Tasks whose cut-off answers are read as if they had ended by themselves."""
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
-
-
-def command(*arguments, code=0):
-    """Run a command, which has to end with this code; return what it prints."""
-    done = CliRunner().invoke(cli, [str(one) for one in arguments], standalone_mode=False)
-    assert (done.exception, done.return_value or 0) == (None, code), (done.output, done.exception)
-    return done.stdout
 
 
 def config_of(folder, kind, models=CHANCES, confidence=0.95, **changes):
@@ -320,18 +311,14 @@ def test_several_goals_are_held_against_the_same_answers(made, kind):
     assert len(held["width 2.4", "tie"]) == 3
 
 
-def later(made, kind):
-    """Return a run of the same tasks, by other models of the same names, in the other order."""
-    return made(kind, "second", 1, models=[*CHANCES][::-1], confidence=0.9)
-
-
 @pytest.mark.parametrize("kind", ["rights", "graded"])
 def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
-    places = made(kind), later(made, kind)
+    # The second is of the same tasks, by other models of the same names, in the other order.
+    places = made(kind), made(kind, "second", 1, models=[*CHANCES][::-1], confidence=0.9)
     before, after = map(report_of, places)
     written = [tmp_path / f"comparison.{ending}" for ending in ("html", "md", "json")]
-    assert command("report", *places, "--output", tmp_path).splitlines() == [*map(str, written)]
-    assert command("report", *places) == written[1].read_text("utf-8")
+    assert runs.printed("report", *places, "--output", tmp_path).splitlines() == [*map(str, written)]
+    assert runs.printed("report", *places) == written[1].read_text("utf-8")
     data = json.loads(written[2].read_text("utf-8"))
     assert data["confidence"] == near(0.85)
     assert data["comparable"]
@@ -372,7 +359,7 @@ def test_check_says_of_every_model_and_pair_where_its_interval_is(made, kind):
             claims.append((value, code, "--at-least", f"{line['model']}:{value}"))
     (_, _, *unsure), (_, _, *wrong) = claims[-2:]
     for both in (unsure + wrong, wrong + unsure):
-        command("check", run, *both, code=5)
+        runs.printed("check", run, *both, code=5)
     for pair in data["pairs"]:
         low, high = pair["difference_low"], pair["difference_high"]
         for first, second, ends in (("first", "second", (-low, -high)), ("second", "first", (high, low))):
@@ -384,11 +371,11 @@ def test_check_says_of_every_model_and_pair_where_its_interval_is(made, kind):
     assert {code for _, code, *_ in claims} == {0, 3, 5}
     for value, code, *claim in claims:
         if value < highest:
-            command("check", run, "--at-least", f"good:{lowest}", *claim, code=code)
+            runs.printed("check", run, "--at-least", f"good:{lowest}", *claim, code=code)
 
 
 def samples(run, *options):
-    return list(map(json.loads, command("samples", run, "--json", *options).splitlines()))
+    return list(map(json.loads, runs.printed("samples", run, "--json", *options).splitlines()))
 
 
 @EACH_KIND
@@ -422,7 +409,7 @@ def test_samples_are_those_that_are_asked_for(made, kind):
 @EACH_KIND
 def test_samples_of_the_harness_have_the_answers_of_the_run(made, kind, tmp_path):
     trials, out, expected, equal = trials_of(made(kind)), tmp_path / "out", {}, dict.fromkeys(SIZES, 0.5)
-    command("export", made(kind), "--format", "lm-eval", "--out", out)
+    runs.printed("export", made(kind), "--format", "lm-eval", "--out", out)
     for name in CHANCES:
         own = of_model(trials, name)
         expected[name], of_tasks = score(kind, own, shares=equal)
@@ -431,7 +418,7 @@ def test_samples_of_the_harness_have_the_answers_of_the_run(made, kind, tmp_path
             lost = [one.request.task for one in own if one.missing is not None].count(task)
             assert (found["score,none"], found["missing"]) == near((of_tasks[task], lost))
     span = ("--range", "0,1" if kind == "rights" else "-1,3")
-    command("analyze", out, *span, "--id", "id", "--write", tmp_path / "again")
+    runs.printed("analyze", out, *span, "--id", "id", "--write", tmp_path / "again")
     data = report_of(tmp_path / "again")
     assert {line["model"]: line["score"] for line in data["models"]} == near(expected)
     assert data["counts"]["trials"] == sum(one.missing is None for one in trials)
@@ -439,13 +426,13 @@ def test_samples_of_the_harness_have_the_answers_of_the_run(made, kind, tmp_path
 
 def analysed(place, kind, *options):
     span = ["--range", "-1,3"] if kind == "numbers" else []
-    return json.loads(command("analyze", place, *span, "--json", *options))
+    return json.loads(runs.printed("analyze", place, *span, "--json", *options))
 
 
 @EACH_KIND
 def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
     run, trials, table = made(kind), trials_of(made(kind)), tmp_path / "x.csv"
-    command("export", run, "--out", table)
+    runs.printed("export", run, "--out", table)
     with table.open(encoding="utf-8", newline="") as file:
         for row, record in zip(rows_of(file.read()), trials, strict=True):
             value = worth(kind, record)
@@ -505,11 +492,11 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         monkeypatch.setitem(globals(), "worth", whole)
     monkeypatch.setitem(WORTHS, kind, [weights, weights])
     monkeypatch.setitem(globals(), "JUDGED", {("rights", 0), ("rights", 1)})
-    (first, again) = json.loads(command("rescore", run, *options, "--json", "--name", f"{name} both"))
+    (first, again) = json.loads(runs.printed("rescore", run, *options, "--json", "--name", f"{name} both"))
     for line in again["models"]:
         own = of_model(trials, line["model"])
         assert (line["score"], line["missing"]) == near((score(kind, own)[0], figures(kind, own)["missing"]))
-    told = command("rescore", run, *options, "--name", f"{name} one", "--task", "short")
+    told = runs.printed("rescore", run, *options, "--name", f"{name} one", "--task", "short")
     assert "as missing" not in told
     with RunReader(run) as reader:
         rows = {one.name: list(reader.rescored(place)) for place, one in enumerate(reader.scorings())}
@@ -533,7 +520,7 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
 
 def test_answers_of_rounds_are_ranked_again_as_they_were_asked(made):
     run = made("rights", "rounds", goal="budget", allocation={"questions": "rounds"})
-    before, again = json.loads(command("rescore", run, "--scorer", "numeric", "--json"))
+    before, again = json.loads(runs.printed("rescore", run, "--scorer", "numeric", "--json"))
     assert again["models"] == before["models"]
 
 
@@ -544,7 +531,7 @@ def test_answers_of_rounds_stay_with_the_questions_that_were_asked(made):
     (run.parent / "thirds.py").write_text(judge, "utf-8")
     scored = ["--scorer", "{kind: python, function: 'thirds:thirds'}"]
     scored += ["--rubric", "{schema: binary, truncated: judged}"]
-    (_, again) = json.loads(command("rescore", run, *scored, "--json"))
+    (_, again) = json.loads(runs.printed("rescore", run, *scored, "--json"))
     expected = sum(SHARES[task] * -(-size // 3) / size for task, size in SIZES.items())
     assert [line["score"] for line in again["models"]] == near([expected] * 3)
 
@@ -552,7 +539,7 @@ def test_answers_of_rounds_stay_with_the_questions_that_were_asked(made):
 @pytest.mark.parametrize("kind", ["rights", "graded"])
 def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp_path):
     run, trials, table = made(kind), trials_of(made(kind)), tmp_path / "old.csv"
-    command("export", run, "--out", table)
+    runs.printed("export", run, "--out", table)
     place = {"run": str(run)} if kind == "rights" else {"file": str(table)}
     goal = {"kind": "baseline", "model": "fair"}
     stored = {"references": [{**place, "models": ["fair"]}], "goal": goal, "budget": {"trials": 300}}
@@ -571,7 +558,7 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
     site = write_leaderboard([new], tmp_path).with_name("index.json")
     (board,) = json.loads(site.read_text("utf-8"))["boards"]
     assert {row["model"] for row in board["models"]} == {"new", "good"}
-    command("rescore", new, "--scorer", "numeric")
+    runs.printed("rescore", new, "--scorer", "numeric")
     assert [one["name"] for one in report_of(new)["rankings"]] == ["as run", "numeric"]
     metrics = RunMetrics("run")
     metrics.update(0.0, 0.0, runs.read_summary(new).results, ())

@@ -9,13 +9,11 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from config_texts import plain
-from run_examples import make_run
+from run_examples import command, make_run
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.model_clients import concurrency_within, most_connections, shortage
-from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import RunDiskFull
 from adaptive_eval.executors.processes import process_pool
@@ -39,22 +37,13 @@ def config(folder: Path, **sections):
     return data
 
 
-@pytest.fixture
-def built(tmp_path):
-    def make(**sections):
-        return build(config_from_data(config(tmp_path, **sections)))
-
-    return make
+def built(folder: Path, **budget):
+    return build(config_from_data(config(folder, budget=budget)))
 
 
-@pytest.fixture
-def free(monkeypatch):
+def free(monkeypatch, size: float) -> None:
     """Set how many bytes are free on every disk."""
-
-    def make(size: float) -> None:
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, int(size)))
-
-    return make
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, int(size)))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +55,8 @@ def free(monkeypatch):
         ({"usd": 4.0}, 1000),
     ],
 )
-def test_before_the_start_each_limit_bounds_the_trials(built, tmp_path, budget, trials):
-    need = forecast(built(budget=budget), tmp_path / "run")
+def test_before_the_start_each_limit_bounds_the_trials(tmp_path, budget, trials):
+    need = forecast(built(tmp_path, **budget), tmp_path / "run")
     assert need.trials == pytest.approx(trials)
     assert need.per_trial == pytest.approx((trial_bytes(1000) + trial_bytes(3000)) / 2)
 
@@ -86,49 +75,48 @@ def unfinished(tmp_path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_run_that_goes_on_is_measured_by_what_it_has_stored(built, unfinished):
+def test_a_run_that_goes_on_is_measured_by_what_it_has_stored(tmp_path, unfinished):
     with RunReader(unfinished) as reader:
         stored = reader.count()
-    need = forecast(built(budget={"trials": 3000}), unfinished)
+    need = forecast(built(tmp_path, trials=3000), unfinished)
     assert need.per_trial == stored_bytes(unfinished) / stored
     assert need.trials == pytest.approx(3000 - stored, rel=0.05)
-    assert forecast(built(budget={"trials": 100}), unfinished).trials == 0.0
+    assert forecast(built(tmp_path, trials=100), unfinished).trials == 0.0
 
 
-def test_a_run_that_may_not_fit_is_warned_of_and_begins(built, tmp_path, free):
-    some = built(budget={"trials": 5_000_000})
-    free(3.2e9)
+def test_a_run_that_may_not_fit_is_warned_of_and_begins(tmp_path, monkeypatch):
+    some = built(tmp_path, trials=5_000_000)
+    free(monkeypatch, 3.2e9)
     said = room_warning(some, tmp_path / "run")
     assert f"{tmp_path / 'run'} may need up to about 22.5 GB more: 5,000,000 trials of about 4.5 kB" in said
     assert "(by max_tokens, compressed). Only 3.2 GB are free. A full disk ends the run" in said
-    free(2.4e10)
+    free(monkeypatch, 2.4e10)
     assert room_warning(some, tmp_path / "run") is None
 
 
-def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatch):
+def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, monkeypatch):
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(config(tmp_path, budget={"trials": 10})), encoding="utf-8")
     begun = []
     monkeypatch.setattr(Built, "session", lambda *_: begun.append(1) or sys.exit(0))
-    free(disk.RESERVE - 1)
-    command = ["run", str(path), "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(cli, command)
+    free(monkeypatch, disk.RESERVE - 1)
+    done = command("run", path, "--out", tmp_path / "run")
     assert isinstance(done.exception, RunDiskFull)
     assert "only 100 MB are free on its disk" in str(done.exception)
     assert "--no-disk-check" in str(done.exception)
     assert begun == []
-    CliRunner().invoke(cli, [*command, "--no-disk-check"])
+    command("run", path, "--out", tmp_path / "run", "--no-disk-check")
     assert begun == [1]
 
 
-def test_resume_looks_too(unfinished, free, built, monkeypatch):
-    some = built(budget={"trials": 3000})
+def test_resume_looks_too(tmp_path, unfinished, monkeypatch):
+    some = built(tmp_path, trials=3000)
     monkeypatch.setattr("adaptive_eval.build.assembly.config_of_run", lambda *_: some.config)
     monkeypatch.setattr(Built, "session", lambda *_: sys.exit(0))
-    free(0)
-    done = CliRunner().invoke(cli, ["run", str(unfinished)])
+    free(monkeypatch, 0)
+    done = command("run", unfinished)
     assert "only 0 B are free on its disk" in str(done.exception)
-    assert CliRunner().invoke(cli, ["run", str(unfinished), "--no-disk-check"]).exception is None
+    assert command("run", unfinished, "--no-disk-check").exit_code == 0
 
 
 # The limit on open files: raised as far as it goes, and shared by the models where it is too low.

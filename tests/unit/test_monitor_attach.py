@@ -9,11 +9,9 @@ from dataclasses import asdict, replace
 import pytest
 import run_examples as runs
 import standings_examples as examples
-from click.testing import CliRunner
 from standings_examples import HEADER, view_of
 
 from adaptive_eval.cli import main
-from adaptive_eval.cli.monitor import command as monitor
 from adaptive_eval.core.results import BudgetLine, StopVerdict, to_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
@@ -30,16 +28,10 @@ def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, a
     return Attachment(reader, lambda: now, running)
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Return the directory of a finished run."""
+def test_a_finished_run_is_shown_once(tmp_path):
     runs.make_run(tmp_path / "forest")
-    return tmp_path / "forest"
-
-
-def test_a_finished_run_is_shown_once(run):
     slept = []
-    with RunReader(run) as reader:
+    with RunReader(tmp_path / "forest") as reader:
         views = list(attachment_of(reader).follow(slept.append))
     assert [view.state for view in views] == ["stopped"]
     assert views[0].name == "forest"
@@ -122,11 +114,10 @@ def test_json_lines_tell_each_decision_once():
 
 def test_the_command_prints_plain_lines_when_piped_and_says_how_to_continue_a_dead_run(tmp_path):
     runs.make_run(tmp_path / "forest", rounds=3)
-    result = CliRunner().invoke(monitor, [str(tmp_path / "forest")], catch_exceptions=False)
+    result = runs.command("monitor", tmp_path / "forest", code=0)
     assert f"adaptive-eval run {tmp_path / 'forest'}" in result.stderr
     first, *_, last = result.stdout.splitlines()
     assert (first.split()[1], last.split()[1:3]) == ("start", ["end", "interrupted"])
-    assert result.exit_code == 0
 
 
 # ``monitor --until``: a shell script waits on a run and learns from the exit code how it ended.
@@ -138,36 +129,28 @@ def exit_code(*arguments):
     return ended.value.code
 
 
-@pytest.fixture
-def run_that(tmp_path):
-    """Return a function that makes a run that ended in a given way."""
-
-    def made(reason):
-        with RunWriter.create(tmp_path / "run", meta={}) as writer:
-            stop = StopVerdict(reason, "because") if reason else None
-            results = replace(examples.midrun(), stop=stop)
-            writer.snapshot(replace(examples.snapshot_of(results), at=1.0))
-        return tmp_path / "run"
-
-    return made
+def run_that(folder, reason):
+    """Return a run that ended in a given way."""
+    with RunWriter.create(folder / "run", meta={}) as writer:
+        results = replace(examples.midrun(), stop=reason and StopVerdict(reason, "because"))
+        writer.snapshot(replace(examples.snapshot_of(results), at=1.0))
+    return folder / "run"
 
 
 @pytest.mark.parametrize(
     ("reason", "code"), [("resolved", 0), ("budget", 3), ("max_passes", 3), ("partial", 3), ("endpoints", 4)]
 )
 @pytest.mark.parametrize("until", ["resolved", "stopped"])
-def test_the_exit_code_is_that_of_the_run(run_that, until, reason, code):
-    assert exit_code(run_that(reason), "--until", until, "--display", "none") == code
+def test_the_exit_code_is_that_of_the_run(tmp_path, until, reason, code):
+    run = run_that(tmp_path, reason)
+    assert exit_code(run, "--until", until, "--display", "none") == code
+    assert exit_code(run, "--display", "none") == 0
 
 
 @pytest.mark.parametrize("reason", ["interrupted", None])
-def test_an_interrupted_or_killed_run_counts_as_stopped(run_that, capsys, reason):
-    assert exit_code(run_that(reason), "--until", "stopped", "--json") == 130
+def test_an_interrupted_or_killed_run_counts_as_stopped(tmp_path, capsys, reason):
+    assert exit_code(run_that(tmp_path, reason), "--until", "stopped", "--json") == 130
     assert json.loads(capsys.readouterr().out)["state"] == "interrupted"
-
-
-def test_without_until_watching_is_always_a_success(run_that):
-    assert exit_code(run_that("budget"), "--display", "none") == 0
 
 
 # From a stored snapshot to the view of a run.

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from test_interop_export import command
+from run_examples import command, printed
 
 from adaptive_eval.config import load_config
 from adaptive_eval.engine.drift import DriftWatch
@@ -26,12 +26,6 @@ from scorio.sequential.trial_sequence import TrialSequence
 
 STARS = (1.0, 10.0)
 GOOD, POOR = (2 * 7.5 + 7) / 3, (2 * 7 + 6.9) / 3  # every third question is worth the less
-
-
-def run(*arguments):
-    found = command(*arguments)
-    assert found.exit_code == 0, (found.output, found.exception)
-    return found.stdout
 
 
 @pytest.mark.parametrize("shared", [None, 69], ids=["passes", "rounds"])
@@ -105,12 +99,11 @@ def finished(tmp_path_factory):
     (folder / "answers.py").write_text(CODE, encoding="utf-8")
     rows = [{"id": f"q{n}", "input": f"{n}?", "target": "7.5"} for n in range(30)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return config(folder, "run", ("good", "poor", "over"), stopping={"equivalence": 0.1})
+    return config(folder, "run", ("good", "poor", "over"), stopping={"equivalence": 0.1})[0]
 
 
 def test_a_score_outside_the_range_is_a_failure_of_the_scorer(finished):
-    directory, _ = finished
-    with RunReader(directory) as reader:
+    with RunReader(finished) as reader:
         over = list(reader.trials(model="over"))
     scored = {record.score.signals["score"] for record in over if record.missing is None}
     assert scored == {7.0}  # never clipped
@@ -122,16 +115,15 @@ VERIFIER = "{kind: verifier, endpoint: 'http://h/v1', model: m, is_correct: %s}"
 
 
 def rescored(directory, *arguments):
-    (told,) = json.loads(run("rescore", directory, *arguments, "--dry-run", "--json"))[1:]
+    (told,) = json.loads(printed("rescore", directory, *arguments, "--dry-run", "--json"))[1:]
     return {line["model"]: line["score"] for line in told["models"]}
 
 
 @pytest.mark.slow
 def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
-    directory, _ = finished
-    scores = rescored(directory, "--scorer", "exact")
+    scores = rescored(finished, "--scorer", "exact")
     assert (scores["good"], scores["poor"]) == pytest.approx((2 / 3, 0), abs=1e-2)
-    binary, _ = config(directory.parent, "rights", ("good", "poor"), "exact", goal="budget")
+    binary, _ = config(finished.parent, "rights", ("good", "poor"), "exact", goal="budget")
     scores = rescored(binary, "--scorer", STARRED % "1, 10")
     assert (scores["good"], scores["poor"]) == pytest.approx((GOOD, POOR), abs=1e-3)
     told = command("rescore", binary, "--scorer", STARRED % "1, 10", "--dry-run")
@@ -139,26 +131,24 @@ def test_rescoring_takes_numbers_or_rights_as_the_scorer_says(finished):
 
 
 def test_numbers_say_not_what_is_right(finished):
-    directory, _ = finished
-    found = command("rescore", directory, "--rubric", "binary", "--dry-run")
+    found = command("rescore", finished, "--rubric", "binary", "--dry-run")
     assert "is_correct is missing" in str(found.exception)
-    text = (directory.parent / "run.yaml").read_text(encoding="utf-8")
+    text = (finished.parent / "run.yaml").read_text(encoding="utf-8")
     for track, key in (("binary", "schema"), ({"range": [0, 10]}, "range")):
         data = json.loads(text)
         data["tasks"][0]["track"] = [track]
-        (directory.parent / "tracked.yaml").write_text(json.dumps(data), encoding="utf-8")
+        (finished.parent / "tracked.yaml").write_text(json.dumps(data), encoding="utf-8")
         with pytest.raises(ConfigError, match=rf"track\[0\]\.{key}"):
-            load_config(directory.parent / "tracked.yaml")
+            load_config(finished.parent / "tracked.yaml")
 
 
 def test_scores_that_a_narrower_range_loses_are_told_in_the_report(finished):
-    directory, _ = finished
     narrow = "{kind: python, function: answers:stars, range: [1, 7]}"
-    said = run("rescore", directory, "--scorer", narrow, "--name", "narrow")
-    ranking = json.loads(run("rescore", directory, "--scorer", narrow, "--dry-run", "--json"))[1]
+    said = printed("rescore", finished, "--scorer", narrow, "--name", "narrow")
+    ranking = json.loads(printed("rescore", finished, "--scorer", narrow, "--dry-run", "--json"))[1]
     lost = sum(line["missing"] for line in ranking["models"])
-    run("report", directory)
-    for words in (said, (directory / "report.md").read_text(encoding="utf-8")):
+    printed("report", finished)
+    for words in (said, (finished / "report.md").read_text(encoding="utf-8")):
         assert re.search(r"narrow: \d+ answers .*count(ed)? as missing", words)
     assert lost > 0
 
@@ -183,8 +173,7 @@ def test_a_change_is_told_in_the_unit_of_the_scores_and_numbers_are_ranked_in_pa
 
 
 def test_answers_are_shown_by_the_number_that_counts(finished):
-    directory, _ = finished
-    with RunReader(directory) as reader:
+    with RunReader(finished) as reader:
         differing = QuestionAccount("t", "q1", 2, 0.5, 0.5)
         models = [ModelAccount(name, (), 0, {}, {}, None, None) for name in ("good", "poor")]
         shown = examples(reader, models, [differing], no_target)
@@ -196,9 +185,8 @@ def test_answers_are_shown_by_the_number_that_counts(finished):
 
 
 def test_a_stored_run_of_numbers_is_a_reference(finished):
-    directory, _ = finished
-    folder = directory.parent
-    stored = [{"run": str(directory), "models": ["good"]}]
+    folder = finished.parent
+    stored = [{"run": str(finished), "models": ["good"]}]
     goal = {"kind": "baseline", "model": "good"}
     _, report = config(folder, "later", ("new",), references=stored, goal=goal)
     (pair,) = report["pairs"]
@@ -218,7 +206,7 @@ def test_the_published_score_of_alpaca_eval_comes_out_of_a_file_of_its_form(tmp_
         ]
         place.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     arguments = ("analyze", tmp_path, "--range", "0,1", "--fixed", "--replicates", 1, "--json")
-    told = json.loads(run(*arguments))
+    told = json.loads(printed(*arguments))
     for line in told["models"]:
         assert line["score"] == pytest.approx(shares[line["model"]].mean(), abs=1 / STEPS)
     (pair,) = told["fixed"]
@@ -230,9 +218,9 @@ def test_a_category_is_no_score_of_a_range_and_a_run_of_numbers_keeps_its_range(
     rows = "".join(f"{model},q{n},1,.{7 - place}\n" for place, model in enumerate("ab") for n in range(12))
     table, stored, span = tmp_path / "outcomes.csv", tmp_path / "stored", ("--range", "0,1")
     table.write_text(f"model,question,correct,score\n{rows}", encoding="utf-8")
-    run("analyze", table, *span, "--write", stored)
+    printed("analyze", table, *span, "--write", stored)
     for place in (table, stored):
-        told = json.loads(run("analyze", place, *span, "--replicates", 1, "--json"))
+        told = json.loads(printed("analyze", place, *span, "--replicates", 1, "--json"))
         assert [line["score"] for line in told["models"]] == pytest.approx([0.7, 0.6], abs=1e-4)
     for other in (("--range", "0,5"), ("--weights", "0,1")):
         assert isinstance(command("analyze", stored, *other).exception, UsageError)
@@ -243,7 +231,7 @@ def test_a_category_is_no_score_of_a_range_and_a_run_of_numbers_keeps_its_range(
 
 
 def test_scores_of_a_file_are_a_reference_of_numbers_and_categories_are_not(finished):
-    folder = finished[0].parent
+    folder = finished.parent
     for column in ("score", "correct"):
         rows = "".join(f"old,q{n},1\n" for n in range(30))
         (folder / f"old_{column}.csv").write_text(f"model,question,{column}\n{rows}", encoding="utf-8")

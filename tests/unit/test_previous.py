@@ -186,14 +186,11 @@ def test_a_prior_takes_the_first_trials_of_each_question_and_the_early_ranking_t
 
 
 class TestFiles:
-    def archive(self, folder, **arrays):
-        np.savez(folder / "old.npz", **arrays)
-
     def test_a_matrix_a_model_with_names(self, folder):
         outcomes = np.random.default_rng(1).integers(0, 2, (2, QUESTIONS, 3))
         outcomes[1, :, 2] = -1
         order = np.random.default_rng(2).permutation(QUESTIONS)
-        self.archive(folder, R=outcomes[:, order], models=["a", "b"], questions=np.array(IDS)[order])
+        np.savez(folder / "old.npz", R=outcomes[:, order], models=["a", "b"], questions=np.array(IDS)[order])
         prior = built(folder, "a", "b", prior={"from": "old.npz", "depth": 2}).spec.prior
         for model, name in enumerate("ab"):
             right = outcomes[model, :, :2].sum(axis=1)
@@ -201,14 +198,14 @@ class TestFiles:
 
     def test_counts_in_place_of_trials(self, folder):
         counts = np.random.default_rng(1).integers(0, 5, (1, QUESTIONS, 2))
-        self.archive(folder, counts=counts, models=["a"], questions=IDS)
+        np.savez(folder / "old.npz", counts=counts, models=["a"], questions=IDS)
         references = [{"file": "old.npz", "models": ["a"]}]
         (reference,) = built(folder, "new", references=references).spec.references
         assert np.array_equal(reference.counts["t"], counts[0])
         prior = built(folder, "a", "b", prior={"from": "old.npz", "depth": 2}).spec.prior
         assert np.array_equal(prior.counts["a"]["t"].sum(axis=1), np.minimum(counts[0].sum(axis=1), 2))
         assert (prior.counts["a"]["t"] <= counts[0]).all()
-        self.archive(folder, R=np.full((1, QUESTIONS, 1), 2), models=["a"], questions=IDS)
+        np.savez(folder / "old.npz", R=np.full((1, QUESTIONS, 1), 2), models=["a"], questions=IDS)
         with pytest.raises(OutcomesError, match=r"category 2 .* categories 0\.\.1"):
             print(built(folder, "new", references=references).spec)
 

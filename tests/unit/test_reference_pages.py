@@ -15,14 +15,12 @@ from types import SimpleNamespace
 import jsonschema
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from ruamel.yaml import YAML
+from run_examples import command
 
 import adaptive_eval
 import scorio.eval
 import scorio.rank
-from adaptive_eval.cli.main import cli
-from adaptive_eval.cli.paper import command
 from adaptive_eval.config.load_config import json_schema
 from scorio import eval as metrics
 from scorio import rank, sequential
@@ -146,8 +144,8 @@ def test_rankings_said_to_order_as_avg_do():
 
 @pytest.mark.slow
 def test_the_command_writes_a_page_with_all_its_figures(tmp_path):
-    done = CliRunner().invoke(command, ["--out", str(tmp_path), "--scale", "0.001", "--jobs", "1"])
-    assert done.output.strip() == str(tmp_path / "paper.md")
+    said = command("paper", "--out", tmp_path, "--scale", 0.001, "--jobs", 1, code=0).output
+    assert said.strip() == str(tmp_path / "paper.md")
     text = (tmp_path / "paper.md").read_text()
     assert "{" not in text
     figures = sorted(path.name for path in tmp_path.glob("*.svg"))
@@ -348,5 +346,5 @@ def test_its_command_writes_to_the_volume_and_reads_the_config_map(manifest, tmp
     assert program == "adaptive-eval"
     assert arguments[1].startswith(paths["config"])
     assert arguments[arguments.index("--out") + 1].startswith(paths["runs"])
-    said = CliRunner().invoke(cli, arguments)  # the options are known; the config is not here
+    said = command(*arguments)  # the options are known; the config is not here
     assert "/config/spread.yaml" in said.output + str(said.exception)

@@ -19,10 +19,8 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
-from adaptive_eval.views.accounts import QuestionAccount, several_answers
+from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
 from adaptive_eval.views.details import MOST, Course
 from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
@@ -32,7 +30,7 @@ from adaptive_eval.views.report_json import report_data
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
 from adaptive_eval.views.sentences import describe, promises, said, say
 from adaptive_eval.views.summary import summary_at
-from adaptive_eval.views.trials import ApartExample, Example, Examples
+from adaptive_eval.views.trials import ApartExample
 from scorio.eval import pass_at_k, pass_hat_k
 
 # The HTML report: one file that loads and runs nothing, whatever the run holds.
@@ -131,7 +129,10 @@ def test_sections_are_labelled_and_every_link_stays_inside(page):
 
 
 def test_nothing_is_loaded_and_nothing_runs(page, summary, tmp_path):
-    html = to_html(hostile_run.hostile_summary(tmp_path / "run"))
+    whole = hostile_run.hostile_summary(tmp_path / "run")
+    (_, answers), *_ = whole.details.examples.models
+    apart = (ApartExample(hostile_run.SCRIPT, hostile_run.SCRIPT, answers),)
+    html = to_html(runs.with_details(whole, examples=replace(whole.details.examples, apart=apart)))
     hostile = Page(html)
     for shown, text in ((page, to_html(summary)), (hostile, html)):
         assert not LOADS & set(shown.tags)
@@ -150,20 +151,6 @@ def test_nothing_is_loaded_and_nothing_runs(page, summary, tmp_path):
     assert len(html) < 250_000
 
 
-def test_hostile_answers_are_text_of_bounded_length(summary):
-    hostile = "</pre><script>alert(1)</script>\x1b[2J" + "x" * 1_000_000
-    request = TrialRequest(TrialKey("oak", 0), hostile, hostile, 0, 0)
-    sent = {"messages": [{"role": "user", "content": hostile}]}
-    score = Score(0, hostile, reason=hostile)
-    record = TrialRecord(request, 0.0, Completion(hostile, "stop"), score, sent=sent)
-    answers = tuple(Example(record, "wrong", expected) for expected in (hostile[:50], hostile))
-    shown = Examples((("oak", answers),), (ApartExample(hostile, hostile, answers),))
-    plain, text = to_html(summary), to_html(runs.with_details(summary, examples=shown))
-    assert "<script" not in text
-    assert "\x1b" not in text
-    assert len(text) < len(plain) + 30_000
-
-
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 def test_a_report_of_every_moment_can_be_written(summary, moment):
     results = examples.MOMENTS[moment]()
@@ -179,10 +166,6 @@ def test_a_report_of_every_moment_can_be_written(summary, moment):
 # The report's tables: CSV that a spreadsheet cannot be tricked by, and a table for a paper.
 
 
-def rows_of(text):
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
     names = ("=1+1", "+1", "-x", "@sum(a)", " =1", "a,b\nc", "-3")
     line, account = summary.results.models[0], summary.details.models[0]
@@ -190,12 +173,12 @@ def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
         summary.results, models=tuple(replace(line, model=name, score=float("inf")) for name in names)
     )
     text = models_csv(runs.with_details(replace(summary, results=results), models=(account,) * len(names)))
-    rows = rows_of(text)
+    rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["model"] for row in rows] == ["'=1+1", "+1", "'-x", "'@sum(a)", "' =1", "a,b␊c", "-3"]
     assert {row["score"] for row in rows} == {""}
 
 
-def test_a_papers_table_has_every_model_in_per_cent(summary):
+def test_a_papers_table_has_every_model_in_per_cent_but_scores_of_another_scale_as_they_are(summary):
     latex, markdown = paper_latex(summary), paper_markdown(summary)
     plain = markdown.replace("\\", "")
     for line in summary.results.models:
@@ -205,9 +188,6 @@ def test_a_papers_table_has_every_model_in_per_cent(summary):
     assert "Mean of questions (\\%) & 95 \\% interval & Bayes@N" in latex, "what ranks leads, by its name"
     assert latex.count(r" \\") == len(summary.results.models) + 1
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
-
-
-def test_a_papers_table_keeps_the_scores_of_another_scale(summary):
     for scale in ((-1.0, 1.0), (0.0, 5.0)):
         other = replace(summary, results=replace(summary.results, scale=scale))
         assert f"| {summary.results.models[0].score:.3f} |" in paper_markdown(other)
@@ -246,6 +226,18 @@ def test_pass_at_k_is_given_where_every_question_that_was_asked_has_k_answers():
     expected = [(pass_at_k(answers, k), pass_hat_k(answers, k)) for k in (2, 4)]
     assert [one for one in found if one] == [pytest.approx(one) for one in expected]
     assert found[2:] == [None, None]
+
+
+def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
+    rights = (*[("a", 3)] * 3, ("b", 0))
+    asked = [QuestionAccount(task, "q", 3, 0.5, 0.0, ((3, right),)) for task, right in rights]
+    tasks = [SimpleNamespace(task=name, weight=0.5) for name in "ab"]
+    results = SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks)
+    ((_, _, found),) = several_answers(asked, results)
+    assert found[0] == pytest.approx((0.5, 0.5))
+    assert found[1:] == [None] * 3
+    odd = QuestionAccount("t", "q", 4, 0.5, 0.0, ((2, 0), (2, 2)))  # the stronger model is wrong
+    assert suspect([odd]) == [(odd, "weak models right, strong ones wrong")]
 
 
 # The course of a run: bounded, up to date, and the same however it was read.

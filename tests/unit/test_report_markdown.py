@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import hostile_run
 import jinja2
@@ -20,7 +19,6 @@ from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views import sentences
-from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
 from adaptive_eval.views.details import Details
 from adaptive_eval.views.inert import fenced, inert, md, table
 from adaptive_eval.views.page import to_markdown
@@ -42,17 +40,20 @@ def visible(markdown):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    """Return the Markdown of a finished run."""
-    directory = tmp_path_factory.mktemp("report") / "forest"
+def finished(tmp_path_factory):
+    """Return (summary, session) of a run that reached its goal, with missing and cut-off answers."""
     versions = '{"adaptive-eval": "0.1.0", "python": "3.11.2"}'
-    meta = {
-        "versions": versions,
-        "base_dir": "/home/someone/secret-project",
-        "identity": "x" * 5_000,
-        "source": "/home/someone/forest.yaml",
-    }
-    return to_markdown(runs.summary_of(directory, missing=0.03, truncated=0.05, meta=meta))
+    meta = {"versions": versions, "base_dir": "/home/someone/secret-project", "identity": "x" * 5_000}
+    meta["source"] = "/home/someone/forest.yaml"
+    directory = tmp_path_factory.mktemp("finished") / "forest"
+    session = runs.make_run(directory, missing=0.03, truncated=0.05, meta=meta)
+    return read_summary(directory), session
+
+
+@pytest.fixture(scope="module")
+def report(finished):
+    """Return the Markdown of that run."""
+    return to_markdown(finished[0])
 
 
 def test_the_sections_answer_in_order(report):
@@ -164,26 +165,6 @@ def test_compiled_templates_are_kept_by_kind_and_missed_where_they_cannot_be(tmp
     kept.mkdir()
     assert shown() == shown() == {"text": "<", "html": "&lt;"}
     assert len(list(kept.iterdir())) == 2
-
-
-def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
-    rights = (*[("a", 3)] * 3, ("b", 0))
-    asked = [QuestionAccount(task, "q", 3, 0.5, 0.0, ((3, right),)) for task, right in rights]
-    tasks = [SimpleNamespace(task=name, weight=0.5) for name in "ab"]
-    results = SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks)
-    ((_, _, found),) = several_answers(asked, results)
-    assert found[0] == pytest.approx((0.5, 0.5))
-    assert found[1:] == [None] * 3
-    odd = QuestionAccount("t", "q", 4, 0.5, 0.0, ((2, 0), (2, 2)))  # the stronger model is wrong
-    assert suspect([odd]) == [(odd, "weak models right, strong ones wrong")]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """Return (summary, session) of a run that reached its goal, with missing and cut-off answers."""
-    directory = tmp_path_factory.mktemp("finished") / "forest"
-    session = runs.make_run(directory, missing=0.03, truncated=0.05)
-    return read_summary(directory), session
 
 
 def test_the_report_agrees_with_the_session(finished):

@@ -119,14 +119,6 @@ def test_a_chain_of_separations_settles_an_order_and_a_tie_settles_none():
     assert set(established(chain)) == {("oak", "elm")}
 
 
-def test_a_tie_does_not_chain():
-    # oak = elm and elm = ash, but oak against ash is open: two groups of two, never one of three
-    base = with_verdicts(examples.finished(), rest="open", oak_elm="tie", elm_ash="tie")
-    assert tied_groups(base) == (("oak", "elm"), ("elm", "ash"))
-    closed = with_verdicts(base, oak_ash="tie")
-    assert tied_groups(closed) == (("oak", "elm", "ash"),)
-
-
 @given(st.lists(st.booleans(), min_size=10, max_size=10))
 def test_tied_groups_cover_exactly_the_tied_pairs(ties):
     base = examples.finished()

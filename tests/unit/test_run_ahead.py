@@ -246,15 +246,6 @@ def test_with_one_answer_withheld_for_good_all_pairs_of_others_are_decided(index
 # A model that nobody can be compared with any more, because the others have stopped, is not resolved.
 
 
-@pytest.fixture
-def alone() -> Session:
-    """A run whose third model is left without anybody to compare it with."""
-    session = Session(make_spec(3, 40))
-    session.stop_model("m0", "gone")
-    session.stop_model("m1", "gone")
-    return session
-
-
 def test_what_was_decided_is_said_too():
     session = Session(make_spec(3, 40))
     session.stop_model("m1", "gone")
@@ -268,10 +259,13 @@ def test_what_was_decided_is_said_too():
     assert left_open(session.results()) == {"m0", "m2"}
 
 
-def test_every_view_calls_it_unresolved(alone):
-    retired = [describe(decision) for decision in alone.decisions if decision.kind == "retired"]
+def test_every_view_calls_it_unresolved():
+    session = Session(make_spec(3, 40))
+    session.stop_model("m0", "gone")
+    session.stop_model("m1", "gone")
+    retired = [describe(decision) for decision in session.decisions if decision.kind == "retired"]
     assert "its open pairs with m0 and m1 cannot be decided" in retired[-1]
-    results = alone.results()
+    results = session.results()
     view = examples.view_of(results)
     assert left_open(results) == {"m2"}
     lines = [line.split() for line in examples.board_lines(view, 100, 10)]

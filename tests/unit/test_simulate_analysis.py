@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy
+from run_examples import command, printed
 from session_scripts import make_spec
 from simulation_scripts import recorded_coins
-from test_interop_export import command
 
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import OutcomesError, UsageError
@@ -163,8 +163,7 @@ def table(tmp_path):
 
 def test_is_read_to_the_end_and_decides_what_an_import_decides(table, tmp_path):
     analysed = analysis_of(table)
-    run = command("analyze", table, "--write", tmp_path / "run", "--json")
-    assert run.exit_code == 0, run.output
+    printed("analyze", table, "--write", tmp_path / "run", "--json")
     results = RunReader(tmp_path / "run").latest_snapshot().results
     decided = [pair["verdict"] for pair in results["pairs"]]
     ordered = analysed["in_one_order"]
@@ -206,8 +205,7 @@ class TestWhatIsNoEvidence:
         """Return the winners that `analyze` finds at any look and at one look, and those of a run of it."""
         analysed = analysis_of(path, "--fixed")
         run = path.with_suffix("")
-        written = command("analyze", path, "--write", run, "--json")
-        assert written.exit_code == 0, written.output
+        printed("analyze", path, "--write", run, "--json")
         pairs = RunReader(run).latest_snapshot().results["pairs"]
         one_look = [pair["winner"] for pair in analysed["fixed"] if pair["winner"] is not None]
         return analysed["in_one_order"]["winners"], len(one_look), [pair["verdict"] for pair in pairs]
@@ -234,10 +232,10 @@ class TestWhatIsNoEvidence:
         assert isinstance(command("analyze", path).exception, OutcomesError)
         for told in (rows * 2 + rows[:40], (rows[:4] + rows[60:64]) * 2):  # some thrice; too few to tell
             path.write_text("\n".join(["model,question,score", *told]), encoding="utf-8")
-            assert command("analyze", path, "--replicates", 2).exit_code == 0
+            printed("analyze", path, "--replicates", 2)
         numbered = [f"{row},{number // len(rows)}" for number, row in enumerate(rows * 20)]
         path.write_text("\n".join(["model,question,score,trial", *numbered]), encoding="utf-8")
-        assert command("analyze", path, "--replicates", 2).exit_code == 0
+        printed("analyze", path, "--replicates", 2)
         written = [
             {"model": f"m{m}", "question": f"q{q}", "score": 1, "text": f"answer {trial} of {m} to {q}"}
             for m in range(2)
@@ -246,7 +244,7 @@ class TestWhatIsNoEvidence:
         ]
         path = tmp_path / "other_texts.jsonl"
         path.write_text("".join(f"{json.dumps(row)}\n" for row in written), encoding="utf-8")
-        assert command("analyze", path, "--replicates", 2).exit_code == 0
+        printed("analyze", path, "--replicates", 2)
 
     def test_wrong_answers_that_are_lost(self, tmp_path):
         rng = np.random.default_rng(1)
@@ -272,6 +270,4 @@ def write_table(path, outcomes):
 
 
 def analysis_of(path, *options):
-    done = command("analyze", path, "--json", "--replicates", 2, "--workers", 1, *options)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return json.loads(printed("analyze", path, "--json", "--replicates", 2, "--workers", 1, *options))

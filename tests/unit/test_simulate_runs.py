@@ -18,7 +18,6 @@ from adaptive_eval.simulate import (
     Latency,
     Rate,
     RecordedAnswers,
-    RecordedOutcomes,
     SimulationResult,
     simulate,
 )
@@ -204,16 +203,6 @@ def test_replays_every_trial_once_and_then_runs_out():
             assert replayed == sorted(recorded.categories[model, question].tolist())
 
 
-def test_a_models_walk_ends_where_a_question_has_no_trial_left():
-    categories = np.ones((2, 3, 4), dtype=np.int16)
-    categories[1, 2, 2:] = -1
-    recorded = RecordedOutcomes(("m0", "m1"), tuple(("t", f"q{i}") for i in range(3)), categories)
-    stream, run_sequence = begin(RecordedAnswers(recorded), make_spec(2, 3))
-    (questions,), (repeats,) = asked(run_sequence, np.array([0]), 0, 12)
-    end = int(np.flatnonzero((questions == 2) & (repeats == 2))[0])
-    assert stream.limit.tolist() == [12, end]
-
-
 def test_shuffles_within_cells_and_keeps_missing_trials_last():
     recorded = recorded_coins((0.5,), questions=30, trials=8, shortest=3)
     spec = make_spec(1, 30)
@@ -223,20 +212,6 @@ def test_shuffles_within_cells_and_keeps_missing_trials_last():
         walked = int(stream.limit[0])
         orders.add(tuple(stream.take(np.array([0]), 0, min(walked, 60))[0].tolist()))
     assert len(orders) == 5
-
-
-def test_unshuffled_replays_in_the_recorded_order():
-    recorded = recorded_coins((0.5,), questions=6, trials=4)
-    stream, run_sequence = begin(RecordedAnswers(recorded, shuffled=False), make_spec(1, 6))
-    (questions,), (repeats,) = asked(run_sequence, np.array([0]), 0, 24)
-    assert np.array_equal(stream.take(np.array([0]), 0, 24)[0], recorded.categories[0, questions, repeats])
-
-
-def test_truth_is_the_mean_over_questions_of_all_their_trials():
-    categories = np.array([[[1, 1, 0, 0], [1, -1, -1, -1]]])
-    recorded = RecordedOutcomes(("m0",), (("t", "q0"), ("t", "q1")), categories)
-    assert RecordedAnswers(recorded).truth(make_spec(1, 2)) == pytest.approx([0.75])
-    assert recorded.scores() == pytest.approx(np.array([[0.5, 1.0]]))
 
 
 # What counts as wrong, and how rates, costs and tables are made of verdicts.
@@ -265,18 +240,12 @@ def make_result(verdict, gap, **parts):
     return SimulationResult(**values)
 
 
-def test_a_winner_against_the_truth_is_wrong():
+def test_a_winner_against_the_truth_is_wrong_and_a_tie_from_the_margin_on():
     result = make_result([[1, -1, 1, -1]], gap=[0.1, 0.1, -0.1, -0.1])
     assert result.wrong.tolist() == [[False, True, True, False]]
-
-
-def test_a_tie_is_wrong_from_the_margin_on():
     result = make_result([[2, 2, 2, 0]], gap=[0.05, 0.049, -0.3, 0.3], margin=0.05)
     assert result.wrong_tie.tolist() == [[True, False, True, False]]
     assert result.wrong_ties == Rate(2, 3)
-
-
-def test_family_wise_counts_runs():
     result = make_result([[1, 1, 0], [-1, 1, 0], [-1, -1, 0]], gap=[0.0, 0.1, 0.1])
     assert result.family_wise == Rate(3, 3)
     assert result.wrong_calls == Rate(4, 9)

@@ -13,7 +13,6 @@ import run_examples as runs
 
 from adaptive_eval.store import pending
 from adaptive_eval.store.codec import pack
-from adaptive_eval.store.pending import KEEP_ALL, expired_by
 from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -239,21 +238,3 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
     for one in summary.details.questions:
         assert one.by_model == tuple(counts.get(one.question, (0, 0)) for counts in by_hand)
     assert summary.details.questions == old.details.questions
-
-
-# Which snapshots are kept.
-
-
-def kept_after(total: int, keep: int = KEEP_ALL) -> list[int]:
-    kept: set[int] = set()
-    for newest in range(total):
-        kept.add(newest)
-        for number in expired_by(newest, keep):
-            kept.remove(number)  # KeyError where a number expires twice
-    return sorted(kept)
-
-
-def test_history_grows_with_the_logarithm():
-    sizes = [len(kept_after(total)) for total in (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)]
-    assert all(newer - older <= KEEP_ALL // 2 + 1 for older, newer in itertools.pairwise(sizes))
-    assert sizes[-1] < 700

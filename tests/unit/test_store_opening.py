@@ -13,12 +13,9 @@ from pathlib import Path
 
 import pytest
 import run_examples as runs
-from click.testing import CliRunner
 from config_texts import plain
 
 from adaptive_eval.build.describe import describe_run
-from adaptive_eval.cli.run import command as resume
-from adaptive_eval.cli.validate import command
 from adaptive_eval.errors import RunDamaged, RunFileError, RunLocked, RunOfOtherVersion
 from adaptive_eval.store import integrity, pending, run_files
 from adaptive_eval.store.reader import RunReader
@@ -303,13 +300,10 @@ def test_damaged_reasoning_is_found(tmp_path):
 
 def test_the_command_checks_and_salvages(copy, tmp_path):
     run, new = copy, tmp_path / "new"
-    sound = CliRunner().invoke(command, [str(run)], standalone_mode=False)
-    assert (sound.return_value, "60 trials" in sound.output) == (0, True)
+    assert "60 trials" in runs.printed("validate", run)
     change(run, "UPDATE outcomes SET prompt_tokens = prompt_tokens + 1 WHERE id IN (3, 5)")
-    broken = CliRunner().invoke(command, [str(run)], standalone_mode=False)
-    assert (broken.return_value, "2 of 60" in broken.output) == (1, True)
-    saved = CliRunner().invoke(command, [str(run), "--salvage", str(new)], standalone_mode=False)
-    assert (saved.return_value, "58 of 60" in saved.output) == (0, True)
+    assert "2 of 60" in runs.command("validate", run, code=1).output
+    assert "58 of 60" in runs.printed("validate", run, "--salvage", new)
     assert len(trials_of(new)) == 58
 
 
@@ -318,7 +312,7 @@ def test_a_description_that_lacks_an_entry_is_named_and_the_run_can_be_read(tmp_
     (tmp_path / "d.jsonl").write_text('{"input": "1", "target": "2"}\n')
     config = plain("oak", "elm", name="forest", task={"dataset": str(tmp_path / "d.jsonl")})
     describe(tmp_path, config, lacking)
-    done = CliRunner().invoke(resume, [str(tmp_path / "run")])
+    done = runs.command("run", tmp_path / "run")
     assert isinstance(done.exception, RunDamaged), done.exception
     assert f"lacks '{lacking}'" in str(done.exception)
     with RunReader(tmp_path / "run") as reader:

@@ -6,20 +6,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from test_store_looking import trial
 
 from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
 from adaptive_eval.store import run_files
 from adaptive_eval.store.pending import add_scoring
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord
 from adaptive_eval.store.run_files import RunFiles, open_for_writing
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
-
-
-def trial(step: int, text: str = "42") -> TrialRecord:
-    request = TrialRequest(TrialKey("a", step), "t", f"q{step}", 0, 7)
-    return TrialRecord(request, 1000.0, Completion(text, "stop"), Score(1, text))
 
 
 def stored(run: Path) -> list[int]:

@@ -169,11 +169,7 @@ def test_every_text_is_a_template(text):
     assert PromptTemplate.parse(text) == template
 
 
-GRADED = [
-    {"id": "a", "input": "1 + 1?", "target": "2", "level": 1, "hard": False},
-    {"id": "b", "input": "2 + 2?", "target": "4", "level": 2, "hard": False},
-    {"id": "c", "input": "3 * 3?", "target": "9", "level": 2, "hard": True},
-]
+GRADED = [{**row, "level": level, "hard": level > 1} for level, row in enumerate(ROWS)]
 
 
 @pytest.fixture
@@ -270,26 +266,22 @@ def test_a_function_gives_rows(tmp_path, monkeypatch):
     assert [question.target for question in task.questions] == ["0", "1", "2"]
 
 
-def test_worked_examples_follow_the_system_message_of_the_prompt(file):
-    prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Q: {input}"}]
-    task = load_task("t", file, prompt=prompt, few_shot={"count": 2, "answer": "It is {target}."})
-    roles = [message.role for message in task.render(task.questions[0])]
-    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+TALK = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Q: {input}"}]
 
 
-def test_worked_examples_from_the_dataset_are_not_asked(file):
-    few = {"count": 2, "answer": "It is {target}."}
-    task = load_task("t", file, prompt="Q: {input}", few_shot=few, system="Be brief.")
+@pytest.mark.parametrize("asked", [{"prompt": "Q: {input}", "system": "Be brief."}, {"prompt": TALK}])
+def test_worked_examples_follow_the_system_message_and_are_not_asked(file, asked):
+    task = load_task("t", file, few_shot={"count": 2, "answer": "It is {target}."}, **asked)
     assert ids(task) == ["c"]
     assert task.render(task.questions[0]) == (
         Message("system", "Be brief."),
-        Message("user", "Q: 1 + 1?"),
-        Message("assistant", "It is 2."),
         Message("user", "Q: 2 + 2?"),
         Message("assistant", "It is 4."),
-        Message("user", "Q: 3 * 3?"),
+        Message("user", "Q: 3 + 3?"),
+        Message("assistant", "It is 6."),
+        Message("user", "Q: 4 + 4?"),
     )
-    assert task.content_hash != load_task("t", file, prompt="Q: {input}", system="Be brief.").content_hash
+    assert task.content_hash != load_task("t", file, **asked).content_hash
 
 
 def test_a_conversation_is_asked_as_given(tmp_path):
