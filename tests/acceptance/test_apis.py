@@ -16,7 +16,7 @@ from adaptive_eval.endpoints.batches import Batch, BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
-from adaptive_eval.errors import EndpointError, TransientEndpointError
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Conversation, Message, Usage
 
 CLAUDE = AnthropicMessages("http://127.0.0.1:1/v1", "claude", sampling={"max_completion_tokens": 9})
@@ -166,13 +166,18 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
         return [{"custom_id": file, "response": {"status_code": 200, "body": file}}]
 
     async def seen(name):
+        if name == "forgotten":
+            raise PermanentEndpointError("results are kept for a month", kind="not_found", status=404)
         return {"id": name, "processing_status": name}
 
     async def page(ask):
         start = int(ask.keywords["after"] or -1) + 1
         return SimpleNamespace(data=account[start : start + 100], has_more=start < 150)
 
-    async def listed(path):
+    async def got(path):
+        name = path.removesuffix("/results").rpartition("/")[2]
+        if path.endswith("/results"):
+            return json.dumps({"custom_id": name, "result": {"type": "succeeded", "message": name}}).encode()
         sent = [{"id": name, "request_counts": {"processing": 1}} for name in ("ended", "in_progress")]
         return json.dumps({"data": sent}).encode()
 
@@ -181,19 +186,25 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
         label = {"adaptive-eval": "run" if number % 2 else "another"}
         account.append(SimpleNamespace(id=str(number), status="completed", metadata=label))
     others = {"label": "another", "asked": ["q"]}
-    notes = (others, {**others, "batch": "ended"}, {"label": "run", "asked": ["q"]})
+    notes = [others, {**others, "batch": "ended"}]
+    for name in ("forgotten", "first", "second"):
+        asked = {"label": "run", "asked": [name]}
+        notes += [asked, {**asked, "batch": name}]
+    notes.append({"label": "run", "asked": ["q"]})
     (tmp_path / "notes").write_text("".join(json.dumps(note) + "\n" for note in notes), "utf-8")
 
     async def main():
         exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
-        exchange.call, exchange.get = page, listed
+        exchange.call, exchange.get = page, got
         options = BatchOptions("run", notes=tmp_path / "notes")
         files, lists = (kind(exchange, options) for kind in (OpenAIBatches, AnthropicBatches))
         files._lines, lists._get = lines, seen
         both = SimpleNamespace(output_file_id="good", error_file_id="bad")
         assert await files.answers(Batch("b", "ended", False, said=both)) == {"good": "good", "bad": "bad"}
         assert [batch.name for batch in await files.own()] == [str(number) for number in range(1, 250, 2)]
-        assert [(batch.name, batch.said) for batch in await lists.own()] == [("in_progress", ["q"])]
+        own = [(batch.name, batch.said) for batch in await lists.own()]
+        assert own == [("in_progress", ["q"]), ("second", ["second"]), ("first", ["first"])]
+        assert await lists.answers(Batch("a,b", "ended", False)) == {"a": "a", "b": "b"}
         for names, under_way in (("ended,in_progress", True), ("ended", False)):
             assert (await lists.look(Batch(names, "", True))).under_way is under_way
 

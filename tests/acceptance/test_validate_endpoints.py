@@ -94,12 +94,16 @@ def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(
 
 
 def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(config, mimic):
-    config.write_text(config.read_text().replace("/v1", "/v2"))
+    text = config.read_text()
+    config.write_text(text.replace("/v1", "/v2"))
     before = served(mimic)["models"]
     done = in_process("validate", config, cwd=config.parent, code=4)
     assert f"{mimic.base_url} serves 'good': is that the address?" in done.said
     done = in_process("run", config, cwd=config.parent, code=4)
     assert "is that the address?" in done.said
+    config.write_text(text.replace(mimic.base_url, "http://127.0.0.1:9/v1", 1))  # of one model alone
+    done = in_process("run", config, "-o", "retry.max_seconds=1", cwd=config.parent, code=4)
+    assert "is the server running?" in done.said
     assert served(mimic)["models"] == before
 
 

@@ -93,13 +93,20 @@ def test_a_path_prefix_and_a_query_are_kept(api):
     async def twice(chat):
         for _ in range(2):
             await chat.complete(ASK, seed=None)
+        await chat._exchange.get("/batches?limit=1")
+        await chat._exchange.call(lambda client: client.batches.retrieve("b"))
         return chat.url
 
     answer = reply(200, api.answer(), {"Set-Cookie": "seen=1"})
     shown, server = ask(api, answer, twice, path="/team/proxy/v1/?api-version=2")
-    first, second = server.requests
+    first, second, *others = server.requests
     assert "cookie" not in second.headers  # no trial depends on those before it
     assert first.target == f"/team/proxy/v1{api.path}?api-version=2"
+    batches = "/team/proxy/v1/batches"
+    assert [one.target for one in others] == [
+        f"{batches}?limit=1&api-version=2",
+        f"{batches}/b?api-version=2",
+    ]
     assert shown == f"http://127.0.0.1:{server.port}/team/proxy/v1"
 
 
@@ -301,7 +308,7 @@ def choices(api, *texts):
 def test_several_answers_with_one_request(api):
     usage = {"prompt_tokens": 90, "completion_tokens": 40}
     body = api.answer(choices=choices(api, "a", "bb", "ccc", "dddd")[::-1], usage=usage)
-    left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6s"}
+    left = {"x-ratelimit-remaining-tokens": "129", "x-ratelimit-reset-tokens": "6s"}
     several = reply(200, body, left)
     answers, server = ask(
         api, several, lambda chat: chat.sample(ASK, seed=7, n=4), sampling={"max_tokens": 10}

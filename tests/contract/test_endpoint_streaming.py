@@ -12,6 +12,7 @@ from whole_mimic import WholeMimic
 
 from adaptive_eval.endpoints import transport
 from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
+from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, LatencySpec, MimicSpec, ModelSpec
@@ -266,12 +267,16 @@ def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
     assert body_limit({**asked, "logprobs": False}) == body_limit(asked)
 
 
-@pytest.mark.parametrize("more", [{}, {"most_answers": 2}, {"idle_timeout": 60.0}])
+BATCHED = {"batch": BatchOptions("run"), "concurrency": 2}
+
+
+@pytest.mark.parametrize("more", [{}, {"most_answers": 2}, {"idle_timeout": 60.0}, BATCHED])
 def test_several_answers_and_streams_may_be_longer(monkeypatch, more):
     monkeypatch.setattr(transport, "LEAST_BODY", 1)
-    answer, _ = asked(reply(200, completion("x" * 100_000)), sampling={"max_tokens": 1024}, **more)
+    body = reply(200, "x" * 100_000)
+    answer, _ = asked(body, lambda chat: chat._exchange.get("/file"), sampling={"max_tokens": 1024}, **more)
     if more:
-        assert len(answer.text) == 100_000
+        assert len(answer) == 100_000
     else:
         assert "more than 65,536 bytes" in str(answer)
 

@@ -425,6 +425,7 @@ records = st.one_of(
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(records, max_size=5, unique_by=lambda record: record.request.key))
+@example([scored(completion=Completion("4", "stop", Usage(90, 5), share=Usage(0, 5)), charged=None)])
 @example([scored(text="\ud83d\ude00"), scored(step=1, text="\udcff" * 700)])  # two lone surrogates, no emoji
 def test_what_is_accepted_is_read_back_the_same(records):
     with tempfile.TemporaryDirectory(dir=MEMORY) as scratch:

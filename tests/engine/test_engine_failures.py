@@ -270,25 +270,27 @@ async def twice(model, messages):
     return await model([*messages, {"role": "user", "content": "say"}])
 
 
+@pytest.mark.parametrize("tries", [1, 2])
 @pytest.mark.parametrize(
-    ("failing", "most", "calls"),
-    [("first", (2, 30), 3), ("second", (2, 30), 2), ("tokens", (2, 29), 1), ("calls", (1, 30), 1)],
+    ("failing", "most", "good"),
+    [("first", (2, 30), 2), ("second", (2, 30), 1), ("tokens", (2, 29), 1), ("calls", (1, 30), 1)],
 )
-def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(failing, most, calls):
+def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(failing, most, good, tries):
     def script(seed, attempt):
-        return broken() if (seed == 0) == (failing == "first") and attempt == 1 else 1.0
+        return broken() if (seed == 0) == (failing == "first") and attempt <= tries else 1.0
 
-    scene = played(1, script, retry=ONCE, solver=Solver("twice", twice, *most))
+    solver = Solver("twice", twice, *most)
+    scene = played(1, script, retry=RetryPolicy(attempts=tries), solver=solver)
     (record,) = scene.outcomes.values()
     if failing == "first":
         assert record.sent["messages"] == ["task/q0", "say"]  # not what its first call has added
         assert (record.usage, record.score.category) == (Usage(20, 10), 0)
     elif failing == "second":
-        assert record.missing == "HTTP 503: down (attempts: 2)"
+        assert record.missing == f"HTTP 503: down (attempts: {1 + tries})"
         assert scene.missing()[0].usage == record.usage == Usage(10, 5)
     else:
         assert (record.usage, record.completion.no_answer) == (Usage(10, 5), "length")
-    assert len(scene.server.calls) == calls
+    assert len(scene.server.calls) == good + tries * (failing in ("first", "second"))
 
 
 def test_a_solver_that_is_interrupted_between_its_calls_has_been_billed():
