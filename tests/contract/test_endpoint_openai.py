@@ -148,8 +148,6 @@ BROKEN = {
     "empty": (reply(200, b""), "malformed", "nothing"),
     "html": (reply(200, "<html>welcome</html>"), "malformed", "welcome"),
     "deep json": (reply(200, b"[" * 50_000), "malformed", "JSON was expected"),
-    "error in a 200": (reply(200, {"error": {"message": "it died", "code": 502}}), "server", "it died"),
-    "no text": (reply(200, {"choices": [{"finish_reason": "stop"}]}), "malformed", "None"),
     "gateway timeout": (reply(504, "<html><title>Gateway Time-out</title></html>"), "server", "Time-out"),
 }  # fmt: skip
 """What else is no answer, ``tests/unit/test_endpoint_answer.py`` and ``test_endpoint_failures.py`` have."""
