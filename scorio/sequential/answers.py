@@ -14,7 +14,7 @@ from scorio._arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
-from scorio.sequential.moments import NOT_YET
+from scorio.sequential.moments import KNOWN, NOT_YET
 from scorio.sequential.trial_sequence import RunSequence
 
 FINISHED = 2**62
@@ -179,6 +179,15 @@ class Answers:
         Models with stored results, whose trials are all in from the start, have no position: 0.
         """
         return self._told[models, start:stop]
+
+    def told_from(self, model: int, index: int) -> int | None:
+        """Return the position of a model's first trial from `index` on, of those absorbed; None without one.
+
+        An index that needs no trial has the position of the trial before it, however much later it counts.
+        """
+        known = self.answers[model, index : self.progress[model]] == KNOWN
+        index += int(np.append(known, False).argmin())
+        return int(self._told[model, index]) if index < self.progress[model] else None
 
     def told_by(self, models: Sequence[int], step: int) -> int:
         """Return the position of the log by which all `models` had completed so many steps."""

@@ -323,14 +323,13 @@ class Board:
         return members
 
     def _next_review(self) -> int:
-        """Return the moment at which the first needed model has reached the step of the next review."""
+        """Return the moment at which the first needed model makes a trial from the next review's step on."""
         if self._review_every == NEVER:
             return NEVER
         there = [model for model in self._members() if self.answers.progress[model] >= self._review_at]
-        if not there:
-            return NEVER
-        at = self.answers.positions(np.array(there), self._review_at - 1, self._review_at)
-        return (int(at.min()) << STEP_BITS) + self._review_at
+        found = [self.answers.told_from(model, self._review_at - 1) for model in there]
+        at = min((position for position in found if position is not None), default=None)
+        return NEVER if at is None else (at << STEP_BITS) + self._review_at
 
     def _review(self, position: int) -> None:
         """Look at the scores that needed models had at a position of the log, if two more were 0 and 1.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from session_scripts import coin, drive, make_spec
+from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
@@ -120,17 +120,22 @@ def test_answers_of_different_length_are_not_the_same():
 
 
 @pytest.mark.parametrize("rounds", ["schedule", "rounds"])
-def test_one_of_a_pair_may_be_deterministic(rounds):
+@pytest.mark.parametrize(
+    ("goal", "means", "margin"), [("ranking", (0.5, 0.8), 0.12), ("top-k", (0.55, 0.45), None)]
+)
+def test_one_of_a_pair_may_be_deterministic(rounds, goal, means, margin):
     parts = {"rounds": rounds, "family": "pair", "deterministic": ("m0",)}
-    spec = make_spec(3, 30, equivalence=0.12, max_passes=100, **parts)
-    noise, steady = coin((0.5, 0.5, 0.8)), fixed((15,), 30)
+    spec = make_spec(3, 30, goal=goal, equivalence=margin, max_passes=100, **parts)
+    noise, steady, log = coin((0.5, *means)), fixed((15,), 30), []
 
     def answer(request):
         return steady(request) if request.key.model == "m0" else noise(request)
 
-    plain = drive(Session(spec), answer, slots=4)
+    plain, again = drive(Session(spec), answer, slots=4, log=log), Session(spec)
     assert plain.stopped.reason == "resolved"
     assert asked(plain)[0] <= 30 + REPEATS < min(asked(plain)[1:])
+    again.replay([outcome] for batch in log for outcome in batch)
+    assert (again.stopped, calls(again)) == (plain.stopped, calls(plain))
 
 
 def test_a_run_over_a_population_says_when_nothing_more_can_be_learnt():
