@@ -111,10 +111,11 @@ class Anytime:
         """
         least = np.maximum(np.abs(block.difference) - block.slack, 0.0)
         log_e = log_evidence(least, block.variance, self.equivalence)
-        if not np.isnan(block.bets).all():
-            won = np.where(block.slack > 0.0, -np.inf, block.bets)
+        placed = ~np.isnan(block.bets)
+        if placed.any():
+            won = np.where(placed & ~(block.slack > 0.0), block.bets, -np.inf)
             both = np.logaddexp(log1p(-ON_CLUSTERS) + log_e, log(ON_CLUSTERS) + won)
-            log_e = np.where(np.isnan(block.bets), log_e, both)
+            log_e = np.where(placed, both, log_e)
         return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:

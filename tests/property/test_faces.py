@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.simulate.result import scores_until
 from scorio.eval import bayes
 from scorio.sequential import Monitor, board, compare, score
@@ -197,13 +197,15 @@ def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share, names
     weights, found = SCALES[scale], answers(4, SCALES[scale], share)
     found[..., -1] = np.maximum(found[..., -1], 0)  # trials that lack at the end were not made
     options = {"confidence": 0.6, "target": "population" if names else "benchmark"}
-    spec = spec_of(weights, goal="width", width=0.01, **options)
+    goals = GoalSpec("ranking"), GoalSpec("width", width=0.01 * np.ptp(weights))
+    spec = spec_of(weights, goal="all", goals=goals, **options)
     session = run(replace(spec, tasks=(replace(spec.tasks[0], clusters=names),)), found, 4)
     order, results = session.board.cells[0].sequence.order, session.results()
     whole = board(found[0], missing=-1, weights=weights, clusters=names, order=order, **options)
     expected = np.stack([whole.scores, whole.low, whole.high], axis=1)
     assert np.array([(line.score, line.low, line.high) for line in results.models]) == pytest.approx(expected)
-    widths = [(pair.difference, pair.low, pair.high) for pair in results.pairs]  # read step by step
+    measured = [pair for pair in results.pairs if pair.kind == "width"]
+    widths = [(pair.difference, pair.low, pair.high) for pair in measured]  # read step by step
     assert np.array(widths) == pytest.approx(expected)
 
 
