@@ -440,6 +440,10 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             assert row | named(record) | {"trial": record.request.repeat} == {**row, "repeat": row["trial"]}
             cut = value is not None and record.completion.finish_reason in ENDS[1]
             assert row["truncated"] == str(cut).lower()
+            weights = "" if kind == "numbers" else WORTHS[kind][[*SIZES].index(row["task"])]
+            assert row["weights"] == (weights and json.dumps([float(one) for one in weights]))
+            graded = value is not None and kind != "numbers"
+            assert row["category"] == (record.score.category if graded else "")
     for place, shares in ((run, SHARES), (table, dict.fromkeys(SIZES, 0.5))):
         expected = {name: score(kind, of_model(trials, name), shares=shares)[0] for name in CHANCES}
         again = tmp_path / f"again-{place.name}"
