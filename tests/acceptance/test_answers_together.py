@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,9 +104,11 @@ def test_a_trial_is_none_or_cut_off_where_its_other_answers_could_not_make_it_ri
     assert (asyncio.run(asked(["empty"])).no_answer == "empty") == (EMPTY in answers)
 
 
-class Failing:
+class Failing(NumericScorer):
     def score(self, completion, question):
-        raise ValueError("no idea")
+        if completion.text == "?":
+            raise ValueError("no idea")
+        return super().score(completion, question)
 
 
 @pytest.mark.parametrize("by", NAMES)
@@ -113,4 +116,6 @@ def test_a_cut_off_answer_is_not_right_and_a_scorer_that_fails_gives_no_category
     calls = ({"text": "So \\boxed{4}.", "finish_reason": "length"},)
     trial, question = Completion("4", "length", calls=calls), Question("t", "q", "4")
     assert TogetherScorer(NumericScorer(), by).score(trial, question).category == 0
-    assert TogetherScorer(Failing(), by).score(trial, question).category is None
+    for texts in ("?", "4?", "?4"):
+        trial = replace(trial, calls=tuple({"text": text, "finish_reason": "stop"} for text in texts))
+        assert TogetherScorer(Failing(), by).score(trial, question).category is None

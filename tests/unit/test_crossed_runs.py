@@ -15,7 +15,11 @@ import pytest
 import run_examples as runs
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.build.changed_settings import changes_of
+from adaptive_eval.config.load_config import config_from_data, parse_config
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.run.pilot import Pilot
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import COPY_REASON, Completion, Score, Usage
@@ -23,6 +27,7 @@ from adaptive_eval.views.files import write_leaderboard, write_reports
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.report_json import report_data
 from adaptive_eval.views.score_tables import ranking_rows
+from adaptive_eval.views.sentences import say
 from scorio.eval import bayes
 
 CHANCES = {"fair": 0.5, "good": 0.97, "poor": 0.25}
@@ -252,6 +257,9 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
         both = [score(kind, of_model(trials, pair[side], until))[0] for side in ("first", "second")]
         assert pair["difference"] == near(both[0] - both[1])
         assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
+    page = (run / "report.md").read_text("utf-8").replace("\\", "")
+    for task, size in SIZES.items():
+        assert f"| {task} ({size} questions, weight {100 * SHARES[task]:g} %) |" in page
     for one, row in zip(data["decisions"], tables["decisions"], strict=True):
         assert [row["first"], row["second"]] == [*one["models"], "", ""][:2]
     expected = {"tied": 0, "measured": 0, "uncounted": 0, "questions": 24, "models": 3, "pairs": 3}
@@ -475,6 +483,45 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             assert expected[pair["winner"]] == max(expected[pair["first"]], expected[pair["second"]])
 
 
+def test_options_reach_a_run_that_is_read_again(made):
+    run, trials = made("rights"), trials_of(made("rights"))
+    data = analysed(run, "rights", "--weights", "0,2", "--replicates", 1, "--workers", 1)
+    for line in data["models"]:
+        assert line["score"] == near(2 * score("rights", of_model(trials, line["model"]))[0])
+    recorded = read_recorded([run], Choices(rename={"good": "best"}))
+    assert set(recorded.models) == {"best", "fair", "poor"}
+    assert recorded.lost == sum(one.missing not in (None, COPY_REASON) for one in trials)
+
+
+@pytest.mark.parametrize(
+    ("setting", "before", "now"),
+    [
+        ("overall", "macro", "pooled"),
+        ("tasks[long].weight", 3, 2),
+        ("tasks[short].rubric.weights", [1, -1, 3], [1, 0, 3]),
+        ("models[good].deterministic", False, True),
+    ],
+)
+def test_a_changed_setting_of_one_task_or_model_is_told(made, setting, before, now):
+    with RunReader(made("graded")) as reader:
+        meta = reader.meta()
+    config = parse_config(meta["config"], meta["source"], meta["base_dir"], [f"{setting}={json.dumps(now)}"])
+    (change,) = changes_of(config, meta, 9, 0.0)
+    assert (change.setting, change.before, change.now) == (setting, before, now)
+
+
+def test_a_pilot_asks_every_question_equally_often(tmp_path, monkeypatch):
+    piloted = {"scorer": "numeric", "rubric": {"schema": "efficiency-adjusted", "pilot": 3}}
+    monkeypatch.setitem(KINDS, "piloted", [piloted, {"scorer": "numeric"}])
+    pilot = Pilot(build(config_of(tmp_path, "piloted")), tmp_path / "run")
+    built = pilot.run()
+    runs.store_run(pilot.folder, built.meta(), built.session(), answering(built, "piloted", 0), slots=90)
+    asked = Counter(
+        (one.request.key.model, one.request.task, one.request.question) for one in trials_of(pilot.folder)
+    )
+    assert set(asked.values()) == {4}
+
+
 def whole(kind, record):
     """Return 1 for an answer that has ended by itself."""
     return None if record.missing is not None else int(record.completion.finish_reason in ENDS[0])
@@ -513,6 +560,7 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         assert [row.outcome for row in found] == [*there]
         assert name == "numbers" or [weights[row.category] for row in found] == [*there.values()]
     rankings = runs.read_summary(run).known.rankings
+    assert "without a score" not in say("run.rankings_note", rankings, rankings[0][1])
     (place,) = [at for at, (known, _) in enumerate(rankings) if known == f"{name} both"]
     lines = {line["model"]: line for line in again["models"]}
     for before, (model, *shown) in zip(first["models"], ranking_rows(rankings)[1:], strict=False):

@@ -215,6 +215,11 @@ def test_the_command_says_what_it_did(tmp_path):
     assert "newer" in result.output
     data = json.loads(printed("analyze", table, "--write", tmp_path / "other", "--json"))
     assert data["models"] == {"old": 1.0, "new": 0.0}
+    rows = [{"model": "a", "question": f"q{q}", "correct": 1, "text": f"{q} " * 500} for q in range(4)]
+    result = command(
+        "analyze", jsonl(tmp_path / "x.jsonl", [*rows, *rows[:3]]), "--write", tmp_path / "again"
+    )
+    assert "4 trials, from 1 log." in result.output, "copies are no lost answers"
 
 
 def test_small_and_uneven_tables_are_read_as_they_are(tmp_path):
