@@ -36,6 +36,26 @@ def fails(error: Exception, times: int = 1, then: Any = 1.0) -> Callable[[int, i
     return lambda step, attempt: error if attempt <= times else then
 
 
+@dataclass(frozen=True)
+class Chance:
+    """Draws numbers from 0 to 1 that follow from a seed and from what they are drawn for."""
+
+    seed: int
+
+    def __call__(self, *what: Any) -> float:
+        return hash((self.seed, *what)) % 1000 / 1000
+
+    def unsteady(self, number: int, error: Callable[[int], Exception] = lambda step: broken()) -> Any:
+        """Return the script of a server: up to 3 s an answer, and one attempt in ten fails."""
+
+        def script(step: int, attempt: int) -> Any:
+            if self(number, step, attempt) < 0.1:
+                return self(number, step), error(step)
+            return 3 * self(step, number)
+
+        return script
+
+
 def always(at: float) -> bool:
     return True
 

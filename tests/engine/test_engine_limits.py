@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scene import Scene, played
-from scripted import ScoreWithin, ScriptedEndpoint, broken, busy, fails, vanished
+from scripted import Chance, ScoreWithin, ScriptedEndpoint, broken, busy, fails, vanished
 
 from adaptive_eval.core.results import Forecast, ModelResult, Range
 from adaptive_eval.engine.limits import (
@@ -171,21 +171,14 @@ def test_no_silence_is_longer_than_a_trial_would_wait(script, pause, seconds):
     tokens=st.none() | st.integers(100, 3000),
 )
 def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
-    def draw(*what):
-        return hash((seed, *what)) % 1000 / 1000
-
-    def script(number):
-        return lambda step, attempt: (
-            (draw(number, step), broken()) if draw(number, step, attempt) < 0.1 else 4 * draw(step, number)
-        )
-
+    draw = Chance(seed)
     scene = Scene(
         {"a": 50, "b": 50},
         concurrency=concurrency,
         retry=RetryPolicy(attempts=8),
         jitter=lambda: 0.5,
         most_tokens=60,
-        scripts={"a": script(1), "b": script(2)},
+        scripts={"a": draw.unsteady(1), "b": draw.unsteady(2)},
         servers={SHARED: ServerLimits(FixedConcurrency(server), RateLimit(requests, tokens))},
     )
     for number, endpoint in enumerate(scene.endpoints.values()):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scene import Scene
-from scripted import ScriptedEndpoint, broken, refused, vanished
+from scripted import Chance, ScriptedEndpoint, broken, refused, vanished
 
 from adaptive_eval.engine.discovery import Discovery, Reading
 from adaptive_eval.engine.events import Progress
@@ -260,16 +260,10 @@ def test_models_that_find_the_same_server_share_its_limits():
 @given(seed=st.integers(0, 10**6), concurrency=st.integers(1, 12), stop_at=st.none() | st.floats(0.0, 120.0))
 def test_whatever_servers_do_the_books_are_right(seed, concurrency, stop_at):
     """Servers are named or not, and answer or not, at random; one is always there: no trial is lost."""
+    draw = Chance(seed)
 
-    def draw(*what):
-        return hash((seed, *what)) % 1000 / 1000
-
-    def script(number):
-        return lambda step, attempt: (
-            (draw(number, step), broken() if draw(step) < 0.5 else vanished())
-            if draw(number, step, attempt) < 0.1
-            else 3 * draw(step, number)
-        )
+    def error(step):
+        return broken() if draw(step) < 0.5 else vanished()
 
     def says(at):
         if draw("unreadable", int(at) // 5) < 0.2:
@@ -278,7 +272,7 @@ def test_whatever_servers_do_the_books_are_right(seed, concurrency, stop_at):
 
     found = cluster(says, ONE, TWO, THREE, every=3.0)
     for number, url in enumerate((ONE, TWO, THREE)):
-        found.servers[url].script = script(number)
+        found.servers[url].script = draw.unsteady(number, error)
         if number:
             found.servers[url].up = lambda at, url=url: draw(url, "up", int(at) // 7) < 0.6
     retry = RetryPolicy(attempts=20, total_wait=10_000.0)

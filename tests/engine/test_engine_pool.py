@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_clock import run_owned
 from scene import Scene, played
-from scripted import ScriptedEndpoint, broken, busy, refused
+from scripted import Chance, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import Presence
@@ -170,21 +170,14 @@ def test_health_tells_of_every_server():
 )
 def test_whatever_happens_to_servers_the_books_are_right(seed, servers, concurrency, stop_at):
     """Servers come and go at random, one never does: every trial is answered once, and none is missing."""
-
-    def draw(*what):
-        return hash((seed, *what)) % 1000 / 1000
-
-    def script(number):
-        return lambda step, attempt: (
-            (draw(number, step), broken()) if draw(number, step, attempt) < 0.1 else 3 * draw(step, number)
-        )
+    draw = Chance(seed)
 
     def up(number):
         return lambda now: number == 0 or draw(number, int(now) // 7) < 0.6
 
-    others = [server(number, script(number), up=up(number)) for number in range(1, servers)]
+    others = [server(number, draw.unsteady(number), up=up(number)) for number in range(1, servers)]
     retry = RetryPolicy(attempts=9)
-    scene = Scene(120, script(0), concurrency, others=others, retry=retry, jitter=lambda: 0.5)
+    scene = Scene(120, draw.unsteady(0), concurrency, others=others, retry=retry, jitter=lambda: 0.5)
     scene.check_answered_once(120, stop_at)
 
 

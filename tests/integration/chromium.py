@@ -3,15 +3,15 @@
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from command_line import COMMAND, PATIENCE
+from json_server import serving
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
@@ -81,7 +81,7 @@ def objections(page, looks=LOOKS) -> list[str]:
     return found
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class Files(SimpleHTTPRequestHandler):
     """Serves files and says nothing of it."""
 
     def log_message(self, *_):
@@ -91,10 +91,8 @@ class Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def hosted(folder: Path) -> Iterator[str]:
     """Serve the files of a folder; give its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with serving(partial(Files, directory=str(folder))) as address:
+        yield f"{address}/"
 
 
 @contextmanager

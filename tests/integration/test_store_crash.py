@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,15 +46,12 @@ def killed_after(process: subprocess.Popen[str], seconds: float) -> int:
 
 
 def check_file(run: Path) -> None:
-    db = sqlite3.connect(run / "run.db", isolation_level=None)
-    try:
+    with closing(sqlite3.connect(run / "run.db", isolation_level=None)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []
         assert (
             db.execute("SELECT model, step FROM outcomes GROUP BY 1, 2 HAVING count(*) > 1").fetchall() == []
         )
-    finally:
-        db.close()
 
 
 def check_run(run: Path, *, whole: bool = True) -> int:
