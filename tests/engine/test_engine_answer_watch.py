@@ -5,6 +5,7 @@ from scene import played
 from scripted import ScriptedScoring
 
 from adaptive_eval.engine.answer_watch import AnswerWatch
+from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
@@ -93,6 +94,9 @@ def test_each_remark_is_news_once():
     assert len(watch.take_news()) == 1
     watch.add(record(1, FAILED))
     assert not watch.take_news()
+    drift = DriftWatch()
+    drift.remarks.append("of an earlier session")
+    assert played(1, drift=drift).remarks == []
 
 
 def resumed(folder, answers, models="m", **options) -> AnswerWatch:

@@ -285,6 +285,7 @@ def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(f
     if failing == "first":
         assert record.sent["messages"] == ["task/q0", "say"]  # not what its first call has added
         assert (record.usage, record.score.category) == (Usage(20, 10), 0)
+        assert record.completion.latency == 2.0
     elif failing == "second":
         assert record.missing == f"HTTP 503: down (attempts: {1 + tries})"
         assert scene.missing()[0].usage == record.usage == Usage(10, 5)
