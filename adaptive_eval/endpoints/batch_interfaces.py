@@ -218,7 +218,9 @@ class AnthropicBatches(BatchInterface):
     def _note(self, note: Mapping[str, Any]) -> None:
         if self.options.notes is not None:
             with self.options.notes.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"label": self.options.label, **note}) + "\n")
+                # On a line of its own, also after one that a kill has cut off.
+                begin = "\n" if file.tell() else ""
+                file.write(begin + json.dumps({"label": self.options.label, **note}))
 
     def _notes(self) -> tuple[dict[str, list[str]], set[str], list[list[str]]]:
         """Return the requests of each noted batch, the batches of others, and requests without a batch."""

@@ -110,10 +110,11 @@ class Pilot:
                 return
         scoring = self.built.scoring
         with RunReader(self.folder) as pilot:
+            for request, at in pilot.contents().launches():  # also those that a killed process has lost
+                writer.launch([request], at)
             for attempt in pilot.attempts():
                 writer.attempt(attempt)
             for record in pilot.trials():
-                writer.launch([record.request], record.finished_at)
                 writer.outcome(_categorised(record, scoring[record.request.task]))
         writer.commit()
 

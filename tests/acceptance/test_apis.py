@@ -186,12 +186,11 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
         label = {"adaptive-eval": "run" if number % 2 else "another"}
         account.append(SimpleNamespace(id=str(number), status="completed", metadata=label))
     others = {"label": "another", "asked": ["q"]}
-    notes = [others, {**others, "batch": "ended"}]
+    notes = []
     for name in ("forgotten", "first", "second"):
-        asked = {"label": "run", "asked": [name]}
-        notes += [asked, {**asked, "batch": name}]
-    notes.append({"label": "run", "asked": ["q"]})
-    (tmp_path / "notes").write_text("".join(json.dumps(note) + "\n" for note in notes), "utf-8")
+        notes += [{"asked": [name]}, {"asked": [name], "batch": name}]
+    notes += [others, {**others, "batch": "ended"}, {"asked": ["q"]}]
+    (tmp_path / "notes").write_text('{"label": "run", "asked": ["cut o', "utf-8")
 
     async def main():
         exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
@@ -199,6 +198,8 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
         options = BatchOptions("run", notes=tmp_path / "notes")
         files, lists = (kind(exchange, options) for kind in (OpenAIBatches, AnthropicBatches))
         files._lines, lists._get = lines, seen
+        for note in notes:
+            lists._note(note)
         both = SimpleNamespace(output_file_id="good", error_file_id="bad")
         assert await files.answers(Batch("b", "ended", False, said=both)) == {"good": "good", "bad": "bad"}
         assert [batch.name for batch in await files.own()] == [str(number) for number in range(1, 250, 2)]
