@@ -348,8 +348,8 @@ class _VirtualRun:
         issued, limit = self.session.states.issued, self.stream.limit.tolist()
         if all(end - start >= free for start, end in zip(issued, limit, strict=True)):
             return free
-        names = self.session.spec.names
-        room = [model for model in range(self.models) if issued[model] < limit[model]]
+        names, done = self.session.spec.names, self.session.board.determinism.done
+        room = [model for model in range(self.models) if issued[model] < limit[model] and not done(model)]
         if self.session.comparison.contrasts.stops:
             room = [model for model in room if not self.session.states.retired[model]]
         room.sort(key=lambda model: (issued[model], model))

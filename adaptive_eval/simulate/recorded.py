@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, asked, to_score_units
-from scorio.sequential.parts import MISSING, Floats, Ints, RunSequence, unit_scores
+from scorio.sequential.parts import MISSING, Bools, Floats, Ints, RunSequence, unit_scores
 
 NO_TRIAL = -1
 """Category where there is no such trial."""
@@ -185,8 +185,9 @@ class RecordedOutcomes:
 class RecordedAnswers:
     """Replays recorded outcomes without replacement, the trials of each cell in a random order.
 
-    A model whose trials of a question run out ends its sequence there: its open pairs stay undecided. The
-    truth is the mean over questions, of those with an answer, of the mean of all answers.
+    A model whose trials of a question run out ends its sequence there: its open pairs stay undecided. One
+    that is said to be deterministic, and has answered so, gives its answer again. The truth is the mean over
+    questions, of those with an answer, of the mean of all answers.
 
     Parameters
     ----------
@@ -216,7 +217,8 @@ class RecordedAnswers:
         categories = self.recorded.categories
         if self.shuffled:
             categories = _shuffled(categories, self.recorded.counts, np.random.default_rng(seed))
-        return _Replay(categories, self.recorded.counts, run_sequence)
+        claimed = np.array([model.deterministic for model in spec.models])
+        return _Replay(categories, self.recorded.counts, run_sequence, claimed & _alike(categories))
 
     def _check(self, spec: SessionSpec) -> None:
         questions = tuple((task.name, id_) for task in spec.tasks for id_ in task.questions)
@@ -234,10 +236,18 @@ class RecordedAnswers:
 
 
 class _Replay:
-    """The recorded trials along each model's sequence; trial r of a cell is asked as its repeat r."""
+    """The recorded trials along each model's sequence; trial r of a cell is asked as its repeat r.
 
-    def __init__(self, categories: NDArray[np.int16], counts: Ints, run_sequence: RunSequence) -> None:
-        self._categories, self._counts, self._run_sequence = categories, counts, run_sequence
+    Models that are `steady` give their answer again once its trials run out.
+    """
+
+    def __init__(
+        self, categories: NDArray[np.int16], counts: Ints, run_sequence: RunSequence, steady: Bools
+    ) -> None:
+        answer = categories.max(axis=2, keepdims=True)
+        further = steady[:, None, None] & (categories == NO_TRIAL)
+        self._categories = np.concatenate([np.where(further, answer, categories), answer], axis=2)
+        self._counts, self._run_sequence, self._steady = counts, run_sequence, steady
         self._limit = np.full(len(counts), ENDLESS, dtype=np.int64)
         self._looked = np.zeros(len(counts), dtype=np.int64)
 
@@ -245,6 +255,8 @@ class _Replay:
     def limit(self) -> Ints:
         """Per model the first index, of those laid out, whose question has no trial left."""
         for model, seen in enumerate(self._looked.tolist()):
+            if self._steady[model]:
+                continue
             end, piece = self._run_sequence.laid_out(model), 4 * self._run_sequence.questions
             while seen < min(end, self._limit[model]):
                 stop = int(min(seen + piece, end))
@@ -258,8 +270,17 @@ class _Replay:
     def take(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`~adaptive_eval.simulate.coins.Stream`."""
         questions, repeats = asked(self._run_sequence, models, start, stop)
+        repeats = np.minimum(repeats, self._categories.shape[2] - 1)
         found = self._categories[models[:, None], questions, repeats]
         return np.where(found == LOST, MISSING, found).astype(np.int64)
+
+
+def _alike(categories: NDArray[np.int16]) -> Bools:
+    """Return which models have answered each question the same every time."""
+    answered = categories >= 0
+    most = categories.max(axis=2)
+    least = np.where(answered, categories, most[:, :, None]).min(axis=2)
+    return np.asarray((most == least).all(axis=1))
 
 
 def _shuffled(categories: NDArray[np.int16], counts: Ints, rng: np.random.Generator) -> NDArray[np.int16]:

@@ -23,6 +23,7 @@ from adaptive_eval.simulate import (
 )
 from adaptive_eval.simulate.coins import asked
 from adaptive_eval.simulate.many_runs import Simulator
+from adaptive_eval.simulate.recorded import LOST, RecordedOutcomes
 from scorio.eval import bayes
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -85,10 +86,21 @@ def weighted(weights, goal, **parts):
     return replace(spec, tasks=tuple(replace(task, weight=w) for task, w in zip(tasks, (3, 1), strict=True)))
 
 
+def once_recorded(chances):
+    """Return one trial of each question by models of these chances, all but one lost answer of the first."""
+    names = [f"q{number}" for number in range(20)]
+    questions = tuple((f"t{size}", name) for size in (12, 20) for name in names[:size])
+    categories = np.repeat(chances.astype(int)[:, :, None], 2, axis=2)
+    categories[:, :, 1] = -1
+    categories[0, 5] = LOST, chances[0, 5]
+    return RecordedOutcomes(("m0", "m1", "m2"), questions, categories)
+
+
 REPEATED = {
     "coins": (BiasedCoins((0.5,) * 3), (-1.0, 3.0)),
     "given": (GivenChances(np.full((3, 32), 0.3)), (0.0, 1.0)),
     "graded": (GivenChances(np.full((3, 32, 3), 1 / 3)), (-1.0, 1.0, 3.0)),
+    "recorded": (RecordedAnswers(once_recorded(SETTLED)), (0.0, 1.0)),
 }
 
 
