@@ -181,10 +181,8 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
         sent = [{"id": name, "request_counts": {"processing": 1}} for name in ("ended", "in_progress")]
         return json.dumps({"data": sent}).encode()
 
-    account = []
-    for number in range(250):
-        label = {"adaptive-eval": "run" if number % 2 else "another"}
-        account.append(SimpleNamespace(id=str(number), status="completed", metadata=label))
+    labels = [{"adaptive-eval": label} for label in ("another", "run")]
+    account = [SimpleNamespace(id=str(n), status="completed", metadata=labels[n % 2]) for n in range(250)]
     others = {"label": "another", "asked": ["q"]}
     notes = []
     for name in ("forgotten", "first", "second"):

@@ -102,11 +102,8 @@ def test_a_path_prefix_and_a_query_are_kept(api):
     first, second, *others = server.requests
     assert "cookie" not in second.headers  # no trial depends on those before it
     assert first.target == f"/team/proxy/v1{api.path}?api-version=2"
-    batches = "/team/proxy/v1/batches"
-    assert [one.target for one in others] == [
-        f"{batches}?limit=1&api-version=2",
-        f"{batches}/b?api-version=2",
-    ]
+    targets = [one.target.removeprefix("/team/proxy/v1/batches") for one in others]
+    assert targets == ["?limit=1&api-version=2", "/b?api-version=2"]
     assert shown == f"http://127.0.0.1:{server.port}/team/proxy/v1"
 
 

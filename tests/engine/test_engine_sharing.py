@@ -93,23 +93,18 @@ def played(*args, **options):
     return scene
 
 
-def test_one_request_answers_the_trials_of_a_question():
+def test_one_request_answers_the_trials_of_a_question_and_pays_the_prompt_once():
     scene = played(24, concurrency=8)
     assert scene.verdict == StopVerdict("resolved", "all is settled")
     assert scene.sizes == [(seed, 4) for seed in range(0, 24, 4)]
     scene.check_texts(24)
     assert scene.server.most_in_flight == 2
-
-
-def test_the_prompt_is_paid_once_and_what_was_sent_is_stored():
-    scene = played(8, concurrency=8)
     told = {outcome.key.index: outcome.usage for outcome in scene.controller.told}
-    assert told == {step: Usage(0 if step % 4 else 10, 5) for step in range(8)}
+    assert told == {step: Usage(0 if step % 4 else 10, 5) for step in range(24)}
     for key, record in scene.outcomes.items():
         first = key.index - key.index % 4
         assert record.sent == {"messages": [f"task/q{key.index // 4}"], "seed": first, "n": 4}
-        assert record.completion.usage == Usage(10, 5)
-        assert record.request.seed == key.index
+        assert (record.completion.usage, record.request.seed) == (Usage(10, 5), key.index)
 
 
 def test_an_answer_that_waits_for_its_scorer_keeps_the_request_that_gave_it():
@@ -153,14 +148,6 @@ def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given, lost)
     assert all(told[step] == Usage(10, 5) for step in lacking)
     assert scene.controller.presumed == []
     assert scene.recorder.of("snapshot")[-1].endpoints[0].errors == {"fewer_choices": len(lacking)}
-
-
-def test_a_failed_request_is_tried_again_for_all():
-    scene = played(8, fails(busy(), 2), 8)
-    scene.check_texts(8)
-    assert Counter(scene.sizes) == {(0, 4): 3, (4, 4): 3}
-    attempts = scene.recorder.of("attempt")
-    assert Counter(record.key.index for record in attempts) == dict.fromkeys(range(8), 3)
 
 
 def test_what_may_have_been_billed_is_counted_for_every_trial_of_the_request_and_in_the_rate():
