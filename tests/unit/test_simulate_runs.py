@@ -9,6 +9,7 @@ from scipy.stats import binom
 from session_scripts import make_spec
 from simulation_scripts import again, bounded_spec, recorded_coins
 
+from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.recorded_files import read_recorded
@@ -113,6 +114,7 @@ def test_models_that_repeat_their_answers_are_judged_by_what_these_score(kind):
     spec = replace(spec, models=models, tasks=tasks)
     result = simulate(spec, answers, 4, seed=1, in_flight=8, workers=1)
     assert (set(result.reason), result.family_wise.count) == ({"resolved"}, 0)
+    assert result.trials.max() <= 32 + REPEATS + 1
     gap = result.gap if result.drawn_gap is None else result.drawn_gap
     shown = result.score[:, [0, 0, 1]] - result.score[:, [1, 2, 2]]
     assert shown == pytest.approx(np.broadcast_to(gap, shown.shape))
