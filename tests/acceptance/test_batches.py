@@ -25,6 +25,8 @@ from command_line import (
     write_config,
 )
 
+from adaptive_eval.build.model_clients import model_clients_of
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
 from adaptive_eval.engine.limits import BatchRounds
@@ -96,25 +98,15 @@ def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     assert {status(batch) for batch in sent} <= {"completed", "ended"}
 
 
-@pytest.mark.slow
-def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, monkeypatch):
-    allowed, expect = [100], BatchRounds.expect
-
-    def noted(limit: BatchRounds, trials: float, models: int) -> None:
-        expect(limit, trials, models)
-        allowed.append(limit.slots)
-
-    monkeypatch.setattr(BatchRounds, "expect", noted)
-    with BatchMimic(mimic_spec(models=MODELS)) as mimic:
-        config = config_of(tmp_path, mimic, batch=BATCH["batch"], concurrency="auto")
-        ran(config)
-        sent = batches(mimic, "chat")
-        files = [httpx.get(f"{mimic.url}/v1/files/{one['input_file_id']}/content").text for one in sent]
-    assert Reached.by(tmp_path / "run") == undisturbed["chat"]
-    sizes = [len(file.splitlines()) for file in files]
-    assert len({*allowed}) > 1
-    assert min(allowed) >= 20
-    assert max(sizes) <= max(allowed)
+@pytest.mark.parametrize(("goal", "slots"), [("ranking", 100), ("budget", 5000)])
+def test_without_a_concurrency_a_round_follows_the_forecast_or_has_all_that_is_asked(tmp_path, goal, slots):
+    data = two_models(tmp_path, "http://127.0.0.1:9/v1", goal=goal)
+    data["models"] = [{**one, "batch": True, "concurrency": "auto"} for one in data["models"]]
+    config = config_from_data(data, tmp_path)
+    clients = model_clients_of(config, {"good": (), "bad": ()}, config.retry)
+    assert {type(one.limit): one.limit.slots for one in clients.values()} == {BatchRounds: slots}
+    clients["good"].limit.expect(trials=9.0, models=4)
+    assert clients["good"].limit.slots == 20  # at least, as a batch takes hours
 
 
 @pytest.mark.slow
