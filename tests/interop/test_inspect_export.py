@@ -1,6 +1,8 @@
 """A run of ours as logs of Inspect: its own reader opens them, and reads the same scores."""
 
+import json
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -36,6 +38,34 @@ def test_the_logs_open_with_inspects_reader_and_say_the_same(run, inspect_logs, 
         again = read_eval_log_sample(str(path), first.id, epoch=3)
         assert "boxed" in again.output.completion
     assert {read_eval_log(str(path), header_only=True).eval.model for path in paths} == set(accuracy)
+
+
+def test_a_log_of_graded_answers_says_how_each_ended_and_the_mean_of_questions(inspect, tmp_path):
+    rows, means = [], {}
+    for place in range(12):  # three questions of two, four and six trials
+        question = f"q{(place > 1) + (place > 5)}"
+        row = {"model": "a", "question": question, "category": int(place % 4 > 0), "text": f"answer {place}"}
+        if place % 5 == 3:
+            row |= {"category": None, "text": None, "missing": f"lost {place}"}
+        else:
+            means.setdefault(question, []).append((-1, 3)[row["category"]])
+        rows.append({**row, "truncated": place % 3 == 1})
+    table = tmp_path / "rows.jsonl"
+    table.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    import_logs(open_logs([table], Choices()), tmp_path / "run", weights=(-1.0, 3.0))
+    with RunReader(tmp_path / "run") as reader:
+        (path,) = write_inspect(reader, describe_run(reader), tmp_path / "logs")
+    log = inspect.log.read_eval_log(str(path))
+    mean = log.results.scores[0].metrics["mean"].value
+    assert mean == pytest.approx(fmean(map(fmean, means.values())))
+    assert {one.error.message for one in log.samples if one.error} >= {"lost 3", "lost 8"}
+    answered = {one.output.completion: one for one in log.samples if one.error is None}
+    for row in rows:
+        if row["text"] is not None:
+            sample = answered.pop(row["text"])
+            assert sample.output.stop_reason == ("max_tokens" if row["truncated"] else "stop")
+            assert sample.scores["adaptive_eval"].value == (-1, 3)[row["category"]]
+    assert answered == {}
 
 
 def test_a_round_trip_keeps_every_outcome(run, tmp_path):
