@@ -35,12 +35,6 @@ def scores(ranking):
     return {model["model"]: model["score"] for model in ranking["models"]}
 
 
-def test_the_same_scorer_and_rubric_give_the_same_ranking(run):
-    found = rankings(run, "--scorer", "numeric", "--rubric", "binary", "--dry-run")
-    assert found["numeric + binary"]["models"] == found["as run"]["models"]
-    assert found["numeric + binary"]["kendall_tau_b"] == 1
-
-
 def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
     (tmp_path / "moody.py").write_text(
         "def ask(prompt, seed):\n"
@@ -147,12 +141,3 @@ def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
     assert [100 * score for score in scores(found["binary"]).values()] == pytest.approx(
         list(scores(found["as run"]).values())
     )
-
-
-def test_a_reference_is_left_out_by_name(tmp_path, run):
-    config = mimic_config(budget={"trials": 60}, references=[{"run": str(run), "models": ["novice"]}])
-    config["models"] = config["models"][:1]
-    out = finished(tmp_path, config)
-    result = command("rescore", out, "--scorer", "numeric", "--json")
-    assert set(scores({entry["name"]: entry for entry in json.loads(result.out)}["numeric"])) == {"sage"}
-    assert "'novice'" in result.err

@@ -295,7 +295,7 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
 def test_several_goals_are_held_against_the_same_answers(made, kind):
     goal = "ranking and threshold=0.6 and threshold=1.8 and width=1.6 and width=2.4"
     run = made(kind, "goals", goal=goal)
-    data, trials, called, held = report_of(run), trials_of(run), {}, {}
+    data, trials, called, held, kinds = report_of(run), trials_of(run), {}, {}, Counter()
     for one in data["decisions"]:
         called[frozenset(one["models"]), one["step"]] = one["evidence"].get("threshold")
     for pair in data["pairs"]:
@@ -307,9 +307,12 @@ def test_several_goals_are_held_against_the_same_answers(made, kind):
             held.setdefault((second, pair["verdict"]), []).append(first)
             expected -= float(second) if pair["kind"] == "threshold" else 0
         assert pair["difference"] == near(expected)
+        kinds["measured" if (pair["kind"], pair["verdict"]) == ("width", "tie") else pair["verdict"]] += 1
         if pair["verdict"] != "open":
             names = {first, second} & CHANCES.keys()
             assert pair["threshold"] == near(called[frozenset(names), pair["decided_at"]])
+    counts = [data["counts"][name] for name in ("separated", "tied", "measured", "open")]
+    assert counts == [kinds["better"] + kinds["worse"], kinds["tie"], kinds["measured"], kinds["open"]]
     said, words = data["verdict"].split("; "), {"better": "above", "worse": "below"}
     for (against, verdict), names in held.items():
         if verdict in words:
@@ -550,13 +553,17 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
     told = runs.printed("rescore", run, *options, "--name", f"{name} one", "--task", "short")
     assert "as missing" not in told
     with RunReader(run) as reader:
-        rows = {one.name: list(reader.rescored(place)) for place, one in enumerate(reader.scorings())}
+        scorings = {one.name: (one.body, list(reader.rescored(n))) for n, one in enumerate(reader.scorings())}
+    assert trials_of(run) == trials
     for part, tasks in (("both", [*SIZES]), ("one", ["short"])):
         there = {}
         for place, one in enumerate(trials):
             if one.missing is None and one.request.task in tasks:
                 there[place] = worth(kind, one)
-        found = rows[f"{name} {part}"]
+        body, found = scorings[f"{name} {part}"]
+        assert {task: tuple(one["weights"]) for task, one in body["tasks"].items()} == dict.fromkeys(
+            tasks, weights
+        )
         assert [row.outcome for row in found] == [*there]
         assert name == "numbers" or [weights[row.category] for row in found] == [*there.values()]
     rankings = runs.read_summary(run).known.rankings
@@ -568,12 +575,6 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         assert figures_after[1] == f"{line['score']:.{2 if max(weights) > 9 else 3}f}"
         moved = before["rank"] - line["rank"]
         assert figures_after[2:] == ([f"{'▲' if moved > 0 else '▼'}{abs(moved)}"] if moved else [])
-
-
-def test_answers_of_rounds_are_ranked_again_as_they_were_asked(made):
-    run = made("rights", "rounds", goal="budget", allocation={"questions": "rounds"})
-    before, again = json.loads(runs.printed("rescore", run, "--scorer", "numeric", "--json"))
-    assert again["models"] == before["models"]
 
 
 def test_answers_of_rounds_stay_with_the_questions_that_were_asked(made):
@@ -610,7 +611,7 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
     site = write_leaderboard([new], tmp_path).with_name("index.json")
     (board,) = json.loads(site.read_text("utf-8"))["boards"]
     assert {row["model"] for row in board["models"]} == {"new", "good"}
-    runs.printed("rescore", new, "--scorer", "numeric")
+    assert "the reference 'fair' has" in runs.command("rescore", new, "--scorer", "numeric").stderr
     assert [one["name"] for one in report_of(new)["rankings"]] == ["as run", "numeric"]
     metrics = RunMetrics("run")
     metrics.update(0.0, 0.0, runs.read_summary(new).results, ())

@@ -79,17 +79,6 @@ def test_every_key_of_reports_and_monitor_lines_is_documented(data):
     assert {key for health in line["endpoints"] for key in health} - documented == set()
 
 
-def test_widths_that_are_open_count_as_open_and_measured_ones_are_no_ties(run):
-    summary = runs.read_summary(run)
-    for verdict, (measured, opened) in {"tie": (3, 0), "open": (0, 3)}.items():
-        width = replace(examples.to_a_width().pairs[0], verdict=verdict)
-        pairs = [replace(examples.midrun().pairs[0], verdict=one) for one in ("better", "worse", "tie")]
-        one = replace(summary, results=replace(summary.results, pairs=(*pairs, *[width] * 3)))
-        counts = json.loads(to_json(one))["counts"]
-        found = [counts[key] for key in ("pairs", "separated", "tied", "measured", "open")]
-        assert found == [6, 2, 1, measured, opened]
-
-
 FILES = [
     "report.html", "report.json", "report.md", "report/bayes.md", "report/bayes.tex", "report/decisions.csv",
     "report/models.csv",
