@@ -137,7 +137,7 @@ def test_an_answer_that_reports_no_tokens_counts_with_all_it_could_have_taken():
 
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
     scene = Scene(40)
-    scene.server.pause = lambda step: {5: 30.0, 7: 0.5}.get(step, 0.0)
+    scene.server.pause = lambda step: {4: 30.0, 5: 0.5, 6: 0.5, 7: 0.5}.get(step, 0.0)
     scene.play()
     # Steps 4 to 7 end at 2.
     assert min(at for at in scene.server.starts if at >= 2.0) == pytest.approx(32.0)
