@@ -88,6 +88,10 @@ def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     config["tasks"][0]["fields"]["body"] = "body"
     config["tasks"][0]["prompt"] = config["tasks"][0]["prompt"].replace("{input}", "{body}")
     command("validate", write_config(tmp_path, config), "--offline", code=0)
+    config["tasks"][0]["prompt"] += " Be brief."
+    refused = command("validate", write_config(tmp_path, config), "--offline", code=2)
+    assert "against" in refused.err
+    assert "prompt" in refused.err
 
 
 @pytest.mark.slow
