@@ -104,7 +104,8 @@ def test_a_task_that_is_cut_in_two_is_forecast_as_the_whole(reference):
         spec = replace(spec, tasks=tasks, references=(old,) if reference else ())
         found.append(drive(Session(spec), by_question, slots=2, most=240 // (1 + reference)).forecast())
     whole, halves = found
-    assert halves.trials.median == pytest.approx(whole.trials.median, rel=0.35)
+    # Of a part there are fewer answers, so that it seems to take longer.
+    assert 0.95 < halves.trials.median / whole.trials.median < 1.35
     assert halves.resolved_within_budget == pytest.approx(whole.resolved_within_budget, abs=0.15)
     for one in found:
         assert one.pairs[0].trials.median == pytest.approx(one.trials.median, abs=9)
