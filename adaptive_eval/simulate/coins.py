@@ -293,12 +293,11 @@ def drawn_from(
     answers: Answers, spec: SessionSpec, seed: np.random.SeedSequence
 ) -> tuple[Answers, Floats | None]:
     """Return the answers of one replicate, and their truth where it differs between replicates."""
-    is_drawn = isinstance(answers, LikelyChances) or any(model.repeats for model in spec.models)
-    if isinstance(answers, LikelyChances):
-        answers = answers.drawn(spec, seed)
-    if is_drawn and isinstance(answers, GivenChances):
-        return answers, answers.settled(spec, seed).truth(spec)
-    return answers, None
+    drawn = answers.drawn(spec, seed) if isinstance(answers, LikelyChances) else answers
+    if not isinstance(drawn, GivenChances):
+        return drawn, None
+    settled = drawn.settled(spec, seed)
+    return drawn, None if settled is answers else settled.truth(spec)
 
 
 def _check_models(spec: SessionSpec, models: int) -> None:

@@ -219,7 +219,7 @@ def test_an_answer_that_is_nested_as_deeply_as_can_be_read_is_judged_and_breaks_
 
 @pytest.mark.slow
 def test_a_machine_that_slept_over_an_answer_costs_no_answer(tmp_path, monkeypatch):
-    """The clock that pebble times by goes on in sleep."""
+    """The clock that pebble times by counts sleep, too."""
     hanging, again = tmp_path / "hanging", tmp_path / "again"
 
     class Clock:
