@@ -75,7 +75,7 @@ def flag(words: str, says: str) -> Callable[[Any], Any]:
 
 override_option = option(
     "-o --override overrides KEY=VALUE …",
-    "Change a setting of the config, such as budget.trials=500. Repeatable.",
+    "Change a setting of the config, such as stopping.max_passes=8. Repeatable.",
 )
 
 display_option = click.option(
