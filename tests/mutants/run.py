@@ -1,14 +1,25 @@
-r"""Apply one-line mutants to a copy of the code, one at a time; the tests named for each must fail.
+r"""Plant faults in a copy of the code, one at a time; the tests named for each must fail.
 
-    python tests/mutants/run.py [--sample N] [--only TEXT]
+    python tests/mutants/run.py [--sample N] [--only TEXT] [--places]
 
 The table is ``table.txt``. A line ``tests: NAME ...`` names the tests (arguments of pytest) that must kill
-the mutants below it, ``file: PATH`` their file. Each mutant is a line ``old ==> new`` (``\n`` for a new
-line), whose old text occurs exactly once in the file. The exit code is 1 where a mutant survives, its old
-text is not there (any more), it cannot be imported, or the tests fail without it.
+the mutants below it, ``file: PATH`` their file. Each mutant names a place in the syntax tree and what
+stands there instead (``\n`` for a new line)::
+
+    Holm.threshold BinOp 2 ==> pairs - won - 1
+
+the second binary operation of that method. A function, a class or a name that is assigned outside
+functions owns the nodes in it, without those of the functions and classes in it; they are counted by kind
+in the order of the file, so that another layout of the code changes no place.
+``OWNER KIND NUMBER: old ==> new`` changes a part of a node: a line of SQL, a statement of several. In a file
+that is not Python, ``old ==> new`` changes text that occurs once.
+
+The exit code is 1 if a mutant survives, its place is not there (any more), it changes nothing, it cannot be
+imported, or the tests fail without it. ``--places`` only looks for the places.
 """
 
 import argparse
+import ast
 import compileall
 import importlib
 import os
@@ -22,6 +33,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,18 +43,91 @@ WARM = ("aiohttp", "httpx2", "numpy", "pydantic", "pytest", "scipy.stats", "star
 """Imported once, before each mutant gets a process of its own."""
 
 
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+Place = tuple[str, str, int]
+"""Owner, kind of node, number among the owner's nodes of this kind."""
+
+
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one line."""
+    """One fault: what stands at a place, or what stands for a text at this place, is replaced."""
 
     tests: tuple[str, ...]
     file: str
-    old: str
+    place: Place | None  # None: anywhere in the file
+    old: str  # "": the whole node
     new: str
     line: int  # in the table
 
     def __str__(self) -> str:
-        return f"table.txt:{self.line}: {self.file}: {self.old} ==> {self.new}"
+        place = " ".join(map(str, self.place or ()))
+        return f"table.txt:{self.line}: {self.file}: {place} {self.old} ==> {self.new}"
+
+    def planted(self, code: str) -> str:
+        """Return a file's text with the fault in it; a ValueError says why there can be none."""
+        start, end = 0, len(code.encode())
+        if self.place is not None:
+            try:
+                start, end = places(code)[self.place]
+            except KeyError:
+                raise ValueError("its place is not in the file") from None
+        before, whole, after = (part.decode() for part in _parts(code.encode(), start, end))
+        found = whole.count(self.old)
+        if self.old and found != 1:
+            raise ValueError(f"its old text occurs {found} times there, not once")
+        changed = before + whole.replace(self.old or whole, self.new) + after
+        if self.file.endswith(".py") and ast.dump(ast.parse(changed)) == ast.dump(ast.parse(code)):
+            raise ValueError("it changes nothing")
+        return changed
+
+
+def _parts(code: bytes, start: int, end: int) -> tuple[bytes, bytes, bytes]:
+    """Return the bytes before, between and after two positions."""
+    return code[:start], code[start:end], code[end:]
+
+
+@cache
+def places(code: str) -> dict[Place, tuple[int, int]]:
+    """Return from where to where each node of a file stands, in bytes."""
+    starts = [0]
+    for line in code.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found: dict[Place, tuple[int, int]] = {}
+    numbers: dict[tuple[str, str], int] = {}
+    for owner, node in owned(ast.parse(code), "", outside=True):
+        if not isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.excepthandler | ast.arg):
+            continue
+        kind = type(node).__name__
+        number = numbers[owner, kind] = numbers.get((owner, kind), 0) + 1
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        found[owner, kind, number] = (start, end)
+    return found
+
+
+def owned(node: ast.AST, owner: str, outside: bool) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the nodes below a node, each with its owner; `outside` of functions a value's name owns it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, SCOPES):
+            yield owner, child
+            name = f"{owner}.{child.name}".removeprefix(".")
+            yield from owned(child, name, outside and isinstance(child, ast.ClassDef))
+            continue
+        target = _assigned(child) if outside else ""
+        name = f"{owner}.{target}".removeprefix(".") if target else owner
+        yield name, child
+        yield from owned(child, name, outside and not target)
+
+
+def _assigned(node: ast.AST) -> str:
+    """Return the name that a statement assigns, or ""."""
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]
+    elif isinstance(node, ast.AnnAssign):
+        target = node.target
+    else:
+        return ""
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def table(path: Path) -> Iterator[Mutant]:
@@ -58,12 +143,16 @@ def table(path: Path) -> Iterator[Mutant]:
         elif line.startswith("file: "):
             file = line.removeprefix("file: ")
         else:
-            old, arrow, new = line.partition(" ==> ")
-            if not (arrow and tests and file and old != new):
-                sys.exit(
-                    f"table.txt:{number}: a mutant is `old ==> new` below tests: and file:, got {line!r}"
-                )
-            yield Mutant(tests, file, old.replace("\\n", "\n"), new.replace("\\n", "\n"), number)
+            left, arrow, new = line.replace("\\n", "\n").partition(" ==> ")
+            place: Place | None = None
+            old = left
+            if file.endswith(".py"):
+                owner, kind, left = left.split(" ", 2)
+                position, _, old = left.partition(": ")
+                place = (owner, kind, int(position))
+            if not (arrow and tests and file) or old == new != "":
+                sys.exit(f"table.txt:{number}: a mutant stands below tests: and file:, got {line!r}")
+            yield Mutant(tests, file, place, old, new, number)
 
 
 def copied(folder: Path) -> None:
@@ -109,7 +198,7 @@ def tried(folder: Path, mutant: Mutant, limit: float) -> str:
     """Return what became of a mutant: killed, or why it was not."""
     path = folder / mutant.file
     original = path.read_text(encoding="utf-8")
-    path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
+    path.write_text(mutant.planted(original), encoding="utf-8")
     compiled = list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"))
     for one in compiled:  # nobody writes it again, so that no stale one is read
         one.unlink()
@@ -140,18 +229,21 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sample", type=int, help="try so many, of recently changed files first")
     parser.add_argument("--only", default="", help="try those whose line holds this text")
+    parser.add_argument("--places", action="store_true", help="only look for the places")
     parser.add_argument("--table", type=Path, default=Path(__file__).with_name("table.txt"))
     asked = parser.parse_args()
     mutants = list(table(asked.table))
     chosen = [one for one in mutants if asked.only in f"{one} {' '.join(one.tests)}"]
-    stale = False
+    stale = 0
     for one in mutants:
-        found = (ROOT / one.file).read_text(encoding="utf-8").count(one.old)
-        if found != 1:
-            print(f"{one}: its old text occurs {found} times in the file, not once: update the table")
-            stale = True
-    if stale:
-        return 1
+        try:
+            one.planted((ROOT / one.file).read_text(encoding="utf-8"))
+        except (OSError, SyntaxError, ValueError) as error:
+            print(f"{one}: {error}: update the table")
+            stale += 1
+    if stale or asked.places:
+        print(f"{len(mutants) - stale} of {len(mutants)} places found")
+        return int(stale > 0)
     if asked.sample is not None:
         chosen = sampled(chosen, asked.sample)
     sys.dont_write_bytecode = True
