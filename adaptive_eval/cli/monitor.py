@@ -145,8 +145,8 @@ def _row_data(row: RunRow) -> dict[str, Any]:
         "trials": summary.results.trials,
         "pairs_decided": len(summary.decided_pairs),
         "pairs": len(summary.results.pairs),
-        "changed_at": summary.updated,
-        "headline": summary.headline_within(),
+        "updated_at": summary.updated,
+        "verdict": summary.headline_within(),
     }
 
 

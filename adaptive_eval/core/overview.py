@@ -148,9 +148,10 @@ def _models(
     ranks = _positions(np.where(known, score, -np.inf))
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
     shown = {
-        name: origin + unit * of for name, of in (("score", score), ("low", low), ("high", high), ("mu", mu))
+        name: origin + unit * of
+        for name, of in (("score", score), ("score_low", low), ("score_high", high), ("bayes_mu", mu))
     }
-    shown["sigma"] = unit * sigma
+    shown["bayes_sigma"] = unit * sigma
     columns = {name: _shown(known & np.isfinite(values), values) for name, values in shown.items()}
     columns |= _early(board, estimate, known)
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -234,7 +235,7 @@ def _with_missing(board: Board, model: int, score: float) -> dict[str, Any]:
         fall += weight * (mean - _mean_of_means(total, answered + missing))
         rise += weight * (_mean_of_means(total + missing, answered + missing) - mean)
     worst, best = max(score - fall, 0.0), min(score + rise, 1.0)
-    return {"worst": origin + unit * worst, "best": origin + unit * best}
+    return {"score_if_missing_wrong": origin + unit * worst, "score_if_missing_right": origin + unit * best}
 
 
 def _mean_of_means(total: Floats, trials: NDArray[np.integer]) -> float:
@@ -283,11 +284,11 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
     needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
     columns = {
         "difference": _shown(read, shift + unit * latest.difference),
-        "low": _shown(read, lows),
-        "high": _shown(read, highs),
+        "difference_low": _shown(read, lows),
+        "difference_high": _shown(read, highs),
         "evidence": np.maximum(latest.statistic, 0.0),
         "tie_margin": _shown(read & ~np.isnan(near), near),
-        "trials": np.where(called, fold.decided_at, fold.progress),
+        "trials_each": np.where(called, fold.decided_at, fold.progress),
         "questions": latest.questions,
         "decided_at": _shown(called, fold.decided_at),
         "needed": needed,

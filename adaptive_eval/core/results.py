@@ -46,9 +46,9 @@ class ModelResult:
         Questions with at least one counted trial.
     score : float or None
         Raw mean over seen questions, the decision scale; None before the first trial.
-    low, high : float or None
+    score_low, score_high : float or None
         Anytime confidence interval of `score` at the run's confidence.
-    mu, sigma : float or None
+    bayes_mu, bayes_sigma : float or None
         Bayes@N posterior mean and standard deviation over all questions (uniform prior, and the run's prior).
     rank : int
         Position in the order by score, ties sharing a position, 1 is best.
@@ -64,7 +64,7 @@ class ModelResult:
         Mean and standard deviation of the score with the help of earlier results, for the early ranking only.
     early_rank : int or None
         Position in the order of `transfer_mu`, 1 is best.
-    worst, best : float or None
+    score_if_missing_wrong, score_if_missing_right : float or None
         What `score` would be had every missing answer among the counted steps been of the least, or of the
         greatest worth; None where none is missing.
     copies : int
@@ -83,10 +83,10 @@ class ModelResult:
     after_stop: int
     questions: int
     score: float | None
-    low: float | None
-    high: float | None
-    mu: float | None
-    sigma: float | None
+    score_low: float | None
+    score_high: float | None
+    bayes_mu: float | None
+    bayes_sigma: float | None
     rank: int
     rank_low: int
     rank_high: int
@@ -97,8 +97,8 @@ class ModelResult:
     transfer_mu: float | None = None
     transfer_sigma: float | None = None
     early_rank: int | None = None
-    worst: float | None = None
-    best: float | None = None
+    score_if_missing_wrong: float | None = None
+    score_if_missing_right: float | None = None
     copies: int = 0
     no_answer: int = 0
     waits_for: tuple[str, ...] = ()
@@ -117,14 +117,14 @@ class PairResult:
         ``better``: `first` scores higher.
     difference : float or None
         Score of `first` minus score of `second` at equal progress, in score units.
-    low, high : float or None
+    difference_low, difference_high : float or None
         Anytime confidence sequence of the difference.
     evidence, threshold : float
         Natural logarithm of the e-value, and of the value at which a winner is called now.
     tie_margin : float or None
         How far the tie condition is from holding: 1 when it holds, 0 or less far away; None without a margin.
         For a width, the share of the precision that is reached.
-    trials : int
+    trials_each : int
         Equal progress at which the pair was last read: trials of both; with a reference, of the other.
     questions : int
         Questions both have seen by then.
@@ -146,12 +146,12 @@ class PairResult:
     second: str
     verdict: Verdict
     difference: float | None
-    low: float | None
-    high: float | None
+    difference_low: float | None
+    difference_high: float | None
     evidence: float
     threshold: float
     tie_margin: float | None
-    trials: int
+    trials_each: int
     questions: int
     decided_at: int | None
     kind: ContrastKind = "pair"
@@ -324,8 +324,8 @@ class TaskScore:
 
     model: str
     score: float | None
-    low: float | None
-    high: float | None
+    score_low: float | None
+    score_high: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class ResultsTable:
             axes = library("matplotlib.pyplot", "plot", "matplotlib").subplots()[1]
         known = [line for line in self._ordered() if line.score is not None]
         scores = [line.score for line in known]
-        reach = [(line.score - line.low, line.high - line.score) for line in known]
+        reach = [(line.score - line.score_low, line.score_high - line.score) for line in known]
         errors = list(zip(*reach, strict=True))
         axes.errorbar(scores, range(len(known)), xerr=errors, fmt="o", capsize=3)
         axes.set_yticks(range(len(known)), [line.model[:_LONGEST] for line in known])
@@ -89,7 +89,9 @@ class ResultsTable:
         )
 
     def _axis(self) -> tuple[float, float]:
-        ends = [end for line in self.models for end in (line.low, line.high) if end is not None] or [0.0, 1.0]
+        ends = [
+            end for line in self.models for end in (line.score_low, line.score_high) if end is not None
+        ] or [0.0, 1.0]
         return min(ends), max(*ends, min(ends) + 1e-9)
 
 
@@ -110,7 +112,7 @@ def _cells(line: Any) -> tuple[str, ...]:
         rank += f"–{line.rank_high}"
     if line.score is not None:
         score = f"{line.score:.3f}"
-        interval = f"[{line.low:.3f}, {line.high:.3f}]"
+        interval = f"[{line.score_low:.3f}, {line.score_high:.3f}]"
     if line.copies:
         missing += f" ({line.copies:,} copies)"
     name = "".join(one if one.isprintable() else "�" for one in line.model[:_LONGEST])
@@ -121,7 +123,8 @@ def _bar(line: Any, low: float, high: float) -> str:
     if line.score is None:
         return ""
     left, middle, right = (
-        (_WIDTH - 10) * (end - low) / (high - low) + 5 for end in (line.low, line.score, line.high)
+        (_WIDTH - 10) * (end - low) / (high - low) + 5
+        for end in (line.score_low, line.score, line.score_high)
     )
     return (
         # In style too, since pages of docs scale every image to its column.

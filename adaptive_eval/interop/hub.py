@@ -33,8 +33,8 @@ def _entry(line: ModelResult, summary: Summary) -> dict[str, Any]:
         "rank": [line.rank_low, line.rank_high],
         "models_compared": len(results.models),
     }
-    if line.low is not None and line.high is not None:
-        arguments["interval"] = [round(line.low, 4), round(line.high, 4)]
+    if line.score_low is not None and line.score_high is not None:
+        arguments["interval"] = [round(line.score_low, 4), round(line.score_high, 4)]
     assert line.score is not None
     metric = {"type": "accuracy", "name": f"score ({score_name(results)})", "value": round(line.score, 4)}
     return {

@@ -253,8 +253,8 @@ class StopEarly:
             "goal": self.goal.text,
             "stopped": None if session.stopped is None else describe(session.stopped),
             "score": line.score,
-            "low": line.low,
-            "high": line.high,
+            "score_low": line.score_low,
+            "score_high": line.score_high,
             "trials": line.trials,
             "skipped": self._skipped,
         }

@@ -83,10 +83,10 @@ def at_least(results: Results, model: str, value: float) -> Claim:
     if not (isfinite(value) and lowest <= value <= highest):
         raise UsageError(f"{model} is held against {value:g}: give a score{_scale(results)}")
     words = f"{model} scores at least {value:g} at {_percent(results)}"
-    if line.low is None or line.high is None:
+    if line.score_low is None or line.score_high is None:
         return Claim(None, f"cannot tell: {words}: there are no trials yet")
-    words += f": its score lies in [{line.low:.3f}, {line.high:.3f}]"
-    return _claim(words, line.low, line.high, value, "more trials would")
+    words += f": its score lies in [{line.score_low:.3f}, {line.score_high:.3f}]"
+    return _claim(words, line.score_low, line.score_high, value, "more trials would")
 
 
 def _claim(words: str, low: float, high: float, least: float, advice: str) -> Claim:
@@ -138,11 +138,11 @@ def _difference(results: Results, model: str, than: str) -> tuple[float | None, 
     _line(results, model), _line(results, than)
     for pair in results.pairs:
         if (pair.first, pair.second) == (model, than):
-            return pair.low, pair.high
+            return pair.difference_low, pair.difference_high
         if (pair.first, pair.second) == (than, model):
-            if pair.low is None or pair.high is None:
+            if pair.difference_low is None or pair.difference_high is None:
                 return None, None
-            return -pair.high, -pair.low
+            return -pair.difference_high, -pair.difference_low
     raise UsageError(f"the goal of the run ({results.goal}) does not compare {model} with {than}")
 
 

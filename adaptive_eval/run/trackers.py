@@ -127,8 +127,8 @@ def figures_of(results: Results) -> dict[str, float]:
     for line in results.models:
         figures |= {
             f"{line.model}/score": line.score,
-            f"{line.model}/low": line.low,
-            f"{line.model}/high": line.high,
+            f"{line.model}/score_low": line.score_low,
+            f"{line.model}/score_high": line.score_high,
             f"{line.model}/rank": float(line.rank),
             f"{line.model}/trials": float(line.trials),
             f"{line.model}/missing": float(line.missing),

@@ -35,8 +35,8 @@ class ModelAccount:
     missing: Mapping[str, int]  # trials without an answer, by reason
     errors: Mapping[str, int]  # failed attempts by kind, those that a later attempt made good included
     # seconds an answer took, of a long run in a sample of 500,000 trials; None without an answer
-    latency_p50: float | None
-    latency_p95: float | None
+    latency_p50_seconds: float | None
+    latency_p95_seconds: float | None
     # answers that are none, by cause (:attr:`adaptive_eval.trial.Completion.no_answer`)
     no_answer: Mapping[str, int] = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
     for (model, _), (_, causes) in reader.signals_named(NO_ANSWER).items():
         none.setdefault(model, Counter()).update(causes)
     cut = np.bincount(cells.model, cells.truncated, len(cells.models) + 1)  # none of a model without answers
-    numbers = any(line.score is not None and line.mu is None for line in results.models)
+    numbers = any(line.score is not None and line.bayes_mu is None for line in results.models)
     categories = 0 if numbers else max((category for _, category in cells.categories), default=0) + 1
     accounts = []
     for line in results.models:
@@ -78,8 +78,8 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
                 truncated=int(cut[row]),
                 missing={reason: n for (model, reason), n in cells.missing.items() if model == row},
                 errors=errors.get(line.model, {}),
-                latency_p50=p50,
-                latency_p95=p95,
+                latency_p50_seconds=p50,
+                latency_p95_seconds=p95,
                 no_answer=none.get(line.model, {}),
             )
         )

@@ -33,15 +33,15 @@ class ModelChange:
     # score after minus score before; None where the scores cannot be compared
     difference: float | None = None
     # interval that holds the true difference with the probability :attr:`Comparison.confidence`
-    low: float | None = None
-    high: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
 
     @property
     def direction(self) -> Literal["higher", "lower", "unknown"]:
         """The direction of the change by its interval; ``unknown`` where it holds 0 or there is none."""
-        if self.low is not None and self.low > 0:
+        if self.difference_low is not None and self.difference_low > 0:
             return "higher"
-        return "lower" if self.high is not None and self.high < 0 else "unknown"
+        return "lower" if self.difference_high is not None and self.difference_high < 0 else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,18 @@ def _model(name: str, before: ModelResult | None, after: ModelResult | None, com
     if "reference" in (before.state, after.state):
         return change  # its answers are those of an earlier run, of the other run maybe
     change = replace(change, difference=after.score - before.score)
-    if before.low is None or before.high is None or after.low is None or after.high is None:
+    if (
+        before.score_low is None
+        or before.score_high is None
+        or after.score_low is None
+        or after.score_high is None
+    ):
         return change
-    return replace(change, low=after.low - before.high, high=after.high - before.low)
+    return replace(
+        change,
+        difference_low=after.score_low - before.score_high,
+        difference_high=after.score_high - before.score_low,
+    )
 
 
 def _pairs(before: Summary, after: Summary) -> tuple[PairChange, ...]:
@@ -195,7 +204,11 @@ def comparison_html(comparison: Comparison) -> str:
 
 def _shown(comparison: Comparison) -> dict[str, Any]:
     """Return what the comparison shows, as a page and as Markdown."""
-    ends = [value for one in comparison.models for value in (one.low, one.difference, one.high)]
+    ends = [
+        value
+        for one in comparison.models
+        for value in (one.difference_low, one.difference, one.difference_high)
+    ]
     runs = (comparison.before.results, comparison.after.results)
     return {
         "comparison": comparison,

@@ -193,7 +193,9 @@ def moment_of(snapshot: SnapshotRecord) -> Moment:
     stored = snapshot.results
     models, pairs = stored["models"], _nearest(stored["pairs"])
     costs = [line["usd"] for line in models if line["usd"] is not None]
-    scores = {line["model"]: ScorePoint(line["score"], line["low"], line["high"]) for line in models}
+    scores = {
+        line["model"]: ScorePoint(line["score"], line["score_low"], line["score_high"]) for line in models
+    }
     return Moment(
         at=snapshot.at,
         elapsed=snapshot.elapsed,

@@ -300,7 +300,7 @@ def _boards(found: Mapping[str, Summary]) -> Iterator[_Board]:
         groups.setdefault(key, []).extend((summary, folder, line) for line in lines)
     for number, (key, rows) in enumerate(groups.items()):
         rows.sort(key=lambda row: -math.inf if row[2].score is None else row[2].score, reverse=True)
-        ends = [end for _, _, line in rows for end in (line.low, line.score, line.high)]
+        ends = [end for _, _, line in rows for end in (line.score_low, line.score, line.score_high)]
         by_start = sorted(rows, key=lambda row: row[0].started or 0.0)
         series = series_plot(f"series-{number}", (line for _, _, line in by_start))
         yield _Board(*shared[key], tuple(rows), scale_over(ends), series)
@@ -353,5 +353,5 @@ def _data(boards: Sequence[_Board]) -> dict[str, Any]:
 
 def _row_data(row: tuple[Summary, str, ModelResult]) -> dict[str, Any]:
     summary, folder, line = row
-    keys = "run model score low high confidence rank_low rank_high trials"
+    keys = "run model score score_low score_high confidence rank_low rank_high trials"
     return picked(line, keys, run=folder, confidence=summary.results.confidence)

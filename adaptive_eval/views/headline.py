@@ -69,10 +69,10 @@ def _best_words(results: Results) -> str:
     best = first[0]
     if best.score is None:
         return "No model is ahead yet"
-    decimals = decimals_for([best.score, best.low, best.high])
+    decimals = decimals_for([best.score, best.score_low, best.score_high])
     score = fixed(best.score, decimals)
-    if best.low is not None and best.high is not None:
-        score += f" {interval(best.low, best.high, decimals)}"
+    if best.score_low is not None and best.score_high is not None:
+        score += f" {interval(best.score_low, best.score_high, decimals)}"
     if len(results.models) == 1:
         return f"{best.model} scores {score}"
     if len(first) > 1:

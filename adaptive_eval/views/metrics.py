@@ -108,8 +108,8 @@ _GAUGE, _COUNTER = GaugeMetricFamily, CounterMetricFamily
 _MODEL, _BUDGET, _ENDPOINT = "model", "budget scope owner", "model endpoint"
 
 _FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str]] = {
-    "snapshot_timestamp_seconds": (_GAUGE, "", "When these figures were taken."),
-    "running_seconds": (_GAUGE, "", "Running time, all sessions of the run together."),
+    "updated_at": (_GAUGE, "", "When these figures were taken."),
+    "elapsed_seconds": (_GAUGE, "", "Running time, all sessions of the run together."),
     "stopped": (_GAUGE, "reason", "1, with the reason, once the run has stopped."),
     "budget_spent": (_GAUGE, _BUDGET, "Spent of a budget, with what is presumed billed."),
     "budget_presumed": (
@@ -121,11 +121,11 @@ _FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, s
     "budget_limit": (_GAUGE, _BUDGET, "Limit of a budget."),
     "loop_lag_seconds": (_GAUGE, "", "Most by which the event loop was late lately."),
     "trials": (_COUNTER, _MODEL, "Trials that count."),
-    "issued_trials": (_COUNTER, _MODEL, "Trials issued."),
-    "missing_trials": (_COUNTER, _MODEL, "Trials without an answer."),
+    "issued": (_COUNTER, _MODEL, "Trials issued."),
+    "missing": (_COUNTER, _MODEL, "Trials without an answer."),
     "prompt_tokens": (_COUNTER, _MODEL, "Prompt tokens charged."),
     "completion_tokens": (_COUNTER, _MODEL, "Answer tokens charged."),
-    "cost_usd": (_COUNTER, _MODEL, "Cost in US dollars."),
+    "usd": (_COUNTER, _MODEL, "Cost in US dollars."),
     "score": (_GAUGE, _MODEL, "Mean over questions, which decides."),
     "score_low": (_GAUGE, _MODEL, "Lower end of the score's anytime interval."),
     "score_high": (_GAUGE, _MODEL, "Upper end of the score's anytime interval."),
@@ -150,15 +150,6 @@ _FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, s
 }
 """Kind, labels and meaning of every metric."""
 
-_FIELDS = {
-    "issued_trials": "issued",
-    "missing_trials": "missing",
-    "cost_usd": "usd",
-    "score_low": "low",
-    "score_high": "high",
-}
-"""Fields of a model by metric where the names differ."""
-
 _VERDICTS = {"better": "separated", "worse": "separated", "tie": "tied", "open": "open"}
 
 Figure: TypeAlias = tuple[str, tuple[str, ...], float | None]
@@ -168,8 +159,8 @@ Figure: TypeAlias = tuple[str, tuple[str, ...], float | None]
 def _figures(
     at: float, elapsed: float, results: Results, endpoints: Sequence[EndpointHealth], lag: float
 ) -> Iterator[Figure]:
-    yield "snapshot_timestamp_seconds", (), at
-    yield "running_seconds", (), elapsed
+    yield "updated_at", (), at
+    yield "elapsed_seconds", (), elapsed
     yield "loop_lag_seconds", (), lag
     if results.stop is not None:
         yield "stopped", (results.stop.reason,), 1.0
@@ -179,7 +170,7 @@ def _figures(
     for line in results.models:
         for name, (kind, labels, _) in _FAMILIES.items():
             if labels == _MODEL and (kind is _GAUGE or line.state != "reference"):  # which costs nothing
-                yield name, (line.model,), getattr(line, _FIELDS.get(name, name))
+                yield name, (line.model,), getattr(line, name)
         for other in line.waits_for:
             yield "model_waits", (line.model, other), 1.0
         yield "model_state", (line.model, line.state), 1.0

@@ -125,11 +125,11 @@ def _context(summary: Summary) -> dict[str, Any]:
     """Return what the report shows."""
     results, known = summary.results, summary.known
     pairs, open_pairs = plots.shown_pairs(results), summary.open_pairs[:MOST_OPEN]
-    scores = [value for line in results.models for value in (line.low, line.score, line.high)]
+    scores = [value for line in results.models for value in (line.score_low, line.score, line.score_high)]
     differences = [results.equivalence]
     for pair in (*pairs.shown, *(one.pair for one in open_pairs)):
         if pair.kind != "width":
-            differences += pair.difference, pair.low, pair.high
+            differences += pair.difference, pair.difference_low, pair.difference_high
     forecasts = () if summary.outlook is None else summary.outlook.forecast.pairs
     return {
         "summary": summary,

@@ -3,28 +3,12 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from operator import attrgetter
 from typing import Any
 
-_FIELDS = {
-    "score_low": "low",
-    "score_high": "high",
-    "difference_low": "low",
-    "difference_high": "high",
-    "bayes_mu": "mu",
-    "bayes_sigma": "sigma",
-    "score_if_missing_wrong": "worst",
-    "score_if_missing_right": "best",
-    "trials_each": "trials",
-    "latency_p50_seconds": "latency_p50",
-    "latency_p95_seconds": "latency_p95",
-}
-"""Fields of results, by the keys of our files where those differ."""
-
 
 def picked(source: object, keys: str, **others: Any) -> dict[str, Any]:
-    """Return the fields of `source` under the keys of our files, in their order; `others` are added there.
+    """Return the fields of `source` named by `keys`, in their order; `others` take their places.
 
     Examples
     --------
@@ -32,18 +16,12 @@ def picked(source: object, keys: str, **others: Any) -> dict[str, Any]:
     >>> picked(TaskScore("a", 0.5, 0.4, 0.6), "model rank score_low", rank=1)
     {'model': 'a', 'rank': 1, 'score_low': 0.4}
     """
-    return {key: others[key] if key in others else getattr(source, field) for key, field in _fields(keys)}
-
-
-@cache
-def _fields(keys: str) -> tuple[tuple[str, str], ...]:
-    """Return each key with the field that it names."""
-    return tuple((key, _FIELDS.get(key, key)) for key in keys.split())
+    return {key: others[key] if key in others else getattr(source, key) for key in keys.split()}
 
 
 def values_of(keys: str) -> Callable[[object], tuple[Any, ...]]:
     """Return what reads the fields under these keys, of many objects in less time than :func:`picked`."""
-    return attrgetter(*(field for _, field in _fields(keys)))
+    return attrgetter(*keys.split())
 
 
 def json_text(data: Any, indent: int | None = None) -> str:

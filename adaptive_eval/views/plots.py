@@ -104,7 +104,10 @@ def shown_pairs(results: Results, most: int = MOST_PAIRS) -> ShownPairs:
     def order(pair: PairResult) -> tuple[int, float]:
         if pair.verdict == "open" and pair.needed:
             return 0, -pair.evidence / max(pair.threshold, 1e-9)
-        gap = min((abs(end) for end in (pair.low, pair.high) if end is not None), default=math.inf)
+        gap = min(
+            (abs(end) for end in (pair.difference_low, pair.difference_high) if end is not None),
+            default=math.inf,
+        )
         return 1 if pair.verdict == "tie" else 2, gap
 
     chosen = set(nsmallest(most, range(len(results.pairs)), key=lambda i: order(results.pairs[i])))
@@ -300,7 +303,8 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> models = [SimpleNamespace(model=f"step-{n}", score=0.1 * n, low=None, high=None) for n in (3, 1, 2)]
+    >>> ends = {"score_low": None, "score_high": None}
+    >>> models = [SimpleNamespace(model=f"step-{n}", score=0.1 * n, **ends) for n in (3, 1, 2)]
     >>> [row[0] for row in series_plot("checkpoints", models).rows]
     ['number in the name', '1', '2', '3']
     """
@@ -311,7 +315,9 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
             name = "".join([*parts[:place], "…", *parts[place + 1 :]])
             points = found.setdefault(name, {})
             step = float(parts[place])
-            points[int(step) if step.is_integer() else step] = ScorePoint(line.score, line.low, line.high)
+            points[int(step) if step.is_integer() else step] = ScorePoint(
+                line.score, line.score_low, line.score_high
+            )
     series = {name: points for name, points in found.items() if len(points) >= _SERIES}
     largest = sorted(series, key=lambda name: -len(series[name]))[:LINES]
     steps = sorted({step for name in largest for step in series[name]})

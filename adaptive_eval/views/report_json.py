@@ -61,9 +61,9 @@ def _data(summary: Summary, decided: int) -> dict[str, Any]:
         "name": summary.name,
         "state": summary.state,
         "started_at": summary.started,
-        "at": summary.updated,
+        "updated_at": summary.updated,
         "elapsed_seconds": summary.elapsed,
-        "headline": summary.headline,
+        "verdict": summary.headline,
         "trials_per_second": summary.rates.trials,
         "tokens_per_second": summary.rates.tokens,
         "results": results_to_json(summary.results),
@@ -202,8 +202,8 @@ def model_data(
         no_answer=dict(account.no_answer),
         categories=list(account.categories),
         errors=dict(account.errors),
-        latency_p50_seconds=account.latency_p50,
-        latency_p95_seconds=account.latency_p95,
+        latency_p50_seconds=account.latency_p50_seconds,
+        latency_p95_seconds=account.latency_p95_seconds,
     )
 
 

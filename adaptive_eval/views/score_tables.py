@@ -86,8 +86,12 @@ def _paper_table(results: Results) -> list[list[str]]:
     name, level = score_name(results).capitalize(), f"{level_words(results)} interval"
     rows = [[ranks.head.capitalize(), "Model", f"{name}{unit}", level, f"Bayes@N{unit}", "N"]]
     for line in results.models:
-        bayes = NOTHING if line.mu is None else f"{figure(line.mu)} ± {figure(line.sigma)}"
-        span = NOTHING if None in (line.low, line.high) else f"[{figure(line.low)}, {figure(line.high)}]"
+        bayes = NOTHING if line.bayes_mu is None else f"{figure(line.bayes_mu)} ± {figure(line.bayes_sigma)}"
+        span = (
+            NOTHING
+            if None in (line.score_low, line.score_high)
+            else f"[{figure(line.score_low)}, {figure(line.score_high)}]"
+        )
         rows.append([ranks.of[line.model], line.model, figure(line.score), span, bayes, f"{line.trials:,}"])
     return rows
 
@@ -115,7 +119,7 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
     return rows
 
 
-_OF_RANKINGS = "model rank rank_low rank_high score low high missing"
+_OF_RANKINGS = "model rank rank_low rank_high score score_low score_high missing"
 
 
 def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any]]:

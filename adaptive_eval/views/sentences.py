@@ -221,9 +221,11 @@ def task_rows(results: Results) -> list[list[str]]:
     """Return every model's name and its scores on all tasks, in the order of the leaderboard."""
     cells: dict[str, list[str]] = {line.model: [] for line in results.models}
     for task in results.tasks:
-        decimals = decimals_for(value for one in task.scores for value in (one.low, one.score, one.high))
+        decimals = decimals_for(
+            value for one in task.scores for value in (one.score_low, one.score, one.score_high)
+        )
         for one in task.scores:
-            span = interval(one.low, one.high, decimals)
+            span = interval(one.score_low, one.score_high, decimals)
             cells[one.model].append(NOTHING if one.score is None else f"{fixed(one.score, decimals)} {span}")
     return [[model, *row] for model, row in cells.items()]
 
@@ -247,7 +249,11 @@ def score_name(results: Results) -> str:
 
 def bayes_words(line: ModelResult, decimals: int) -> str:
     """Return Bayes@N μ ± σ."""
-    return NOTHING if line.mu is None else f"{fixed(line.mu, decimals)} ± {fixed(line.sigma, decimals)}"
+    return (
+        NOTHING
+        if line.bayes_mu is None
+        else f"{fixed(line.bayes_mu, decimals)} ± {fixed(line.bayes_sigma, decimals)}"
+    )
 
 
 def difference_words(pair: PairResult, decimals: int) -> str:
@@ -257,7 +263,7 @@ def difference_words(pair: PairResult, decimals: int) -> str:
 
 def span_words(pair: PairResult, decimals: int) -> str:
     """Return the confidence sequence of a difference, or of a score that is to be measured."""
-    return interval(pair.low, pair.high, decimals, sign=pair.kind != "width")
+    return interval(pair.difference_low, pair.difference_high, decimals, sign=pair.kind != "width")
 
 
 def evidence_words(pair: PairResult) -> str:
@@ -295,12 +301,14 @@ def seconds_words(value: float | None) -> str:
 
 def score_decimals(lines: Sequence[ModelResult]) -> int:
     """Return the number of decimals that suits the scores."""
-    return decimals_for(value for line in lines for value in (line.low, line.score, line.high))
+    return decimals_for(value for line in lines for value in (line.score_low, line.score, line.score_high))
 
 
 def pair_decimals(pairs: Sequence[PairResult]) -> int:
     """Return the number of decimals that suits the differences."""
-    return decimals_for(value for pair in pairs for value in (pair.difference, pair.low, pair.high))
+    return decimals_for(
+        value for pair in pairs for value in (pair.difference, pair.difference_low, pair.difference_high)
+    )
 
 
 SERVER_STATES = {

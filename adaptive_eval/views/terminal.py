@@ -220,13 +220,16 @@ def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False)
     lines = every if len(every) <= rows else every[: rows - 1]
     ranks, running = rank_column(results), summary.state == "running"
     decimals = score_decimals(every)
-    scale = scale_over(value for line in every for value in (line.low, line.score, line.high))
+    scale = scale_over(value for line in every for value in (line.score_low, line.score, line.score_high))
     columns = [
         Column(ranks.head, lambda line: ranks.of[line.model], words=not ranks.ranked),
         Column(score_name(results) if width >= 90 else "score", lambda line: fixed(line.score, decimals)),
-        Column("interval", lambda line: interval(line.low, line.high, decimals), 4),
+        Column("interval", lambda line: interval(line.score_low, line.score_high, decimals), 4),
         Column(
-            _axis(scale), lambda line: interval_bar(scale, line.low, line.score, line.high), 5, words=True
+            _axis(scale),
+            lambda line: interval_bar(scale, line.score_low, line.score, line.score_high),
+            5,
+            words=True,
         ),
         Column("trials", lambda line: _trials(line.trials)),
         Column("tokens", lambda line: short(line.prompt_tokens + line.completion_tokens), 6),
@@ -315,7 +318,7 @@ def _open_pairs(summary: Summary, width: int, rows: int) -> list[RenderableType]
         Column("interval", lambda one: span_words(one.pair, decimals), 3),
         Column("evidence", lambda one: progress_bar(None if one.pair.kind == "width" else one.progress), 1),
         Column("tie or width", lambda one: progress_bar(one.tie), 2),
-        Column("trials each", lambda one: short(one.pair.trials), 4),
+        Column("trials each", lambda one: short(one.pair.trials_each), 4),
     ]
     room = _room(columns, shown, width, need=3)
     names = distinct_labels(models, max(4, min(24, room // 2 - 3)))

@@ -187,8 +187,8 @@ def flipped(pair: PairResult) -> PairResult:
         second=pair.first,
         verdict=_FLIPPED[pair.verdict],
         difference=_negated(pair.difference),
-        low=_negated(pair.high),
-        high=_negated(pair.low),
+        difference_low=_negated(pair.difference_high),
+        difference_high=_negated(pair.difference_low),
         population_low=_negated(pair.population_high),
         population_high=_negated(pair.population_low),
     )

@@ -185,7 +185,7 @@ class TestClaims:
     def test_what_is_shown_false_and_what_cannot_be_told_both_fail_and_say_which(self, found):
         with pytest.raises(AssertionError, match="not so: old not worse than new by more than 0 at 95 %"):
             adaptive_eval.assert_not_worse(found, "old", than="new")
-        low = found.results.pairs[0].low
+        low = found.results.pairs[0].difference_low
         gap = abs(found.results.pairs[0].difference)
         with pytest.raises(AssertionError, match="cannot tell yet"):
             adaptive_eval.assert_not_worse(found, "old", than="new", margin=gap)

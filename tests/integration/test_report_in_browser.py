@@ -28,8 +28,9 @@ HOSTILE = (
 def line(name, rank, score, models):
     return ModelResult(
         model=name, state="retired", trials=25_000, issued=25_000, missing=3, after_stop=0, questions=500,
-        score=score, low=score - 0.01, high=score + 0.01, mu=score, sigma=0.003, rank=rank, rank_low=rank,
-        rank_high=min(rank + 1, models), prompt_tokens=10**7, completion_tokens=10**8, usd=12.5,
+        score=score, score_low=score - 0.01, score_high=score + 0.01, bayes_mu=score, bayes_sigma=0.003,
+        rank=rank, rank_low=rank, rank_high=min(rank + 1, models),
+        prompt_tokens=10**7, completion_tokens=10**8, usd=12.5,
     )  # fmt: skip
 
 

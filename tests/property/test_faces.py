@@ -203,9 +203,13 @@ def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share, names
     order, results = session.board.cells[0].sequence.order, session.results()
     whole = board(found[0], missing=-1, weights=weights, clusters=names, order=order, **options)
     expected = np.stack([whole.scores, whole.low, whole.high], axis=1)
-    assert np.array([(line.score, line.low, line.high) for line in results.models]) == pytest.approx(expected)
+    assert np.array(
+        [(line.score, line.score_low, line.score_high) for line in results.models]
+    ) == pytest.approx(expected)
     measured = [pair for pair in results.pairs if pair.kind == "width"]
-    widths = [(pair.difference, pair.low, pair.high) for pair in measured]  # read step by step
+    widths = [
+        (pair.difference, pair.difference_low, pair.difference_high) for pair in measured
+    ]  # read step by step
     assert np.array(widths) == pytest.approx(expected)
 
 
@@ -244,8 +248,8 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
     assert verdicts(scaled) == verdicts(plain)
     assert (scaled.stopped.reason, retired(scaled)) == (plain.stopped.reason, retired(plain))
     for here, there in zip(plain.results().models, scaled.results().models, strict=True):
-        ends = np.array([here.score, here.low, here.high])
-        assert np.array([there.score, there.low, there.high]) == pytest.approx(4 * ends - 1)
+        ends = np.array([here.score, here.score_low, here.score_high])
+        assert np.array([there.score, there.score_low, there.score_high]) == pytest.approx(4 * ends - 1)
     called = (
         [one.evidence for one in session.decisions if one.kind == "pair"] for session in (plain, scaled)
     )
@@ -256,8 +260,10 @@ def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, sha
     shift = -1.0 if goal == "width" else 0.0
     for here, there in zip(plain.results().pairs, scaled.results().pairs, strict=True):
         assert here.tie_margin is None or (here.tie_margin == 1.0) == (here.verdict == "tie")
-        ends = np.array([here.difference, here.low, here.high])
-        assert np.array([there.difference, there.low, there.high]) == pytest.approx(4 * ends + shift)
+        ends = np.array([here.difference, here.difference_low, here.difference_high])
+        assert np.array([there.difference, there.difference_low, there.difference_high]) == pytest.approx(
+            4 * ends + shift
+        )
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (3.0, 1.0), (1.0, 4.0)])
@@ -285,7 +291,7 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
     assert [line.score for line in results.models] == pytest.approx(expected)
     of_tasks = np.array([[one.score for one in task.scores] for task in results.tasks])
     assert shares @ of_tasks == pytest.approx(expected)
-    assert all(one.low < one.score < one.high for task in results.tasks for one in task.scores)
+    assert all(one.score_low < one.score < one.score_high for task in results.tasks for one in task.scores)
     for end, fill in (("worst", -1.0), ("best", 2.0)):
         filled = shares @ np.where(found < 0, fill, counted).mean(axis=(2, 3))
         assert [getattr(line, end) for line in results.models] == (
@@ -293,7 +299,9 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
         )
     for model, line in enumerate(results.models):
         mu, sigma = np.transpose([bayes(of_task[model], worths, missing=-1) for of_task in found])
-        assert (line.mu, line.sigma) == pytest.approx((shares @ mu, np.linalg.norm(shares * sigma)))
+        assert (line.bayes_mu, line.bayes_sigma) == pytest.approx(
+            (shares @ mu, np.linalg.norm(shares * sigma))
+        )
     undecided = [pair for pair in results.pairs if pair.verdict == "open"]  # others stay as they were called
     assert undecided
     for pair in undecided:
@@ -309,7 +317,9 @@ def test_a_fixed_run_as_narrow_would_take_what_the_noise_of_all_tasks_takes():
     noise = np.array([0.25**2, 0.75**2]) @ (found.mean(axis=3) * (1 - found.mean(axis=3))).mean(axis=2)
     pairs = [pair for pair in results.pairs if pair.verdict != "open"]
     both = [noise[[int(pair.first[1:]), int(pair.second[1:])]].sum() / QUESTIONS for pair in pairs]
-    half = [max(pair.high - pair.difference, pair.difference - pair.low) for pair in pairs]
+    half = [
+        max(pair.difference_high - pair.difference, pair.difference - pair.difference_low) for pair in pairs
+    ]
     expected = fixed_passes(both, half, 0.05, len(results.pairs)).max()
     assert results.fixed_passes == pytest.approx(expected, rel=0.3)
     assert run(spec_of((0.0, 1.0), 2, target="population"), found, 3).results().fixed_passes is None

@@ -161,10 +161,10 @@ def test_no_history_breaks_the_results(board, outcomes):
     results = session.results()
     for line in results.models:
         if line.score is not None:
-            assert 0.0 <= line.low <= line.score <= line.high <= 1.0
-            assert 0.0 < line.sigma < 1.0
+            assert 0.0 <= line.score_low <= line.score <= line.score_high <= 1.0
+            assert 0.0 < line.bayes_sigma < 1.0
         assert 1 <= line.rank_low <= line.rank_high <= len(results.models)
     for pair in results.pairs:
         assert np.isfinite(pair.evidence)
         if pair.difference is not None:
-            assert pair.low <= pair.difference <= pair.high
+            assert pair.difference_low <= pair.difference <= pair.difference_high

@@ -40,7 +40,7 @@ HOSTILE_NAMES = (
     "very-long-" + "name-" * 60 + "end",
 )
 
-UNKNOWN = ("score", "low", "high", "mu", "sigma")
+UNKNOWN = ("score", "score_low", "score_high", "bayes_mu", "bayes_sigma")
 """What is None of a model without an answer."""
 
 QUICKSTART = {"oak": 0.86, "elm": 0.72, "ash": 0.71, "fir": 0.55, "yew": 0.31}
@@ -169,7 +169,15 @@ def all_none() -> Results:
     base = example(QUICKSTART, 3)
     models = tuple(replace(line, usd=None, **dict.fromkeys(UNKNOWN)) for line in base.models)
     pairs = tuple(
-        replace(pair, verdict="open", difference=None, low=None, high=None, tie_margin=None, decided_at=None)
+        replace(
+            pair,
+            verdict="open",
+            difference=None,
+            difference_low=None,
+            difference_high=None,
+            tie_margin=None,
+            decided_at=None,
+        )
         for pair in base.pairs
     )
     budgets = tuple(replace(line, limit=None) for line in base.budgets)
@@ -229,7 +237,12 @@ def decisions_of(results: Results) -> tuple[Decision, ...]:
     told = []
     for pair in sorted(results.pairs, key=lambda pair: pair.decided_at or 0):
         if pair.decided_at is not None:
-            evidence = {"difference": pair.difference, "low": pair.low, "high": pair.high, "margin": 0.05}
+            evidence = {
+                "difference": pair.difference,
+                "low": pair.difference_low,
+                "high": pair.difference_high,
+                "margin": 0.05,
+            }
             evidence |= {"statistic": pair.evidence, "threshold": pair.threshold}
             of = (pair.first, pair.second), pair.verdict, pair.decided_at, 2 * pair.decided_at
             told.append(Decision("pair", *of, evidence=evidence))

@@ -20,9 +20,10 @@ from scorio import rank, sequential
 def results():
     found = drive(Session(make_spec(2, 60, equivalence=0.05)), coin([0.5, 0.75])).results()
     (pair,) = found.pairs
-    pair = replace(pair, difference=-0.2, low=-0.3, high=-0.1)
+    pair = replace(pair, difference=-0.2, difference_low=-0.3, difference_high=-0.1)
     lines = [
-        replace(line, low=low, high=low + 0.2) for line, low in zip(found.models, (0.4, 0.6), strict=True)
+        replace(line, score_low=low, score_high=low + 0.2)
+        for line, low in zip(found.models, (0.4, 0.6), strict=True)
     ]
     return replace(found, pairs=(pair,), models=tuple(lines))
 
@@ -52,7 +53,7 @@ def test_a_verdict_against_a_number_bounds_the_score():
     spec = make_spec(1, 60, goal="threshold", value=0.5, max_passes=4)
     session = drive(Session(spec), coin([0.7]))
     (line,), (pair,) = session.results().models, session.results().pairs
-    assert (pair.verdict, line.low) == ("better", 0.5)
+    assert (pair.verdict, line.score_low) == ("better", 0.5)
     assert at_least(session.results(), "m0", 0.5).holds
 
 

@@ -616,11 +616,11 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
     metrics = RunMetrics("run")
     metrics.update(0.0, 0.0, runs.read_summary(new).results, ())
     told = {one.name.removeprefix("adaptive_eval_"): one.samples for one in metrics.collect()}
-    asked = {"cost_usd": "usd", "missing_trials": "missing", "prompt_tokens": "prompt_tokens"}
+    asked = ("usd", "missing", "prompt_tokens")
     for name in (*asked, "score_low", "score", "rank_high"):
         said = {sample.labels["model"]: sample.value for sample in told[name]}
         models = ("new", "good") if name in asked else lines
-        assert said == {model: lines[model][asked.get(name, name)] for model in models}
+        assert said == {model: lines[model][name] for model in models}
     prior = {"prior": {"from": str(run), "depth": 2}, "budget": {"trials": 150}}
     new = made(kind, "prior", 3, **prior)
     for line in report_of(new)["models"]:

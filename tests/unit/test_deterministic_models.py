@@ -44,15 +44,19 @@ def test_a_pair_is_exact_after_one_pass(parts):
     (pair,) = session.results().pairs
     assert (pair.verdict, pair.exact) == ("worse", True)
     assert pair.difference == pytest.approx(-0.03)
-    assert (pair.low, pair.high) == pytest.approx((-0.03, -0.03), abs=1e-5)
+    assert (pair.difference_low, pair.difference_high) == pytest.approx((-0.03, -0.03), abs=1e-5)
     assert (pair.population_low, pair.population_high) == pytest.approx((-0.24, 0.18), abs=0.02)
     (turned,) = pair_order(session.results())
-    assert (turned.first, turned.low, turned.population_low) == ("m1", -pair.high, -pair.population_high)
-    assert (turned.high, turned.population_high) == (-pair.low, -pair.population_low)
+    assert (turned.first, turned.difference_low, turned.population_low) == (
+        "m1",
+        -pair.difference_high,
+        -pair.population_high,
+    )
+    assert (turned.difference_high, turned.population_high) == (-pair.difference_low, -pair.population_low)
     for words in (describe(session.decisions[0]), explain(session.results(), "m0", "m1").lower()):
         assert "exact on these questions" in words
     for line, score in zip(session.results().models, (0.7, 0.73), strict=True):
-        assert (line.score, line.low, line.high) == pytest.approx((score,) * 3, abs=1e-5)
+        assert (line.score, line.score_low, line.score_high) == pytest.approx((score,) * 3, abs=1e-5)
 
 
 def test_what_a_greedy_model_takes_is_told_in_the_units_of_the_score():
@@ -80,8 +84,12 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
     spec = make_spec(1, 60, goal=kind, weights=(-1.0, 3.0), **parts)
     session = drive(Session(spec), fixed((right,), 60) if deterministic else coin([right / 60]))
     told, (pair,) = session.decisions[0], session.results().pairs
-    assert (told.evidence["low"], told.evidence["high"]) == (pair.low, pair.high)
-    ends = [pair.population_low, pair.population_high] if deterministic else [pair.low, pair.high]
+    assert (told.evidence["low"], told.evidence["high"]) == (pair.difference_low, pair.difference_high)
+    ends = (
+        [pair.population_low, pair.population_high]
+        if deterministic
+        else [pair.difference_low, pair.difference_high]
+    )
     low, high = (end + (kind == "threshold") * value for end in ends)
     assert (high == 3.0) if right > 30 else (low == -1.0)
     if deterministic:  # the other end is that of a sample of 60 questions
@@ -151,7 +159,7 @@ def test_a_repeat_that_is_lost_would_have_been_the_same():
     session = drive(Session(spec), fixed((70,)), missing=lambda request: request.key.index == 17)
     assert (session.board.missing(0), session.stopped.reason) == (1, "resolved")
     (line,) = session.results().models
-    assert (line.low, line.high) == pytest.approx((0.7, 0.7), abs=1e-4)
+    assert (line.score_low, line.score_high) == pytest.approx((0.7, 0.7), abs=1e-4)
 
 
 def test_a_missing_answer_is_asked_for_again():

@@ -260,7 +260,7 @@ def test_any_number_of_groups_gives_an_interval_and_groups_of_one_the_plain_one(
         spec = make_spec(2, 30, target="population", goal="budget", trials=240)
         spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=clusters),))
         (pair,) = drive(Session(spec), answer).results().pairs
-        return pair.high - pair.low
+        return pair.difference_high - pair.difference_low
 
     grouped = width(tuple(str(n % groups) for n in range(30)))
     assert np.isfinite(grouped)
@@ -293,5 +293,5 @@ def test_a_winner_by_bets_on_groups_has_an_interval_that_ends_at_0():
     session = drive(Session(spec), coin([0.8, 0.6]), slots=4)
     (pair,) = session.results().pairs
     latest = session.comparison.latest
-    assert (pair.verdict, pair.low) == ("better", 0.0)
+    assert (pair.verdict, pair.difference_low) == ("better", 0.0)
     assert log_evidence(latest.difference, latest.variance)[0] < 2.0

@@ -39,7 +39,9 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     assert verdicts["m0", "m1"] == "open"
     assert verdicts["m0", "m2"] == verdicts["m1", "m2"] == "better"
     shy = results.models[0]
-    assert shy.low <= shy.worst < shy.best <= shy.high, "its interval holds what its lost answers allow"
+    assert shy.score_low <= shy.score_if_missing_wrong < shy.score_if_missing_right <= shy.score_high, (
+        "its interval holds what its lost answers allow"
+    )
 
 
 def test_a_width_that_lost_answers_alone_fill_ends_the_run():
@@ -53,7 +55,12 @@ def test_a_width_is_reached_with_all_that_lost_answers_allow():
     drive(session, coin((0.6,)), slots=1, missing=lambda request: request.key.index % 20 == 0)
     assert session.stopped.reason == "resolved"
     (line,) = session.results().models
-    assert 0.1 < line.best - line.worst + 0.1 < line.high - line.low <= 0.25
+    assert (
+        0.1
+        < line.score_if_missing_right - line.score_if_missing_wrong + 0.1
+        < line.score_high - line.score_low
+        <= 0.25
+    )
 
 
 @pytest.mark.slow

@@ -256,9 +256,9 @@ def test_a_scrape_says_what_the_results_say():
     assert samples[("run_info", *info)] == 1
     for line in results.models:
         label = ("model", line.model)
-        assert samples[("missing_trials_total", label)] == line.missing
-        assert samples[("cost_usd_total", label)] == line.usd
-        assert samples[("score_low", label)] == line.low
+        assert samples[("missing_total", label)] == line.missing
+        assert samples[("usd_total", label)] == line.usd
+        assert samples[("score_low", label)] == line.score_low
         for name in ("trials_total", "prompt_tokens_total", "score", "rank_high"):
             assert samples[(name, label)] == getattr(line, name.removesuffix("_total"))
         assert samples[("model_state", label, ("state", line.state))] == 1
@@ -269,7 +269,7 @@ def test_a_scrape_says_what_the_results_say():
     assert len(progress) == verdicts.count("open")
     assert all(0 <= value <= 1 for value in progress)
     assert samples[("budget_limit", ("budget", "trials"), ("owner", ""), ("scope", "run"))] == 20_000
-    assert samples[("running_seconds",)] == 60
+    assert samples[("elapsed_seconds",)] == 60
     assert sum(value for name, value in samples.items() if name[0] == "endpoint_errors_total") == 15
     endpoint = (("endpoint", "http://127.0.0.1:8000/v1"), ("model", "oak"))
     assert samples[("endpoint_latency_seconds", *endpoint, ("quantile", "0.95"))] == 1.7
@@ -309,11 +309,11 @@ def test_the_file_is_kept_up_to_date_and_whole(tmp_path):
     with RunMetrics("forest", file=file) as metrics:
         assert "adaptive_eval_run_info" in file.read_text()
         updated(metrics, results, at=100.0)
-        assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 100
+        assert parsed(file.read_text())[("updated_at",)] == 100
         updated(metrics, results, at=100.0 + FILE_EVERY / 2)
-        assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 100, "not at every update"
+        assert parsed(file.read_text())[("updated_at",)] == 100, "not at every update"
         updated(metrics, results, at=100.0 + FILE_EVERY)
-        assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 105
+        assert parsed(file.read_text())[("updated_at",)] == 105
         updated(metrics, examples.finished(), at=106.0)
         assert parsed(file.read_text())[("stopped", ("reason", "resolved"))] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.prom"]

@@ -106,7 +106,7 @@ def page(summary):
 def test_the_page_says_what_the_report_says(page, summary):
     assert summary.headline in page.shown
     for line in summary.results.models:
-        assert f"{line.mu:.3f} ± {line.sigma:.3f}" in page.shown
+        assert f"{line.bayes_mu:.3f} ± {line.bayes_sigma:.3f}" in page.shown
     for pair in summary.results.pairs:
         assert f"{pair.first} − {pair.second}" in page.shown
     promised = promises(summary.results, summary.details.target)
@@ -182,9 +182,9 @@ def test_a_papers_table_has_every_model_in_per_cent_but_scores_of_another_scale_
     latex, markdown = paper_latex(summary), paper_markdown(summary)
     plain = markdown.replace("\\", "")
     for line in summary.results.models:
-        assert rf"{100 * line.mu:.2f} $\pm$ {100 * line.sigma:.2f}" in latex
-        assert f"| {line.model} | {100 * line.score:.2f} | [{100 * line.low:.2f}" in plain
-        assert f"| {100 * line.mu:.2f} ± {100 * line.sigma:.2f} |" in plain
+        assert rf"{100 * line.bayes_mu:.2f} $\pm$ {100 * line.bayes_sigma:.2f}" in latex
+        assert f"| {line.model} | {100 * line.score:.2f} | [{100 * line.score_low:.2f}" in plain
+        assert f"| {100 * line.bayes_mu:.2f} ± {100 * line.bayes_sigma:.2f} |" in plain
     assert "Mean of questions (\\%) & 95 \\% interval & Bayes@N" in latex, "what ranks leads, by its name"
     assert latex.count(r" \\") == len(summary.results.models) + 1
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
@@ -267,7 +267,7 @@ def test_its_last_moment_is_what_the_session_knew(summary, tmp_path):
     assert (last.trials, last.tokens) == (final.trials, final.tokens)
     assert last.usd == pytest.approx(final.usd)
     for line in final.models:
-        assert last.models[line.model] == (line.score, line.low, line.high)
+        assert last.models[line.model] == (line.score, line.score_low, line.score_high)
     for pair in final.pairs:
         point = last.pairs[pair.first, pair.second]
         assert (point.evidence, point.threshold) == (pair.evidence, pair.threshold)

@@ -135,7 +135,7 @@ def test_a_pair_is_shown_from_its_better_model():
     behind = PairResult("a", "b", "worse", -0.2, -0.3, -0.1, 6.0, 5.0, None, 40, 40, 40)
     seen = oriented(behind)
     assert (seen.first, seen.second, seen.verdict) == ("b", "a", "better")
-    assert (seen.difference, seen.low, seen.high) == (0.2, 0.1, 0.3)
+    assert (seen.difference, seen.difference_low, seen.difference_high) == (0.2, 0.1, 0.3)
     assert flipped(flipped(behind)) == behind
     assert oriented(seen) == seen
 
@@ -216,7 +216,7 @@ def test_a_score_to_be_measured_is_no_difference_and_has_no_evidence():
         for kind in ("width", "threshold")
     )
     assert difference_words(replace(width, difference=0.9), 2) == "0.90"
-    assert span_words(replace(width, low=0.85, high=0.95), 2) == "[0.85, 0.95]"
+    assert span_words(replace(width, difference_low=0.85, difference_high=0.95), 2) == "[0.85, 0.95]"
     assert evidence_words(width) == "–"
     assert difference_words(number, 2).startswith("+")
     assert evidence_words(number) == "4.00 / 5.30"

@@ -210,8 +210,8 @@ def test_a_prior_enters_no_decision_nor_any_figure_but_bayes_and_the_early_ranki
     assert session.decisions == without.decisions
     assert session.results().pairs == without.results().pairs
     for line, other in zip(session.results().models, without.results().models, strict=True):
-        assert line.mu != other.mu
-        plain = replace(line, mu=other.mu, sigma=other.sigma)
+        assert line.bayes_mu != other.bayes_mu
+        plain = replace(line, bayes_mu=other.bayes_mu, bayes_sigma=other.bayes_sigma)
         assert replace(plain, transfer_mu=None, transfer_sigma=None, early_rank=None) == other
 
 
@@ -228,7 +228,9 @@ class TestBayes:
             counts = zip((cells.counts[model] for cells in session.board.cells), own.values(), strict=True)
             mu, sigma = np.transpose([bayes(None, counts=now, prior_counts=old) for now, old in counts])
             line = session.results().models[model]
-            assert (line.mu, line.sigma) == pytest.approx((shares @ mu, np.linalg.norm(shares * sigma)))
+            assert (line.bayes_mu, line.bayes_sigma) == pytest.approx(
+                (shares @ mu, np.linalg.norm(shares * sigma))
+            )
 
     def test_says_what_is_in_it_also_after_a_trip_through_the_run_file(self):
         results = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).results()

@@ -62,8 +62,8 @@ class TestBoard:
         reference = ReferenceSpec("old", {"t": counts}, lost={"t": np.repeat([0, 3], 20)})
         session = Session(replace(make_spec(1, 40), references=(reference,)))
         line = session.results().models[1]
-        assert (line.worst, line.best) == (0.5, 1.0)
-        assert session.board.scores().slack[1, 0] == line.score - line.worst
+        assert (line.score_if_missing_wrong, line.score_if_missing_right) == (0.5, 1.0)
+        assert session.board.scores().slack[1, 0] == line.score - line.score_if_missing_wrong
 
     def test_its_interval_holds_what_its_lost_answers_allow(self):
         counts, lost = counts_of(0.75, 40, 8), {"u": np.repeat([0, 2], 20)}
@@ -72,7 +72,7 @@ class TestBoard:
         tasks = (spec.tasks[0], replace(spec.tasks[0], name="u"))
         session = Session(replace(spec, tasks=tasks, references=(reference,)))
         line = session.results().models[1]
-        ends = line.score - line.worst, line.best - line.score
+        ends = line.score - line.score_if_missing_wrong, line.score_if_missing_right - line.score
         assert session.board.scores().slack[1, 0] == pytest.approx(max(ends))
         assert ends[0] > 2 * ends[1] > 0.0
 
@@ -95,7 +95,7 @@ class TestBoard:
         session = drive(Session(spec), coin([0.6]))
         (pair,) = session.results().pairs
         assert (session.stopped.reason, pair.verdict, pair.questions) == ("resolved", "better", 30)
-        assert pair.trials > 2 * 60
+        assert pair.trials_each > 2 * 60
 
     def test_says_where_a_reference_covers_a_part_only(self):
         spec = make_spec(1, 30, max_passes=9)

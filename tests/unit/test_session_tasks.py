@@ -67,7 +67,7 @@ def test_every_task_is_shown_in_its_own_units():
     easy, hard = results.tasks
     assert (easy.task, easy.questions, easy.weight) == ("easy", 40, 0.5)
     assert hard.scores[0].score == pytest.approx(-1.0 + 4.0 * 0.7, abs=0.5)
-    assert all(one.low >= -1.0 and one.high <= 3.0 for one in hard.scores)
+    assert all(one.score_low >= -1.0 and one.score_high <= 3.0 for one in hard.scores)
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 
@@ -114,20 +114,23 @@ def test_they_are_the_scores_of_the_run_with_the_holes_filled(categories, overal
     answers |= {("n", step): 0 for step in range(len(categories))}
     line = played(spec, answers, 24).results().models[0]
     if None not in categories:
-        assert (line.worst, line.best) == (None, None)
+        assert (line.score_if_missing_wrong, line.score_if_missing_right) == (None, None)
         return
-    for bound, filler in ((line.worst, np.argmin(weights)), (line.best, np.argmax(weights))):
+    for bound, filler in (
+        (line.score_if_missing_wrong, np.argmin(weights)),
+        (line.score_if_missing_right, np.argmax(weights)),
+    ):
         filled = {key: int(filler) if category is None else category for key, category in answers.items()}
         assert bound == pytest.approx(played(spec, filled, 24).results().models[0].score)
     if line.score is not None:
-        assert line.worst - 1e-9 <= line.score <= line.best + 1e-9
+        assert line.score_if_missing_wrong - 1e-9 <= line.score <= line.score_if_missing_right + 1e-9
 
 
 def test_a_model_without_any_answer_may_be_anything():
     session = Session(make_spec(2, 4))
     session.tell([Missing(request.key, "gone") for request in session.ask(8)])
     line = session.results().models[0]
-    assert (line.score, line.worst, line.best) == (None, 0.0, 1.0)
+    assert (line.score, line.score_if_missing_wrong, line.score_if_missing_right) == (None, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -142,7 +145,7 @@ def test_a_score_of_own_rounds_lies_between_them(seed):
     session = drive(Session(spec), coin([0.15, 0.8]), missing=missing)
     for line in session.results().models:
         assert line.missing == 1
-        assert line.worst < line.score < line.best
+        assert line.score_if_missing_wrong < line.score < line.score_if_missing_right
 
 
 # Ties: over what their error rate holds.
@@ -217,7 +220,7 @@ def test_goes_on_until_every_part_is_reached():
     assert session.stopped.reason == "resolved"
     assert "open" not in verdicts(session, "pair")
     assert verdicts(session, "width") == {"tie"}
-    assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.results().models)
+    assert all(line.score_high - line.score_low <= 0.12 + 1e-9 for line in session.results().models)
     longest = max(alone(RANKING).budget.completed, alone(NARROW).budget.completed)
     assert session.budget.completed >= longest
 
@@ -242,7 +245,9 @@ def test_parts_in_any_order_decide_the_same():
     assert first == other
     widths = [one for one in found[0] if one.kind == "width"]
     radius = confidence_radius(session.comparison.latest.variance[-4:], 0.05)
-    low, middle, high = np.array([[one.low, one.difference, one.high] for one in widths]).T
+    low, middle, high = np.array(
+        [[one.difference_low, one.difference, one.difference_high] for one in widths]
+    ).T
     assert low == pytest.approx(np.maximum(middle - radius, 0.0))
     assert high == pytest.approx(np.minimum(middle + radius, 1.0))
 
