@@ -8,7 +8,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from drawn import drawn
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 from session_scripts import drive, make_spec
 
@@ -19,7 +20,7 @@ from scorio.eval import bayes
 from scorio.sequential import Monitor, board, compare, score
 from scorio.sequential.fixed import fixed_passes
 
-FEW = settings(max_examples=2, phases=(Phase.explicit, Phase.generate))
+FEW = drawn(2, phases=(Phase.explicit, Phase.generate))
 SEEDS = st.integers(0, 2**31)
 MODELS, QUESTIONS, REPEATS = 3, 20, 6
 CHANCES = (0.55, 0.95, 0.55)

@@ -6,7 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from drawn import drawn
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adaptive_eval.scoring.choice import ChoiceScorer, Options
@@ -176,7 +177,7 @@ def test_an_answer_of_ten_megabytes_is_scored_by_its_end(kind):
     assert scorer_of(kind).score(Completion(essay + right, "stop"), QUESTIONS[kind]).category == 1
 
 
-@settings(max_examples=50)
+@drawn(50)
 @given(letters=st.integers(2, 26), text=ANSWERS)
 def test_options_of_any_number_are_read(letters, text):
     options = Options("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:letters])

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy
-from hypothesis import assume, given, settings
+from drawn import drawn
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from hypothesis.extra.numpy import arrays
@@ -173,7 +174,7 @@ def test_ranks_mean_what_their_names_say(scores):
 
 @pytest.mark.slow
 @EACH_RANKING
-@settings(max_examples=40)
+@drawn(40)
 @given(R=TENSORS, data=st.data())
 def test_models_questions_and_trials_may_come_in_any_order(metric, R, data):
     models = np.array(data.draw(st.permutations(range(R.shape[0]))))
@@ -186,7 +187,7 @@ def test_models_questions_and_trials_may_come_in_any_order(metric, R, data):
 
 
 @EACH_RANKING
-@settings(max_examples=40)
+@drawn(40)
 @given(R=TENSORS)
 def test_equal_models_tie_and_a_better_one_is_not_behind(metric, R):
     better = np.concatenate([R, R[:1], np.maximum(R[:1], 1)])
@@ -322,7 +323,7 @@ tensors = st.tuples(st.integers(2, 4), st.integers(1, 4), st.integers(3, 9)).fla
 )
 STUDIED = st.sampled_from(METRICS)
 seeds = st.integers(0, 2**32)
-few = settings(max_examples=60, deadline=None)
+few = drawn(60)
 
 
 def study(outcomes: np.ndarray, metric: Metric, seed: int, **options: object) -> Convergence:

@@ -9,7 +9,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawn import drawn
+from hypothesis import given
 from hypothesis import strategies as st
 from session_scripts import calls, coin, drive, make_spec
 
@@ -17,7 +18,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
-FEW = settings(max_examples=8)
+FEW = drawn(8)
 PLAIN = make_spec(4, 20, equivalence=0.3, family="pair")
 MEANS = [0.85, 0.6, 0.6, 0.2]
 
@@ -110,7 +111,7 @@ def places(session):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
-@settings(max_examples=3)
+@drawn(3)
 @given(seed=st.integers(0, 2**32 - 1), batch=st.integers(1, 300))
 def test_one_log_has_the_same_verdicts_however_it_is_batched(goal, seed, batch):
     """Told one by one, in batches, and again after a crash: the same calls, at the same places of the log."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from drawn import drawn
+from hypothesis import example, given
 from hypothesis import strategies as st
 from session_scripts import make_spec
 from simulation_scripts import both_ways, bounded_spec, recorded_coins
@@ -19,7 +20,7 @@ from adaptive_eval.simulate.many_runs import Simulator
 from adaptive_eval.simulate.recorded import LOST, RecordedOutcomes
 
 MEANS = (0.85, 0.6, 0.6, 0.2)
-FEW = settings(max_examples=3)
+FEW = drawn(3)
 SEEDS = st.integers(0, 2**31)
 
 GOALS = [
@@ -61,7 +62,7 @@ def assert_same_decisions(fast, slow):
 
 
 @pytest.mark.parametrize("parts", OWN_COURSES + RULES, ids=in_words)
-@settings(max_examples=2)
+@drawn(2)
 @given(seed=SEEDS)
 @example(seed=9069)
 def test_lockstep_equals_a_session_with_one_trial_in_flight(parts, seed):
