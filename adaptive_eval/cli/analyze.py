@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,15 +33,17 @@ from adaptive_eval.cli.simulating import (
     simulation_options,
     simulator_of,
 )
+from adaptive_eval.core.results import FIXED
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import STOPS
-from adaptive_eval.views.numbers import count, fixed
+from adaptive_eval.views.numbers import count, fixed, interval, signed, trimmed
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
+    from adaptive_eval.core.results import PairResult, Results
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
     from adaptive_eval.interop.found import Choices, Found
     from adaptive_eval.interop.import_run import Imported
-    from adaptive_eval.simulate.analysis import Analysis, FixedPair
+    from adaptive_eval.simulate.analysis import Analysis
 
 _PAIRS_SHOWN = 45
 """Pairs up to which a table shows each."""
@@ -62,9 +64,10 @@ _PAIRS_SHOWN = 45
 @flag("--preview", "Show how the first trials are read, and do nothing else.")
 @flag(
     "--fixed",
-    "The number of trials was fixed before anybody looked: the verdict is that of one look (McNemar or "
-    "paired t, with Holm).",
+    "The number of answers was fixed before anybody looked: the verdict of one look (McNemar or paired t, "
+    "with Holm) comes first, also where models have different numbers of answers.",
 )
+@flag("--sequential", "Only the sequential replay: its verdict holds at any look.")
 @log_options
 @option("--right-from X", "Lowest score that counts as right.", Number(0.0, 1.0))
 @decision_options
@@ -97,22 +100,38 @@ def command(**options: Any) -> None:
 
 def _analyze(options: Mapping[str, Any]) -> None:
     from adaptive_eval.cli.options import replayed
-    from adaptive_eval.simulate.analysis import analyze, fixed_pairs
+    from adaptive_eval.simulate.analysis import analyze, of_replay, one_look
 
     spec, answers = replayed(options)
-    pairs = fixed_pairs(answers.recorded, spec) if options["fixed"] else None
+    recorded = answers.recorded
+    look = one_look(recorded, spec)
+    is_fixed = not sequential_only(options) and (options["fixed"] or recorded.alike)
     with simulator_of(options, replays(len(spec.models))) as simulator:
-        analysis = analyze(answers.recorded, spec, simulator)
+        analysis = analyze(recorded, spec, simulator)
+    replayed_look = of_replay(look, analysis, spec)
+    first = look if is_fixed else replayed_look
     if options["as_json"]:
-        fixed = None if pairs is None else [asdict(pair) for pair in pairs]
-        print_json({**_as_data(analysis), "verdict": "anytime" if fixed is None else "fixed", "fixed": fixed})
+        print_json({**_as_data(first, analysis), **_replay_data(analysis)})
         return
-    _show(spec, analysis)
-    if pairs is not None:
-        _show_fixed(pairs, spec.stopping.confidence)
-    elif analysis.replay.verdict.size:
-        winners = _verdicts(analysis)[0]
-        click.echo(f"verdict: {winners} of {analysis.replay.verdict.size} pairs have a winner, at any look")
+    _show_first(first, recorded.trials)
+    if analysis.replay.verdict.size or not is_fixed:
+        _show_sequential(replayed_look, analysis, second=is_fixed)
+    if not (is_fixed or options["sequential"] or len(spec.models) < 2 or options["overrides"]):
+        click.echo(
+            "Models have different numbers of answers. If these were fixed before anybody looked, --fixed "
+            "gives the verdict of one look."
+        )
+
+
+def sequential_only(options: Mapping[str, Any]) -> bool:
+    """Return whether the options ask for a rule that looks again and again; refuse two that disagree."""
+    named = [text for text in options["overrides"] if text.startswith("stopping.rule=")]
+    asked = ["--sequential"] * options["sequential"] + [f"-o {text}" for text in named]
+    if options["fixed"] and asked:
+        raise UsageError(
+            f"--fixed is one look at all answers, and {asked[0]} looks at every step; leave one out"
+        )
+    return bool(asked)
 
 
 def replays(models: int) -> int:
@@ -126,26 +145,48 @@ def replays(models: int) -> int:
     return min(100, max(2, 200_000 // models**2))
 
 
-def _show_fixed(pairs: Sequence[FixedPair], confidence: float) -> None:
-    if len(pairs) <= _PAIRS_SHOWN:
-        rows = [
-            (pair.first, pair.second, f"{pair.difference:+.4f}", f"{pair.p_value:.3g}", pair.winner or "open")
-            for pair in pairs
-        ]
-        print_table(("<pair", "<and", "difference", "p", "<winner"), rows)
-    won = sum(pair.winner is not None for pair in pairs)
-    tests = ", ".join(sorted({pair.test for pair in pairs}))
-    click.echo(
-        f"verdict: {won} of {len(pairs)} pairs have a winner ({tests} with Holm at confidence "
-        f"{confidence:g}); it holds if the number of trials was fixed before anybody looked"
-    )
+def _show_first(found: Results, trials: int) -> None:
+    """Show the verdict, the models and the pairs of one look; of a sequential rule the models."""
+    from adaptive_eval.views.headline import headline
+    from adaptive_eval.views.verdicts import model_order, rank_column
+
+    models, questions = count(len(found.models), "model"), count(found.questions, "question")
+    click.echo(f"{models}, {questions}, {count(trials, 'trial')}\n")
+    if found.rule == FIXED:
+        click.echo(f"{headline(found)}\n")
+    ranks = rank_column(found)
+    level = f"{trimmed(100 * found.confidence)} % interval"
+    rows = []
+    for line in model_order(found):
+        span = interval(line.score_low, line.score_high)
+        rows.append((line.model, fixed(line.score), span, f"{line.trials:,}", ranks.of[line.model]))
+    heading = "rank interval" if ranks.ranked else ranks.head
+    print_table(("<model", "score", level, "trials", heading), rows)
+    if found.rule == FIXED and 0 < len(found.pairs) <= _PAIRS_SHOWN:
+        _show_pairs(found, level)
+    click.echo("Each interval is of one look at all answers, by itself.\n")
 
 
-def _show(spec: SessionSpec, analysis: Analysis) -> None:
+def _show_pairs(found: Results, level: str) -> None:
+    from adaptive_eval.views.verdicts import pair_order, verdict_words
 
+    rows = []
+    for pair in pair_order(found):
+        words = verdict_words(pair.verdict, found.equivalence, pair.kind)
+        p_value = "" if pair.p_value is None else f"{pair.p_value:.2g}"
+        span = interval(pair.difference_low, pair.difference_high, sign=pair.kind != "width")
+        rows.append((pair.first, pair.second, signed(pair.difference), span, p_value, words))
+    print_table(("<", "<against", "difference", level, "p", "<verdict"), rows)
+
+
+def _show_sequential(found: Results, analysis: Analysis, *, second: bool) -> None:
+    """Show how many trials a sequential run would have needed, and its verdict."""
+    from adaptive_eval.views.headline import headline
+    from adaptive_eval.views.verdicts import target_words
+
+    if second:
+        click.echo(f"The same answers, read one after another by the rule {found.rule}:\n")
     shuffled, replay = analysis.shuffled, analysis.replay
-    models, questions = count(len(spec.models), "model"), count(spec.questions, "question")
-    click.echo(f"{models}, {questions}, {count(analysis.recorded, 'trial')}\n")
     rows = []
     for line in analysis.models:
         trials = f"{line.trials:,}", f"{line.used:,}", f"{line.used_shuffled:,.0f}"
@@ -160,7 +201,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
         "rank: all trials, one look; neighbours below z = 1.645 share a rank (the paper's credible-interval "
         "ties; scores that are numbers have none).\nrank interval, needed: the sequential run in one "
         "order; its intervals hold together at "
-        f"confidence {spec.stopping.confidence:g}.\nshuffled: trials needed on average over "
+        f"confidence {found.confidence:g}.\nshuffled: trials needed on average over "
         f"{shuffled.replicates} replays in random order.\n"
     )
     if not replay.verdict.size:
@@ -186,6 +227,11 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
             ("any winner against the all-trial means", "", str(shuffled.family_wise)),
         ],
     )
+    unknown = [
+        replace(line, score_low=None, score_high=None) for line in found.models
+    ]  # they are of one look
+    words = headline(replace(found, models=tuple(unknown))).removesuffix(".")
+    click.echo(f"{'In sequence, at any look' if second else 'At any look'}: {words}, {target_words(found)}.")
 
 
 def _verdicts(analysis: Analysis) -> tuple[int, int, int]:
@@ -201,12 +247,50 @@ def _endings(analysis: Analysis) -> str:
     )
 
 
-def _as_data(analysis: Analysis) -> dict[str, Any]:
+def _as_data(found: Results, analysis: Analysis) -> dict[str, Any]:
+    """Return the verdict that comes first, and of each model what the replay needed too."""
+    from adaptive_eval.views.headline import headline
+    from adaptive_eval.views.verdicts import model_order
+
+    is_fixed = found.rule == FIXED
+    sequential = {line.model: asdict(line) for line in analysis.models}
+    models = []
+    for line in model_order(found):
+        shown = {name: getattr(line, name) for name in _MODEL_FIELDS}
+        models.append({**sequential[line.model], **shown})
+    return {
+        "recorded_trials": sum(line.trials for line in found.models),
+        "verdict": FIXED if is_fixed else "anytime",
+        "rule": found.rule,
+        "sentence": headline(found),
+        "target": found.target,
+        "models": models,
+        "fixed": list(map(_fixed_pair, found.pairs)) if is_fixed else None,
+    }
+
+
+_MODEL_FIELDS = ("model", "trials", "score", "score_low", "score_high", "rank_low", "rank_high")
+
+
+def _fixed_pair(pair: PairResult) -> dict[str, Any]:
+    winner = {"better": pair.first, "worse": pair.second}.get(pair.verdict)
+    names = (
+        "first",
+        "second",
+        "test",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p_value",
+        "verdict",
+    )
+    return {**{name: getattr(pair, name) for name in names}, "winner": winner}
+
+
+def _replay_data(analysis: Analysis) -> dict[str, Any]:
     shuffled, replay = analysis.shuffled, analysis.replay
     winners, ties, undecided = _verdicts(analysis)
     return {
-        "recorded_trials": analysis.recorded,
-        "models": [asdict(line) for line in analysis.models],
         "in_one_order": {
             "reason": replay.reason,
             "trials": int(replay.trials.sum()),

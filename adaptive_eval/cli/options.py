@@ -264,6 +264,7 @@ def session_spec(
     from adaptive_eval.build.session_spec import decided_spec
     from adaptive_eval.config.load_config import decisions_from_data
 
+    _require_decisions(options["overrides"])
     data: dict[str, Any] = {"allocation": {"questions": "schedule"}}
     shorthands = {"goal": "goal", "confidence": "stopping.confidence", "equivalence": "stopping.equivalence"}
     given = [f"{key}={options[name]}" for name, key in shorthands.items() if options[name] is not None]
@@ -274,6 +275,21 @@ def session_spec(
     decisions = decisions_from_data(data, names, weights, settings, "the options")
     capped = not options.get("recorded")
     return decided_spec(decisions, names, tasks, options["seed"], capped=capped, early_repeats=early_repeats)
+
+
+def _require_decisions(overrides: Iterable[str]) -> None:
+    """Refuse a setting that only a config has, such as a budget: recorded answers are all read."""
+    from adaptive_eval.config import RunConfig
+    from adaptive_eval.options.decisions import Decisions
+
+    known = Decisions.model_fields
+    for text in overrides:
+        section = text.partition("=")[0].partition(".")[0].strip()
+        if section in RunConfig.model_fields and section not in known:
+            raise UsageError(
+                f"-o {text}: {section} is a setting of a config, and there is none: answers are recorded or "
+                f"simulated here. -o takes settings of {', '.join(known)}"
+            )
 
 
 def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:

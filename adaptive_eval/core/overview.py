@@ -45,7 +45,7 @@ from scorio.sequential.parts import (
 Waiting: TypeAlias = Mapping[int, Sequence[int]]
 """Models, each with those that hold it back."""
 
-_VERDICTS: dict[int, Verdict] = {OPEN: "open", BETTER: "better", WORSE: "worse", TIE: "tie"}
+VERDICTS: Mapping[int, Verdict] = {OPEN: "open", BETTER: "better", WORSE: "worse", TIE: "tie"}
 
 
 def results(
@@ -61,7 +61,7 @@ def results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
         rule_plugin=_plugin(comparison),
-        top_k=_top_k(spec.goal),
+        top_k=best_k(spec.goal),
         tasks=_tasks(comparison),
         confidence=spec.stopping.confidence,
         family="top-set" if spec.of_a_set else spec.stopping.family,
@@ -80,10 +80,11 @@ def results(
         spend=spec.spend,
         pass_cost=_pass_cost(comparison, budget),
         scale=(spec.scale[0], sum(spec.scale)),
+        target=spec.stopping.target,
     )
 
 
-def _top_k(goal: GoalSpec) -> int | None:
+def best_k(goal: GoalSpec) -> int | None:
     """Return the k of a goal that asks for the best k, and for no ranking that would say more."""
     leaves = goal.goals or (goal,)
     if any(one.kind in ("ranking", "budget") for one in leaves):
@@ -145,7 +146,7 @@ def _models(
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
-    ranks = _positions(np.where(known, score, -np.inf))
+    ranks = positions(np.where(known, score, -np.inf))
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
     shown = {
         name: origin + unit * of
@@ -213,7 +214,7 @@ def _early(board: Board, estimate: ContrastBlock, known: Bools) -> dict[str, NDA
         return {}
     mu, sigma = found
     there = ~np.isnan(mu)
-    ranks = np.array(_positions(np.where(there, mu, -np.inf)))
+    ranks = np.array(positions(np.where(there, mu, -np.inf)))
     shown = {"transfer_mu": origin + unit * mu, "transfer_sigma": unit * sigma, "early_rank": ranks}
     return {name: _shown(there, values) for name, values in shown.items()}
 
@@ -269,7 +270,7 @@ def _state(states: ModelStates, model: int) -> ModelState:
     return "retired" if states.retired[model] else "active"
 
 
-def _positions(score: Floats) -> list[int]:
+def positions(score: Floats) -> list[int]:
     """Competition ranks by score, best first; equal scores share a position."""
     return [1 + int((score > value).sum()) for value in score]
 
@@ -301,7 +302,7 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
-        found |= {"verdict": _VERDICTS[verdicts[row]], "threshold": threshold}
+        found |= {"verdict": VERDICTS[verdicts[row]], "threshold": threshold}
         if found["exact"]:
             found |= _population_interval(comparison, row)
         rows.append(PairResult(*pair, **found))
@@ -357,7 +358,7 @@ def pair_decision(comparison: Comparison, call: Call) -> Decision:
         evidence |= {"exact": True, **_population_interval(comparison, row)}
     models = (first,) if goal.single[row] else (first, second)
     return Decision(
-        "pair", models, _VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
+        "pair", models, VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
     )
 
 

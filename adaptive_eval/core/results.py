@@ -24,6 +24,8 @@ BudgetScope = Literal["run", "model", "task", "scorer"]
 Verdict = Literal["open", "better", "worse", "tie"]
 Table = Literal["models", "pairs", "tasks", "budgets"]
 ContrastKind = Literal["pair", "threshold", "width"]
+FIXED = "fixed"
+"""The rule of results whose number of trials was fixed before anybody looked; no run asks by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,11 @@ class PairResult:
         Of an exact one, the confidence interval for questions like these.
     needed : bool
         False for an open contrast whose verdict the goal can do without, such as one within the best k.
+    p_value : float or None
+        Under the rule ``fixed``: of the test of one look, whose -ln p is `evidence`, and whose interval is
+        that of one look too.
+    test : str
+        Name of that test; empty for every other rule.
     """
 
     first: str
@@ -159,6 +166,8 @@ class PairResult:
     population_low: float | None = None
     population_high: float | None = None
     needed: bool = True
+    p_value: float | None = None
+    test: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +418,9 @@ class Results(ResultsTable):
     have changed during the run. `in_rounds` are the tasks that are asked in rounds; None where that
     is unknown. `spend` is what the run spends; if tokens or USD, `pass_cost` is what one trial of every
     question of every model costs. `scale` is the lowest and the highest score; None of an earlier version.
+    `target` is what verdicts are about: these questions (``benchmark``), or questions like these
+    (``population``). The rule ``fixed`` is that of results whose number of trials was fixed before anybody
+    looked: its verdicts and intervals are those of one look.
     """
 
     goal: str
@@ -435,6 +447,7 @@ class Results(ResultsTable):
     spend: str = "trials"
     pass_cost: float | None = None
     scale: tuple[float, float] | None = None
+    target: str = "benchmark"
 
     @property
     def tokens(self) -> int:

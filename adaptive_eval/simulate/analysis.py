@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
+from adaptive_eval.core.one_look import OneLook, counted
+from adaptive_eval.core.overview import VERDICTS
+from adaptive_eval.core.results import Results
 from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import to_score_units
 from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Simulator, collected
-from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedAnswers, RecordedOutcomes
+from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
-from adaptive_eval.trial import STEPS, ScoreRange
 from scorio.rank import rank_with_confidence
-from scorio.sequential import FixedTest, mcnemar, paired_difference
 from scorio.sequential.parts import Floats, Ints
 
 
@@ -121,22 +121,8 @@ def analyze(recorded: RecordedOutcomes, spec: SessionSpec, simulator: Simulator)
     return Analysis(ordered, recorded.trials, replay, shuffled)
 
 
-@dataclass(frozen=True, slots=True)
-class FixedPair:
-    """One pair by one look at all trials, whose number was fixed before anybody looked."""
-
-    first: str
-    second: str
-    # McNemar test of one right or wrong answer a question that weigh the same, else paired difference
-    # (Student's t)
-    test: str
-    difference: float  # of the scores, first − second, over all questions that are answered
-    p_value: float
-    winner: str | None  # by Holm's procedure over all pairs of the goal; None where nobody wins
-
-
-def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair]:
-    """Test the pairs of the goal once; every model was asked every question.
+def one_look(recorded: RecordedOutcomes, spec: SessionSpec) -> Results:
+    """Return the verdicts of one look at all answers; every model was asked every question.
 
     Lost answers count as the worst of one model and the best of the other, whichever way is less sure.
 
@@ -147,68 +133,26 @@ def fixed_pairs(recorded: RecordedOutcomes, spec: SessionSpec) -> list[FixedPair
     >>> questions = tuple(("t", f"q{number}") for number in range(10))
     >>> recorded = RecordedOutcomes(("good", "bad"), questions, outcomes)
     >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), recorded.task_specs())
-    >>> (pair,) = fixed_pairs(recorded, spec)
-    >>> pair.test, round(pair.p_value, 4), pair.winner
-    ('McNemar test', 0.0039, 'good')
+    >>> (pair,) = one_look(recorded, spec).pairs
+    >>> pair.test, round(pair.p_value, 4), pair.verdict
+    ('McNemar', 0.0039, 'better')
     """
-    goal = make_goal(spec)
-    if goal.single.all():
-        raise UsageError("--fixed tests pairs of models, and the goal compares none; leave it out")
-    shares = [np.full(len(task.questions), 1.0 / len(task.questions)) for task in spec.tasks]
-    weighted = [weight * share for weight, share in zip(spec.task_weights, shares, strict=True)]
-    scores = RecordedAnswers(recorded).truth(spec)
-    test = _FixedTests(recorded, spec.tasks[0].weights, np.concatenate(weighted), scores)
-    pairs = zip(goal.first[~goal.single], goal.second[~goal.single], strict=True)
-    tested = sorted((test.of(*pair) for pair in pairs), key=lambda pair: pair.p_value)
-    level = 1.0 - spec.stopping.confidence
-    for place, pair in enumerate(tested):
-        if pair.p_value > level / (len(tested) - place):
-            level = 0.0  # Holm: after the first pair that is not shown, none is
-        tested[place] = pair if level else replace(pair, winner=None)
-    return tested
+    return OneLook(spec, counted(spec.tasks, spec.columns, recorded.categories)).results()
 
 
-@dataclass(frozen=True, slots=True)
-class _FixedTests:
-    recorded: RecordedOutcomes
-    weights: tuple[float, ...] | ScoreRange
-    shares: Floats  # of the questions in the score
-    scores: Floats  # of the models, over all answers
-
-    def of(self, first: int, second: int) -> FixedPair:
-        """Test a pair; the winner is the better model, however sure that is."""
-        outcomes = self.recorded.categories[[first, second]]
-        worst, best = 0, STEPS
-        if not isinstance(self.weights, ScoreRange):
-            worst, best = int(np.argmin(self.weights)), int(np.argmax(self.weights))
-        ends = []
-        for fill in ([[[worst]], [[best]]], [[[best]], [[worst]]]):
-            ends.append(self._test(*np.where(outcomes == LOST, fill, outcomes)))
-            if not (outcomes == LOST).any():
-                break
-        found = max(ends, key=_p_value)
-        one_way = len({np.sign(end.estimate) for end in ends}) == 1
-        p_value = _p_value(found) if one_way else 1.0
-        names = self.recorded.models[first], self.recorded.models[second]
-        winner = names[0] if found.estimate > 0 else names[1]
-        difference = found.estimate if len(ends) == 1 else float(self.scores[first] - self.scores[second])
-        return FixedPair(*names, found.test, difference, p_value, winner)
-
-    def _test(self, one: Ints, other: Ints) -> FixedTest:
-        weights = self.weights
-        alike = bool(np.ptp(self.shares) <= 1e-12)
-        if alike and weights == (0.0, 1.0) and int(self.recorded.counts.max()) == 1:
-            return mcnemar(one[:, :1], other[:, :1])
-        if isinstance(weights, ScoreRange):  # few of its steps are there
-            steps = np.unique(np.append([one, other], [NO_TRIAL, 0, STEPS]))
-            one, other = np.searchsorted(steps, one) - 1, np.searchsorted(steps, other) - 1
-            weights = tuple(weights.score(step) for step in steps[1:].tolist())
-        shares = None if alike else self.shares
-        return paired_difference(one, other, weights=weights, missing=NO_TRIAL, question_weights=shares)
-
-
-def _p_value(test: FixedTest) -> float:
-    return 1.0 if test.p_value is None else test.p_value
+def of_replay(found: Results, analysis: Analysis, spec: SessionSpec) -> Results:
+    """Return `found`, the look at all answers, with the verdicts of the replay in one order instead."""
+    goal, verdicts = make_goal(spec), analysis.replay.verdict
+    ranges = rank_ranges(goal, verdicts, len(spec.models))
+    places = zip(found.models, ranges, strict=True)
+    lines = [replace(line, rank_low=low, rank_high=high) for line, (low, high) in places]
+    pairs = [
+        replace(pair, verdict=VERDICTS[int(verdict)], p_value=None, test="")
+        for pair, verdict in zip(found.pairs, verdicts, strict=True)
+    ]
+    trials = int(analysis.replay.trials.sum())
+    rule = spec.stopping.rule
+    return replace(found, rule=rule, models=tuple(lines), pairs=tuple(pairs), trials=trials)
 
 
 def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.int8], trials: Ints) -> Ints:

@@ -115,6 +115,11 @@ class RecordedOutcomes:
         return bool(self.counts.min() > 1)
 
     @property
+    def alike(self) -> bool:
+        """Whether every model has as many trials of each question as the others."""
+        return bool((self.counts == self.counts[0]).all())
+
+    @property
     def tasks(self) -> dict[str, tuple[str, ...]]:
         """Question ids by task, in order."""
         tasks: dict[str, list[str]] = {}

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 
-from adaptive_eval.core.results import ContrastKind, Results
-from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing
+from adaptive_eval.core.results import FIXED, ContrastKind, Results
+from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing, trimmed
 from adaptive_eval.views.verdicts import (
     decided_trials,
     established,
@@ -22,6 +22,7 @@ from adaptive_eval.views.verdicts import (
     open_pairs,
     oriented,
     resolved_words,
+    target_words,
     tie_words,
     tied_groups,
 )
@@ -41,6 +42,8 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
         return "No model has been run."
     if results.trials == 0:
         return "No trial has been counted yet."
+    if results.rule == FIXED:
+        return one_look_words(results)
     if not results.pairs:
         return f"{_best_words(results)} after {count(results.trials, 'trial')}."
     clauses = _clauses(of_kind(results, "pair")) if not is_single(results) else []
@@ -54,6 +57,25 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
         "; ".join([*clauses, f"{resolved_words(results)} after {count(decided_trials(results), 'trial')}"])
         + "."
     )
+
+
+CONDITION = "if the number of answers was fixed before anybody looked"
+"""What the verdicts of one look rest on."""
+
+
+def one_look_words(results: Results) -> str:
+    """Return the verdict of one look at all answers, its condition and its tests, in one sentence."""
+    clauses = _clauses(of_kind(results, "pair")) if of_kind(results, "pair").pairs else []
+    clauses += _own_clauses(results)
+    words = f"{'; '.join(clauses or [_best_words(results)])} {target_words(results)}, {CONDITION}"
+    if is_width(results):
+        words = words[0].upper() + words[1:]
+    tests = list(dict.fromkeys(pair.test for pair in results.pairs if pair.test))
+    if not tests:
+        return f"{words}."
+    together = " with Holm" if results.family != "pair" and len(results.pairs) > 1 else ""
+    how = f"{listing(tests)}{together} at {trimmed(100 * results.confidence)} %"
+    return f"{words}; {resolved_words(results)} ({how})."
 
 
 def _renamed(sentence: str, names: Mapping[str, str]) -> str:

@@ -111,6 +111,17 @@ lies between -0.081 and +0.141'
     return f"exact on these questions ({VOUCHED}); {like}"
 
 
+def target_words(results: Results) -> str:
+    """Return what the verdicts are about.
+
+    Examples
+    --------
+    >>> target_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
+    'on these questions'
+    """
+    return "on questions like these" if results.target == "population" else "on these questions"
+
+
 _FAMILIES = {
     "holm": "Holm over all pairs",
     "pair": "each pair by itself",

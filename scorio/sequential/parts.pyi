@@ -28,6 +28,7 @@ from scorio.sequential.families import TopSet as TopSet
 from scorio.sequential.families import family as family
 from scorio.sequential.families import rank_intervals as rank_intervals
 from scorio.sequential.fixed import fixed_passes as fixed_passes
+from scorio.sequential.fixed_tests import FixedTest as FixedTest
 from scorio.sequential.fold import BETTER as BETTER
 from scorio.sequential.fold import OPEN as OPEN
 from scorio.sequential.fold import STEP_BITS as STEP_BITS
@@ -43,6 +44,9 @@ from scorio.sequential.moments import Prior as Prior
 from scorio.sequential.moments import fit_prior as fit_prior
 from scorio.sequential.moments import shares as shares
 from scorio.sequential.moments import unit_scores as unit_scores
+from scorio.sequential.one_look import MOST_FLIPPED as MOST_FLIPPED
+from scorio.sequential.one_look import look_at_difference as look_at_difference
+from scorio.sequential.one_look import look_at_score as look_at_score
 from scorio.sequential.outlook import BoardScores as BoardScores
 from scorio.sequential.outlook import Calls as Calls
 from scorio.sequential.outlook import OpenContrasts as OpenContrasts

@@ -12,7 +12,7 @@ from simulation_scripts import recorded_coins
 
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import OutcomesError, UsageError
-from adaptive_eval.simulate.analysis import analyze, fixed_pairs
+from adaptive_eval.simulate.analysis import analyze, one_look
 from adaptive_eval.simulate.many_runs import Simulator
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedAnswers, RecordedOutcomes
 from adaptive_eval.store.reader import RunReader
@@ -70,22 +70,23 @@ def test_one_look_counts_all_pairs_and_the_worst_of_what_is_lost():
     seen = set()
     for means in ((0.3, 0.45, 0.55, 0.6), (0.2, 0.35, 0.5, 0.65)):
         given = graded(means)
-        pairs = fixed_pairs(given, spec_of(given))
+        pairs = sorted(one_look(given, spec_of(given)).pairs, key=lambda pair: pair.p_value)
         shown = [pair.p_value <= 0.05 / (6 - rank) for rank, pair in enumerate(pairs)]
-        assert [pair.winner is not None for pair in pairs] == [all(shown[: rank + 1]) for rank in range(6)]
-        seen |= {(pair.winner is not None, 0.05 / 6 < pair.p_value <= 0.05) for pair in pairs}
+        assert [pair.verdict != "open" for pair in pairs] == [all(shown[: rank + 1]) for rank in range(6)]
+        seen |= {(pair.verdict != "open", 0.05 / 6 < pair.p_value <= 0.05) for pair in pairs}
     assert {(True, True), (False, True)} <= seen  # by a level that has risen, and not even by that
     holes = graded((0.2, 0.95), lost=0.1)
-    (pair,) = fixed_pairs(holes, spec_of(holes))
+    (pair,) = one_look(holes, spec_of(holes)).pairs
     first, second = holes.categories
     filled = np.where(first == LOST, 1, first), np.where(second == LOST, 2, second)
     assert pair.p_value == pytest.approx(paired_difference(*filled, weights=WEIGHTS).p_value)
     answered = np.ma.masked_array(np.take(WEIGHTS, holes.categories), holes.categories == LOST)
     shown = answered.mean(axis=2).mean(axis=1)
     assert pair.difference == pytest.approx(shown[0] - shown[1])
-    assert (pair.test, pair.winner) == ("paired difference", "m1")
+    assert (pair.test, pair.verdict) == ("paired t", "worse")
+    assert pair.difference_low < pair.difference < pair.difference_high < 0.0
     both = graded((0.5, 0.5), lost=0.6)
-    assert fixed_pairs(both, spec_of(both))[0].p_value == 1.0
+    assert one_look(both, spec_of(both)).pairs[0].p_value == 1.0
 
 
 def test_one_look_weighs_tasks_as_the_score_does():
@@ -95,12 +96,14 @@ def test_one_look_weighs_tasks_as_the_score_does():
     questions = tuple(("few" if n < 10 else "many", f"q{n}") for n in range(110))
     given = RecordedOutcomes(("m0", "m1"), questions, right)
     spec = replace(make_spec(2, 1), tasks=given.task_specs())
-    (pair,) = fixed_pairs(given, spec)
-    assert (pair.difference, pair.winner) == (pytest.approx(0.45), "m0")
+    found = one_look(given, spec)
+    (pair,) = found.pairs
+    assert (pair.difference, pair.verdict) == (pytest.approx(0.45), "better")
+    assert [task.scores[0].score for task in found.tasks] == [1.0, 0.3]
     pooled = replace(spec, overall="pooled")
-    assert fixed_pairs(given, pooled)[0].test == "McNemar test"
-    with pytest.raises(UsageError, match="--fixed tests pairs of models"):
-        fixed_pairs(given, replace(pooled, goal=GoalSpec("threshold", value=0.5)))
+    assert one_look(given, pooled).pairs[0].test == "McNemar"
+    alone = one_look(given, replace(pooled, goal=GoalSpec("threshold", value=0.5)))
+    assert [pair.verdict for pair in alone.pairs] == ["worse", "worse"]
 
 
 def test_the_replay_in_recorded_order_depends_on_the_order():
@@ -144,8 +147,9 @@ def test_equal_models_are_not_told_apart_by_wrong_answers_that_are_absent():
     assert found.models[0].score > 0.9
     assert found.replay.verdict.tolist() == [0]
     assert found.shuffled.share("decided") == 0.0
-    (pair,) = fixed_pairs(given, spec)
-    assert pair.winner is None
+    (pair,) = one_look(given, spec).pairs
+    assert pair.verdict == "open"
+    assert pair.difference_low < 0.0 < pair.difference_high
     shown = {line.model: line.score for line in found.models}
     assert pair.difference == pytest.approx(shown[pair.first] - shown[pair.second])
 
@@ -172,9 +176,11 @@ def test_is_read_to_the_end_and_decides_what_an_import_decides(table, tmp_path):
 
 
 def test_where_n_was_fixed_the_verdict_is_that_of_one_look(table):
-    analysed = analysis_of(table, "--fixed")
+    analysed = analysis_of(table)
     pairs, outcomes = analysed["fixed"], np.load(table)["R"][:, :, 0]
-    assert (analysed["verdict"], analysis_of(table)["verdict"]) == ("fixed", "anytime")
+    sequential = analysis_of(table, "--sequential")
+    assert (analysed["verdict"], sequential["verdict"]) == ("fixed", "anytime")
+    assert sequential["in_one_order"] == analysed["in_one_order"]
     names = np.load(table)["models"].tolist()
     for pair in pairs:
         one, other = (outcomes[names.index(pair[name])] for name in ("first", "second"))
@@ -203,7 +209,7 @@ class TestWhatIsNoEvidence:
 
     def verdicts(self, path):
         """Return the winners that `analyze` finds at any look and at one look, and those of a run of it."""
-        analysed = analysis_of(path, "--fixed")
+        analysed = analysis_of(path)
         run = path.with_suffix("")
         printed("analyze", path, "--write", run, "--json")
         pairs = RunReader(run).latest_snapshot().results["pairs"]
@@ -258,7 +264,7 @@ class TestWhatIsNoEvidence:
         write_table(path, outcomes)
         done = command("analyze", path)
         assert "note: m0 is left out: none of its trials has an answer\n" in done.stderr
-        assert done.stdout.startswith("1 model, 60 questions, 600 trials\n")
+        assert done.stdout.startswith("1 model, 60 questions, 600 trials\n\nm1 scores ")
 
 
 def write_table(path, outcomes):
