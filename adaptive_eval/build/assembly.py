@@ -26,10 +26,8 @@ from adaptive_eval.build.changed_settings import (
     dump_changes,
 )
 from adaptive_eval.build.grading import (
-    AnsweringFromStore,
     Grading,
     ScorersAllowance,
-    StoredAnswers,
     model_graded,
 )
 from adaptive_eval.build.model_clients import (
@@ -101,8 +99,7 @@ class Built:
     config: RunConfig
     tasks: tuple[Task, ...]
     scorers: Mapping[str, Scorer]
-    rubrics: Mapping[str, Rubric]  # thresholds that a pilot has to find are open
-    stored: StoredAnswers | None = None  # answers of the pilot
+    rubrics: Mapping[str, Rubric]
     continued: Mapping[str, str] | None = None  # description of the run file that is continued
     looked_at: int = 0  # its trials
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
@@ -114,8 +111,7 @@ class Built:
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
-        pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
-        chosen = question_policy(spec, self.continued, pilot)
+        chosen = question_policy(spec, self.continued)
         taken = self.previous
         return replace(spec, allocation=chosen, references=taken.references, prior=taken.prior)
 
@@ -355,8 +351,6 @@ class Built:
         a model whose very first request is refused does not end the run.
         """
         executor = executor or InProcess(self.grading)
-        if self.stored is not None:
-            executor = AnsweringFromStore(executor, self.stored)
         if audit is not None:
             executor = AuditedExecutor(executor, audit)
         retry = self.config.retry
@@ -404,7 +398,7 @@ class Built:
     @property
     def grading(self) -> Grading:
         """The scorers at work in this process."""
-        return Grading(self.tasks, self.scoring, self.stored)
+        return Grading(self.tasks, self.scoring)
 
     @property
     def scoring(self) -> dict[str, TaskScoring]:

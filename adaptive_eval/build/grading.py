@@ -1,12 +1,10 @@
-"""Scores answers off the event loop, within the budgets of model-graded scorers; answers of a pilot."""
+"""Scores answers off the event loop, within the budgets of model-graded scorers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,22 +12,19 @@ from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.endpoints.streaming import STREAMED
-from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer, ChoiceScorer
 from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, NumericScorer
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import (
     Completion,
-    Message,
     Score,
     Signal,
     TrialRequest,
-    stored_body,
 )
 
 
@@ -70,13 +65,11 @@ class Grading:
         self,
         tasks: Sequence[Task],
         scoring: Mapping[str, TaskScoring],
-        stored: StoredAnswers | None = None,
         threads: ThreadPoolExecutor | None = None,
     ) -> None:
         self._threads = threads
         self._tasks = {task.name: task for task in tasks}
         self._scoring = scoring
-        self._stored = stored
         self._graded = model_graded({task: one.scorer for task, one in scoring.items()})
         self._places = {task: asyncio.Semaphore(one.concurrency) for task, one in self._graded.items()}
 
@@ -100,13 +93,9 @@ class Grading:
         without = scoring.not_scored(completion)
         if without is not None:
             return without
-        known = None if self._stored is None else self._stored.score(request, completion)
-        if known is None:
-            async with self._places[request.task]:
-                known = await scorer.grade(completion, question)
-        else:
-            known = replace(known, signals=_without_bill(known.signals))
-        return scoring.categorised(known, completion)
+        async with self._places[request.task]:
+            graded = await scorer.grade(completion, question)
+        return scoring.categorised(graded, completion)
 
 
 class ScorersAllowance:
@@ -148,100 +137,28 @@ class ScorersAllowance:
         return {task: room for task, room in rooms.items() if room is not None}
 
 
-def resume_accounts(
-    tasks: Sequence[Task], scorers: Mapping[str, Scorer], directories: Iterable[Path]
-) -> None:
-    """Charge the accounts of model-graded scorers with what these runs have cost.
+def resume_accounts(tasks: Sequence[Task], scorers: Mapping[str, Scorer], directory: Path) -> None:
+    """Charge the accounts of model-graded scorers with what the run in `directory` has cost, if there is one.
 
     An answer that a killed process was having scored has left no bill: it is presumed at its worst case.
     """
     graded = model_graded(scorers)
-    if not graded:
+    if not graded or not (directory / RUN_FILE).exists():
         return
-    bills, lost = {task: Bill() for task in graded}, Counter[str]()
-    for directory in directories:
-        with RunReader(directory) as reader:
-            lost.update(reader.lost_launches())
-            for task, scorer in graded.items():
-                for record in reader.trials(task=task):
-                    if record.score is not None:
-                        bills[task].add(_bill_in(record.score.signals, scorer.kind))
-    questions = {task.name: task.questions for task in tasks}
-    for task, bill in bills.items():
-        grading_model_of(graded[task]).resume(bill, lost[task], questions[task])
+    bills = {name: Bill() for name in graded}
+    with RunReader(directory) as reader:
+        lost = reader.lost_launches()
+        for name, scorer in graded.items():
+            for record in reader.trials(task=name):
+                if record.score is not None:
+                    bills[name].add(_bill_in(record.score.signals, scorer.kind))
+    for task in tasks:
+        scorer_of_task = graded.get(task.name)
+        if scorer_of_task is not None:
+            client = grading_model_of(scorer_of_task)
+            client.resume(bills[task.name], lost.get(task.name, 0), task.questions)
 
 
 def _bill_in(signals: Mapping[str, Signal], kind: str) -> Bill:
     counts = (signals.get(name) for name in Bill().signals(kind))
     return Bill(*(count if isinstance(count, int) else 0 for count in counts))
-
-
-def _without_bill(signals: Mapping[str, Signal]) -> dict[str, Signal]:
-    """Return the signals of an answer whose judgement the pilot has paid for, without the bill."""
-    billed = {name for kind in ("judge", "verifier") for name in Bill().signals(kind)}
-    return {name: value for name, value in signals.items() if name not in billed}
-
-
-@dataclass(frozen=True)
-class StoredAnswers:
-    """Stored answers by model and trial seed, with the request each one answered."""
-
-    answers: Mapping[tuple[str, int], tuple[Mapping[str, Any], Completion]]
-    scores: Mapping[tuple[str, int], Score]
-
-    @classmethod
-    def read(cls, directory: Path) -> StoredAnswers:
-        """Return every answer stored in the run in `directory`."""
-        answers, scores = {}, {}
-        with RunReader(directory) as reader:
-            for record in reader.trials():
-                key = record.request.key.model, record.request.seed
-                if record.completion is not None:
-                    answers[key] = record.sent, record.completion
-                if record.score is not None and record.score.category is not None:
-                    scores[key] = record.score
-        return cls(answers, scores)
-
-    def find(self, model: str, seed: int, body: Mapping[str, Any]) -> Completion | None:
-        """Return the answer to this very request, or None where it was not asked before."""
-        found = self.answers.get((model, seed))
-        return found[1] if found is not None and _content(found[0]) == _content(body) else None
-
-    def score(self, request: TrialRequest, completion: Completion) -> Score | None:
-        """Return the stored score of this answer, or None where it was not scored before."""
-        key = request.key.model, request.seed
-        found = self.answers.get(key)
-        return self.scores.get(key) if found is not None and found[1] is completion else None
-
-
-class AnsweringFromStore:
-    """An executor that returns stored answers and makes only the other requests."""
-
-    def __init__(self, executor: Executor, stored: StoredAnswers) -> None:
-        self._executor = executor
-        self._stored = stored
-
-    async def attempt(
-        self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion | None]:
-        """Return the stored answers to these requests; ask where none has one.
-
-        Where only some have one, the others are asked one by one.
-        """
-        body = stored_body(endpoint.body(messages, seed=requests[0].seed), messages)
-        found = [self._stored.find(one.key.model, one.seed, body) for one in requests]
-        if any(found):
-            return found
-        return await self._executor.attempt(endpoint, messages, requests)
-
-    def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:
-        """Return the category of `completion` as an answer to the trial's question."""
-        return self._executor.score(request, completion)
-
-
-def _content(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a request without its trials and its transport.
-
-    Answer i of several has the seed plus i.
-    """
-    return {name: value for name, value in body.items() if name not in ("seed", "n", *STREAMED)}

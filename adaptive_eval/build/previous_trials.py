@@ -23,7 +23,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import COPY_REASON, ScoreRange, TrialKey
 
-_FOUND_IN_A_RUN = ("thresholds", "thresholds_from", "pilot")
+_FOUND_IN_A_RUN = ("thresholds", "thresholds_from")
 """Settings of a rubric that say where its thresholds come from; their values are compared instead."""
 
 Trials = NDArray[np.int16]
@@ -131,11 +131,6 @@ def _require_same_scoring(
         if found:
             listed = "\n".join(f"  {line}" for line in found)
             raise OutcomesError(f"{shown} scored its answers otherwise than this run does:\n{listed}")
-    if one.rubric.open_thresholds:
-        raise OutcomesError(
-            f"the thresholds of task {name!r} are not known yet, so results of {shown} cannot be compared; "
-            f"write thresholds_from: {shown} in its rubric"
-        )
     theirs = {key: entry["value"] for key, entry in thresholds.get(name, {}).items()}
     if theirs != dict(one.rubric.thresholds):
         raise OutcomesError(

@@ -16,7 +16,7 @@ from adaptive_eval.trial import ScoreRange, Signal
 
 
 def rubrics_of(config: RunConfig) -> dict[str, Rubric]:
-    """Return the rubric of every task; thresholds that a pilot has to find are open."""
+    """Return the rubric of every task, with the thresholds that the config or an earlier run gives."""
     return {task.name: _with_source(rubric_of(task.rubric), task, config) for task in config.tasks}
 
 
@@ -132,7 +132,7 @@ def _to_rescore(stored: Mapping[str, Any], now: Mapping[str, Any], tasks: Sequen
         ]
         of_it = {key for key in changed if key == name or (name == "scorer" and key.endswith(".py"))}
         changed -= of_it
-        if of_it and (any(one != written[0] or {"pilot", "thresholds_from"} & {*one} for one in written)):
+        if of_it and any(one != written[0] or "thresholds_from" in one for one in written):
             return ""
         found += f" --{name} {quote(json.dumps(written[0]))}" if of_it else ""
     return "" if changed else found

@@ -136,12 +136,12 @@ ROUNDS: Final = "rounds"
 """Key of the identity of a run's trials that names the tasks asked in rounds of each model's own."""
 
 
-def question_policy(spec: SessionSpec, continued: Mapping[str, str] | None, pilot: int = 0) -> AllocationSpec:
+def question_policy(spec: SessionSpec, continued: Mapping[str, str] | None) -> AllocationSpec:
     """Return how questions are chosen; a run that is continued stays with the schedule, or with rounds."""
     if spec.allocation.questions != "auto":
         return spec.allocation
     begun = None if continued is None else json.loads(continued.get("identity", "{}")).get(ROUNDS, [])
-    if begun == [] or pilot > 1 + spec.samples_per_prompt:
+    if begun == []:
         return replace(spec.allocation, questions="schedule")
     if spec.spend == "time" and begun == [task.name for task in spec.tasks]:
         return replace(spec.allocation, questions="rounds")

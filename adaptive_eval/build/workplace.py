@@ -27,7 +27,7 @@ JOBS_PER_ACTOR = 256
 
 
 Workplace: TypeAlias = Callable[[Built], AbstractAsyncContextManager[Executor]]
-"""Opens the executors of a run: one for its pilot, one for the run."""
+"""Opens the executor of a run."""
 
 
 @asynccontextmanager

@@ -473,20 +473,18 @@ def _thresholds(rubric: RubricConfig, path: Place, *, steers: bool) -> Found:
             has = f"it has {', '.join(known)}" if known else "it has none"
             yield (*path, "thresholds", name), unknown_name(f"{label} has no threshold {shown(name)}; {has}")
     open_ones = [name for name in ruled if name not in rubric.thresholds]
-    sources = [key for key in ("pilot", "thresholds_from") if getattr(rubric, key) is not None]
+    place = (*path, "thresholds_from")
     if not steers:
-        for key in sources:
-            yield (*path, key), "is for the rubric that steers; a tracked one takes the run's own answers"
-    elif len(sources) == 2:
-        yield (*path, "pilot"), "thresholds come from a pilot or from an earlier run; keep one of the two"
-    elif sources and not open_ones:
+        if rubric.thresholds_from is not None:
+            yield place, "is for the rubric that steers; a tracked one takes the run's own answers"
+    elif rubric.thresholds_from is not None and not open_ones:
         why = "all of them are given" if ruled else f"{label} has none"
-        yield (*path, sources[0]), f"finds thresholds, and {why}; leave it out"
-    elif open_ones and not sources:
+        yield place, f"finds thresholds, and {why}; leave it out"
+    elif rubric.thresholds_from is None and open_ones:
         yield (
             (*path, "schema"),
             f"{label} cuts at {', '.join(open_ones)}, which have no value: give thresholds: "
-            f"{{{open_ones[0]}: …}}, thresholds_from: RUN, or pilot: 2 to find them from two trials each",
+            f"{{{open_ones[0]}: …}}, or thresholds_from: RUN, an earlier run with the rubric binary",
         )
 
 

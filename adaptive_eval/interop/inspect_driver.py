@@ -376,11 +376,6 @@ def require_drivable(config: RunConfig) -> None:
                 )
         if "metadata" in model.extra_body:
             raise UsageError(f"model {model.name!r}: Inspect does not send extra_body.metadata; leave it out")
-    for task in config.tasks:
-        if task.rubric.pilot is not None:
-            raise UsageError(
-                f"the rubric of task {task.name!r} needs a pilot, which a task of Inspect cannot have"
-            )
 
 
 def generate_options(model: ModelConfig, address: str = "") -> dict[str, Any]:

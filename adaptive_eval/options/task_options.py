@@ -58,8 +58,6 @@ class RubricConfig(Section):
     """Values of the schema's thresholds, by name."""
     thresholds_from: str | None = Field(default=None, min_length=1)
     """An earlier run's directory, to take the thresholds from."""
-    pilot: int | None = Field(default=None, ge=1, le=1000)
-    """Trials of every question and model that thresholds are found from; asked first."""
     range: Range | None = None
     """Lowest and highest score: the scorer's scores are kept as numbers. Default: the scorer's range."""
     truncated: Literal["zero", "judged"] = "zero"

@@ -1,1 +1,1 @@
-"""One function that runs: open, replay, audit, probe, pilot, ask, watch, report."""
+"""One function that runs: open, replay, audit, probe, ask, watch, report."""

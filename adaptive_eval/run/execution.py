@@ -1,6 +1,6 @@
-"""One run: open or create, replay, audit, probe, pilot, check the disk, ask, watch and report.
+"""One run: open or create, replay, audit, probe, check the disk, ask, watch and report.
 
-``adaptive-eval run``, the pilot and :func:`adaptive_eval.evaluate` all come here.
+``adaptive-eval run`` and :func:`adaptive_eval.evaluate` come here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.describe import targets_of
 from adaptive_eval.build.grading import resume_accounts, scorer_endpoints
+from adaptive_eval.build.rubrics import with_stored_thresholds
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
@@ -26,7 +27,6 @@ from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
-from adaptive_eval.run.pilot import Pilot
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
@@ -120,7 +120,7 @@ class _Past:
 
 
 class _Run:
-    """The steps of one run, or of its pilot; everything it opens is closed with `stack`."""
+    """The steps of one run; everything it opens is closed with `stack`."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Run:
         directory: Path,
         options: RunOptions,
         outlets: Observer,
-        stack: AsyncExitStack | ExitStack,
+        stack: AsyncExitStack,
     ) -> None:
         if (directory / RUN_FILE).exists():
             with RunReader(directory) as reader:
@@ -138,11 +138,6 @@ class _Run:
         self._outlets, self._stack = outlets, stack
         self._audit, self._past = built.audit(), _Past()
         self.session: Session = built.session(self._audit.warnings)
-
-    @property
-    def pilot(self) -> Pilot:
-        """The pilot of this run as it is now built."""
-        return Pilot(self.built, self.directory)
 
     async def finish(self) -> bool:
         """Run to the end; return whether anything was left to ask."""
@@ -157,7 +152,6 @@ class _Run:
             servers, mimic_url = await self._connect(connections)
             workplace = connections.enter_context(workplace_of(self.built, self.options.console.say))
             if writer is None:
-                await self._pilot(servers, workplace)
                 writer = self._begin()
             if self.built.drives_inspect:
                 servers = await connections.enter_async_context(self._inspect(mimic_url))
@@ -200,16 +194,15 @@ class _Run:
         if not (self.directory / RUN_FILE).exists():
             return None
         writer = self._stack.enter_context(continue_run(self.built, self.directory))
-        self.built = self.pilot.resumed()
-        self.pilot.adopt(writer)
+        with writer.reader() as reader:
+            rubrics = with_stored_thresholds(self.built.rubrics, reader.meta())
+        self.built = replace(self.built, rubrics=rubrics)
         self.replay(writer)
         return writer
 
     def _begin(self) -> RunWriter:
         writer = self._stack.enter_context(RunWriter.create(self.directory, meta=self.built.meta()))
-        self.pilot.adopt(writer)
         self.replay(writer)
-        self._past.elapsed = self.pilot.elapsed
         return writer
 
     def replay(self, writer: RunWriter) -> None:
@@ -235,7 +228,7 @@ class _Run:
         stopping rule has changed since.
         """
         built, latest, elapsed = self.built, self._past.latest, self._past.elapsed
-        resume_accounts(built.tasks, built.scorers, self.pilot.run_files)
+        resume_accounts(built.tasks, built.scorers, self.directory)
         with writer.reader() as reader:
             results = built.watched(self.session.results(), reader, elapsed)
         if latest is None or not _holds(from_json(latest.results), results):
@@ -257,25 +250,10 @@ class _Run:
             for endpoint in chain.from_iterable(probed.values()):
                 await connections.enter_async_context(endpoint)
             absent = require_usable(await probe_all(probed))
-            resume_accounts(built.tasks, built.scorers, self.pilot.run_files)
+            resume_accounts(built.tasks, built.scorers, self.directory)
         for words in absent:
             console.say(f"{words}; the run begins without it and asks whether it is back")
         return (servers if self.options.endpoints is None else self.options.endpoints), mimic_url
-
-    async def _pilot(self, servers: Mapping[str, Sequence[Endpoint]], workplace: Workplace) -> None:
-        """Run the pilot where one is needed, and freeze the thresholds that it finds."""
-        pilot, say = self.pilot, self.options.console.say
-        if not pilot.passes:
-            return
-        say(f"Pilot: {pilot.passes} trials of every question and model, to find the rubric's thresholds.")
-        with ExitStack() as stack:
-            run = _Run(pilot.run(), pilot.folder, self.options, self._outlets_of_pilot, stack)
-            writer = run._continue() or run._begin()
-            verdict = run.session.stopped or await run.ask(writer, servers, workplace)
-        self.built = pilot.frozen(verdict, say)
-
-    def _outlets_of_pilot(self, event: Event) -> None:
-        """Send no notices about the pilot: its verdicts are not those of the run."""
 
     def _inspect(
         self, mimic_url: str | None

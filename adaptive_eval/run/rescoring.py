@@ -409,7 +409,7 @@ def read_rubric(text: str) -> RubricConfig:
     """
     rubric = _written(text, "rubric").rubric
     assert rubric is not None
-    if rubric.pilot is not None or rubric.thresholds_from is not None:
+    if rubric.thresholds_from is not None:
         raise UsageError("--rubric: give thresholds, or leave them out to take them from the stored answers")
     return rubric
 

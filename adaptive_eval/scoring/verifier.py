@@ -92,7 +92,7 @@ class _Baseline:
     _loop: asyncio.AbstractEventLoop | None = None
 
     def lock(self) -> asyncio.Lock:
-        """Return the lock of this event loop: a pilot and its run have different ones."""
+        """Return the lock of this event loop: a scorer may be used by several, one after the other."""
         loop = asyncio.get_running_loop()
         if self._lock is None or self._loop is not loop:
             self._lock, self._loop = asyncio.Lock(), loop

@@ -96,7 +96,10 @@ def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path, role):
     [
         ({"scorer": "exact"}, True),
         ({"scorer": {"kind": "regex", "pattern": r"it's (\d+)"}, "rubric": "format-aware"}, True),
-        ({"rubric": {"schema": "efficiency-adjusted", "pilot": 1}}, False),
+        (
+            {"rubric": {"schema": "efficiency-adjusted", "thresholds": {"len_p33": 0.1, "len_p66": 0.2}}},
+            False,
+        ),
         ({"answers": {"k": 2}}, False),
     ],
 )

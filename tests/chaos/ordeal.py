@@ -74,12 +74,11 @@ class Ordeal:
         return ("run", str(self.config), "--out", str(self.run), "--display", "none")
 
     def judged_by(self, judge: Scripted) -> None:
-        """Have a judge score the answers, and a pilot find the thresholds of a rubric."""
+        """Have a judge score the answers."""
         data = json.loads(self.config.read_text("utf-8"))
         scorer = {"kind": "judge", "endpoint": judge.url, "model": "wise", "budget": {"requests": JUDGED}}
-        rubric = {"schema": "efficiency-adjusted", "pilot": 1}
-        data["tasks"][0] |= {"scorer": scorer, "rubric": rubric}
-        data["models"] = data["models"][::3]  # so that the pilot is short
+        data["tasks"][0]["scorer"] = scorer
+        data["models"] = data["models"][::3]
         self.config, self.judge = write_config(self.folder, data), judge
 
     def killed_after(self, seconds: float) -> None:
@@ -106,7 +105,7 @@ class Ordeal:
     def _stage(self, before: int, since: float) -> str:
         """Return what the session that began at `since` was killed at, by what is on the disk."""
         if not (self.run / "run.db").exists():
-            return "pilot" if (self.run / "pilot" / "run.db").exists() else "start-up or probing"
+            return "start-up or probing"
         with RunReader(self.run) as reader:
             latest = reader.latest_snapshot()
         if latest is not None and latest.at > since and from_json(latest.results).stop is not None:

@@ -92,7 +92,7 @@ def _verdict(body: object) -> str:
 
 
 def killed_at_every_stage(folder: Path, seed: int) -> Figures:
-    """Let a run with a pilot and a judge be killed twenty times, at any moment from its start to its end."""
+    """Let a run with a judge be killed twenty times, at any moment from its start to its end."""
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic, scripted_chat() as make:
         ordeal = Ordeal(folder, mimic, seed, tokens=40_000, usd=0.12)
         ordeal.judged_by(make(_verdict))

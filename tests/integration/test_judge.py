@@ -10,9 +10,7 @@ from command_line import command, finished, mimic_config, run_config, trials
 from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import (
-    Grading,
     ScorersAllowance,
-    StoredAnswers,
     grading_model_of,
     resume_accounts,
 )
@@ -21,12 +19,11 @@ from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring.model_graded import LONGEST, Bill
 from adaptive_eval.scoring.registry import build_scorer
-from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
-from adaptive_eval.trial import Completion, Question, Score, TrialKey, TrialRequest
+from adaptive_eval.trial import Completion, Question, TrialKey, TrialRequest
 
 
 @pytest.fixture
@@ -293,22 +290,11 @@ def task_of(name):
     return Task(name, (QUESTION,), PromptTemplate.parse("{input}"))
 
 
-def test_an_answer_that_a_pilot_has_had_judged_bears_no_second_bill():
-    scorer, task = asking(), task_of("t")
-    request, answer = TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7), Completion("Paris", "stop")
-    score = Score(1, None, {"is_correct": True, **Bill(3, 9, 9).signals("judge")}, "judged")
-    stored = StoredAnswers({("m", 7): ({}, answer)}, {("m", 7): score})
-    grading = Grading([task], {"t": TaskScoring(scorer, Rubric())}, stored)
-    found = asyncio.run(grading.score(request, answer))
-    assert found.category == 1
-    assert not [name for name in found.signals if name.startswith("judge_")]
-
-
 def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(tmp_path):
     scorer, task = asking(budget={"requests": 9}), task_of("t")
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         writer.launch([TrialRequest(TrialKey("m", 0), "t", QUESTION.id, 0, 7)], 1.0)
-    resume_accounts([task], {"t": scorer}, [tmp_path / "run"])
+    resume_accounts([task], {"t": scorer}, tmp_path / "run")
     assert grading_model_of(scorer).account.trials == scorer.requests_each == 2
 
 

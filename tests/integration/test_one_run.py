@@ -1,4 +1,4 @@
-"""The command line, the pilot and Python calls run by one function: none of them can lose a part of it."""
+"""The command line and Python calls run by one function: none of them can lose a part of it."""
 
 import itertools
 import json
@@ -8,12 +8,9 @@ import pytest
 from command_line import mimic_config
 
 import adaptive_eval
-from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.pilot import PILOT, Pilot
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Usage
 
 ROWS = [{"input": f"{n} + {n}?", "target": str(2 * n)} for n in range(12)]
@@ -47,38 +44,22 @@ def test_evaluate_audits_its_answers_and_warns(tmp_path, audited):
     assert "copies" in (tmp_path / "run" / "report.md").read_text("utf-8")
 
 
-def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path):
-    task = {
-        "dataset": ROWS,
-        "scorer": "numeric",
-        "rubric": {"schema": "efficiency-adjusted", "pilot": 1},
-        "track": ["binary"],
-    }
+def test_evaluate_takes_thresholds_from_an_earlier_run_and_tracks_rubrics(tmp_path):
     lengths = iter(range(10, 10_000))
 
     def counted(prompt: str) -> Completion:
-        length = next(lengths)
-        if length in (12, 15):
-            raise TimeoutError
-        return Completion(str(2 * int(prompt.split()[0])), "stop", Usage(5, length))
+        return Completion(str(2 * int(prompt.split()[0])), "stop", Usage(5, next(lengths)))
 
     models = {"one": counted, "two": counted}
-    out = tmp_path / "run"
-    for lost in (2, 3):  # requests of the pilot
-        with pytest.warns(adaptive_eval.EvaluationWarning, match=f"^{lost} requests"):
-            found = adaptive_eval.evaluate(models, task, "budget", budget={"trials": 48}, out=out)
-        assert found.results.trials == 48
-        if lost == 2:  # one more, as if the pilot had been killed while it was out
-            with RunWriter.open(out / PILOT) as writer:
-                writer.launch([found.answers()[0].request], 1.0)
-            (out / "run.db").unlink()
-    with RunReader(tmp_path / "run" / PILOT) as pilot, RunReader(tmp_path / "run") as run:
-        assert pilot.count() == 24
-        assert next(run.snapshots()).elapsed >= pilot.latest_snapshot().elapsed
+    task = {"dataset": ROWS, "scorer": "numeric"}
+    adaptive_eval.evaluate(models, task, "budget", budget={"trials": 24}, out=tmp_path / "earlier")
+    rubric = {"schema": "efficiency-adjusted", "thresholds_from": str(tmp_path / "earlier")}
+    task |= {"rubric": rubric, "track": ["binary"]}
+    found = adaptive_eval.evaluate(models, task, "budget", budget={"trials": 48}, out=tmp_path / "run")
+    assert found.results.trials == 48
+    with RunReader(tmp_path / "run") as run:
         assert [record.name for record in run.scorings()] == ["binary"]
         assert "len_p33" in run.meta()["thresholds"]
-        adopted = Pilot(build(config_of_run(run), models), out)
-    assert adopted.run_files == [out]  # in which all answers are, and what scoring them has cost
 
 
 @pytest.mark.slow

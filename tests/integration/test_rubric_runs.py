@@ -1,4 +1,4 @@
-"""Rubrics from the config to the stored category: pilots, thresholds, own schemas, several over one run."""
+"""Rubrics from the config to the stored category: thresholds, own schemas, several over one run."""
 
 import json
 
@@ -7,8 +7,6 @@ from command_line import command, finished, mimic_config, report, run_config, tr
 
 from adaptive_eval.store.reader import RunReader
 from scorio.categorical import Signals, Thresholds, get_schema
-
-CONCISE = {"schema": "concision-high-conf", "pilot": 2}
 
 
 def scores(run):
@@ -29,61 +27,32 @@ def check_categories(run):
 
 
 @pytest.fixture(scope="module")
-def piloted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("piloted")
-    return finished(folder, mimic_config({"rubric": CONCISE}), code=0)
+def earlier(tmp_path_factory):
+    """Return a finished run whose answers give the thresholds of the next one."""
+    settings = mimic_config(goal="budget", budget={"trials": 160})
+    return finished(tmp_path_factory.mktemp("earlier"), settings, code=3)
 
 
-def test_thresholds_are_quantiles_of_the_pilot_alone_whose_answers_are_not_asked_again(piloted):
-    assert set(frozen(piloted)["arithmetic"]) == {"tau_high", "len_p33", "len_p66"}
-    check_categories(piloted)
-    assert len({score.category for score in scores(piloted)}) >= 5
-    pilot = scores(piloted / "pilot")
-    assert len(pilot) == 2 * 2 * 40
-    signals = Signals.from_records([score.signals for score in pilot])
+@pytest.fixture(scope="module")
+def concise(tmp_path_factory, earlier):
+    rubric = {"schema": "concision-high-conf", "thresholds_from": str(earlier)}
+    return finished(tmp_path_factory.mktemp("concise"), mimic_config({"rubric": rubric}), code=0)
+
+
+def test_thresholds_are_quantiles_of_the_earlier_answers_alone(earlier, concise):
+    assert set(frozen(concise)["arithmetic"]) == {"tau_high", "len_p33", "len_p66"}
+    check_categories(concise)
+    assert len({score.category for score in scores(concise)}) >= 5
+    signals = Signals.from_records([score.signals for score in scores(earlier)])
     observed = Thresholds.observed(signals, get_schema("concision-high-conf"))
-    assert observed.to_dict() == frozen(piloted)["arithmetic"]
-    used = {record.request.key: record for record in trials(piloted)}
-    for paid in trials(piloted / "pilot"):
-        again = used[paid.request.key]
-        assert (again.sent, again.completion.response_id) == (paid.sent, paid.completion.response_id)
-        assert again.completion.latency == paid.completion.latency
+    assert observed.to_dict() == frozen(concise)["arithmetic"]
 
 
-@pytest.mark.slow
-def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
-    config = mimic_config({"rubric": CONCISE}, goal="budget", budget={"trials": 200})
-    out = finished(tmp_path, config, code=3)
-    with RunReader(out) as reader, RunReader(out / "pilot") as pilot:
-        assert (reader.count(), pilot.count()) == (200, 160)
-        answers = {record.completion.response_id for record in [*reader.trials(), *pilot.trials()]}
-        assert len(answers) == 200  # no more was ever asked
-        assert len(list(reader.attempts())) == 200
-    spent = {line["name"]: line["spent"] for line in report(out)["budgets"]}
-    assert spent["trials"] == 200
-    assert spent["tokens"] == sum(record.completion.usage.total_tokens for record in trials(out))
-    command("run", out, "-o", "budget.trials=240", "--display", "none", code=3)
-    with RunReader(out) as reader:
-        assert reader.count() == 240
-        for model in ("sage", "novice"):  # none left out, none asked twice
-            steps = sorted(record.request.key.index for record in reader.trials(model=model))
-            assert steps == list(range(len(steps)))
-
-
-def test_a_resumed_run_keeps_its_thresholds(piloted):
-    before = frozen(piloted)
-    command("run", piloted, "-o", "stopping.confidence=0.99", "--display", "none", code=0)
-    assert frozen(piloted) == before
-    check_categories(piloted)
-
-
-@pytest.mark.slow
-def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_path):
-    run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))
-    out = finished(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 170}))
-    with RunReader(out / "pilot") as reader:
-        assert (reader.count(), len(list(reader.attempts()))) == (160, 160)
-    assert len(frozen(out)["arithmetic"]) == 3
+def test_a_resumed_run_keeps_its_thresholds(concise):
+    before = frozen(concise)
+    command("run", concise, "-o", "stopping.confidence=0.99", "--display", "none", code=0)
+    assert frozen(concise) == before
+    check_categories(concise)
 
 
 # Several rubrics over one run: one steers, all rank; their ranks in every form of the report.

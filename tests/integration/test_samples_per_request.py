@@ -62,20 +62,6 @@ def test_one_request_asks_for_several_answers(mimic, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_pilots_answers_are_paid_once_too(mimic, tmp_path):
-    """The pilot asks for whole blocks, and the run takes its answers however requests were put together."""
-    before = served(mimic)
-    rubric = {"rubric": {"schema": "concision-high-conf", "pilot": 2}}
-    found = run(tmp_path, mimic, rubric, {"logprobs": True})
-    pilot = trials(tmp_path / "run" / "pilot")
-    assert len(found) == 2 * 12 * 9
-    assert Counter(one.request.question for one in pilot) == {one.id: 2 * 5 for one in QUESTIONS}
-    assert all(found[one.request.key].completion.text == one.completion.text for one in pilot)
-    for field in ("prompt_tokens", "completion_tokens"):
-        assert sum(getattr(one.usage, field) for one in found.values()) == counted(mimic, before, field)
-
-
-@pytest.mark.slow
 def test_a_run_over_plain_completions(mimic, tmp_path):
     task = {"system": "Sums.", "few_shot": {"count": 1, "answer": "{target}"}}
     found = run(tmp_path, mimic, task, {}, api="completions")

@@ -99,7 +99,9 @@ def test_the_json_schema_describes_the_grammar():
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == {"name", "models", "tasks"}
     definitions = schema["$defs"]
-    assert {"schema", "weights", "thresholds", "pilot"} < set(definitions["RubricConfig"]["properties"])
+    assert {"schema", "weights", "thresholds", "thresholds_from"} < set(
+        definitions["RubricConfig"]["properties"]
+    )
     assert set(definitions["PriorConfig"]["properties"]) == {"from", "depth", "transfer"}
     assert {"type": "string"} in definitions["RunBudget"]["properties"]["tokens"]["anyOf"]
     json.dumps(schema)
@@ -216,7 +218,7 @@ def task_with(rubric):
 
 @pytest.mark.parametrize("name", sorted(set(schema_names()) - VERIFIED))
 def test_every_schema_that_needs_no_verifier_can_be_named(name):
-    rubric = {"schema": name, "pilot": 2} if get_schema(name).threshold_rules else name
+    rubric = {"schema": name, "thresholds_from": "runs/earlier"} if get_schema(name).threshold_rules else name
     section = task_with(rubric).rubric
     assert section.label == name
     assert len(section.category_weights) == len(get_schema(name).categories)

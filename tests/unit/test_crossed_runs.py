@@ -19,7 +19,6 @@ from adaptive_eval.build.changed_settings import changes_of
 from adaptive_eval.config.load_config import config_from_data, parse_config
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.run.pilot import Pilot
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import COPY_REASON, Completion, Score, Usage
@@ -511,18 +510,6 @@ def test_a_changed_setting_of_one_task_or_model_is_told(made, setting, before, n
     config = parse_config(meta["config"], meta["source"], meta["base_dir"], [f"{setting}={json.dumps(now)}"])
     (change,) = changes_of(config, meta, 9, 0.0)
     assert (change.setting, change.before, change.now) == (setting, before, now)
-
-
-def test_a_pilot_asks_every_question_equally_often(tmp_path, monkeypatch):
-    piloted = {"scorer": "numeric", "rubric": {"schema": "efficiency-adjusted", "pilot": 3}}
-    monkeypatch.setitem(KINDS, "piloted", [piloted, {"scorer": "numeric"}])
-    pilot = Pilot(build(config_of(tmp_path, "piloted")), tmp_path / "run")
-    built = pilot.run()
-    runs.store_run(pilot.folder, built.meta(), built.session(), answering(built, "piloted", 0), slots=90)
-    asked = Counter(
-        (one.request.key.model, one.request.task, one.request.question) for one in trials_of(pilot.folder)
-    )
-    assert set(asked.values()) == {4}
 
 
 def whole(kind, record):
