@@ -69,11 +69,17 @@ CUT_OFF = ("length", "max_tokens", "model_length")
 NO_ANSWER = "no_answer_"
 """Begins the name of the signal of an answer that is none; the cause follows."""
 
+UNSCORED = "unscored: "
+"""Begins the reason of a missing trial whose answer could not be scored."""
+
 NOTHING_FOUND = "nothing_found"
 """Name of the signal of an answer in which the scorer found no result."""
 
 JUDGED = "judged_"
 """Begins the names of signals that say how steady a judge is: its second vote, the order of two answers."""
+
+JUDGEMENTS, ORDER_DECIDED = "judgements", "order_decided"
+"""Names of the signals with a judge's votes, and with how many of them the order of two answers decided."""
 
 AGAINST = "against"
 """Name of the signal that holds the stored answer that a judge has compared an answer with."""
@@ -433,8 +439,12 @@ class Completion:
     @property
     def digest(self) -> int:
         """A number in [0, 2**32) that tells different answers apart."""
-        said = self.said.encode("utf-8", "surrogatepass")
-        return int.from_bytes(blake2b(said, digest_size=4).digest())
+        return _number_of(self.said)
+
+    @property
+    def response_digest(self) -> int | None:
+        """A number in [0, 2**32) that tells responses apart by their ids; None without one."""
+        return _number_of(self.response_id) if self.response_id else None
 
     @property
     def no_answer(self) -> str | None:
@@ -462,6 +472,10 @@ class Completion:
     def paid(self) -> Usage:
         """Tokens that were paid for this answer."""
         return self.usage if self.share is None else self.share
+
+
+def _number_of(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest())
 
 
 @dataclass(frozen=True, slots=True)

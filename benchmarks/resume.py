@@ -127,13 +127,12 @@ def resume(folder: Path) -> Watch:
 
     count = watch("baseline: read the log with sqlite3", read, counts=False)
     whole = watch("load the config and its data", lambda: built(folder))
-    session, audit = whole.session(), whole.audit()
+    session, watches = whole.session(), whole.watches()
     with RunReader(folder / "run") as reader:
         watch("check the file for damage", reader.require_undamaged)
         unanswered = watch("count what may have been billed", reader.unanswered)
-        log = reader.log()
-        watch("replay the log", lambda: session.replay(log, unanswered))
-        watch("look at answers for copies", lambda: audit.read(reader))
+        log = watches.read_back(session, reader.logged())
+        watch("replay the log, past all watches", lambda: session.replay(log, unanswered))
     requests = watch("issue the first trials", lambda: session.ask(64))
     watch("first results", session.results)
     assert (len(requests), session.budget.completed) == (64, count)

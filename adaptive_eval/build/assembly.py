@@ -72,8 +72,9 @@ from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
 from adaptive_eval.engine.protocols import Endpoint, Executor, Prompts
-from adaptive_eval.engine.runner import Runner, RunnerOptions, watched_results
+from adaptive_eval.engine.runner import Runner, RunnerOptions, with_limits
 from adaptive_eval.engine.solving import Solvers
+from adaptive_eval.engine.watches import Watches
 from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES
@@ -290,48 +291,32 @@ class Built:
                 questions.setdefault((known["id"], known["question"]), known)
         return stack.enter_context(MimicProcess(mimic.spec(questions.values()))).base_url
 
-    def audit(self) -> IndependenceAudit:
-        """Return an audit of the models' answers that has not seen any."""
-        return IndependenceAudit(
-            {model.name: asked_temperature(model) for model in self.config.models if not model.deterministic}
-        )
-
-    def answer_watch(self, reader: RunReader) -> AnswerWatch:
-        """Return the watch over unusable answers, with those that a run file holds."""
+    def watches(self) -> Watches:
+        """Return watches over the answers that have not seen any."""
+        config = self.config
+        sampled = [model for model in config.models if not model.deterministic]
         may_be_cut = [
             task.name
-            for task in self.config.tasks
+            for task in config.tasks
             if task.scorer.kind == "choice_probability"  # which asks for one token
             or "truncated" in task.rubric.model_fields_set
-            or "length" in self.config.on.model_fields_set
+            or "length" in config.on.model_fields_set
         ]
-        watch = AnswerWatch(may_be_cut, ranked=self.config.on.mostly_empty == "rank")
-        watch.read(reader)
-        return watch
-
-    def drift_watch(self, reader: RunReader) -> DriftWatch:
-        """Return the watch over models that change, with the outcomes that a run file holds."""
         weights = {task.name: task.weights for task in self.spec.tasks}
-        drift = DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)})
-        drift.read(reader)
-        return drift
+        return Watches(
+            AnswerWatch(may_be_cut, ranked=config.on.mostly_empty == "rank"),
+            IndependenceAudit({model.name: asked_temperature(model) for model in sampled}),
+            DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)}),
+        )
 
-    def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:
-        """Replay a run file into a fresh session; return what was decided."""
-        answers = self.answer_watch(reader)
-        unusable = answers.verdict()
-        if unusable is not None:
-            session.end(unusable.reason, unusable.text, unusable.evidence)
-        for model in answers.answered:
-            reason = answers.refusal(model)
-            if reason is not None:
-                session.stop_model(model, reason)
+    def rebuild(self, session: Session, reader: RunReader, watches: Watches) -> list[Decision]:
+        """Replay a run file into a fresh session, past the `watches`; return what was decided."""
         if any(change.setting.endswith("rubric.weights") for change in self.changes):
             session.keep_questions(
                 (record.request.key, record.request.task, record.request.question)
                 for record in reader.trials()
             )
-        return session.replay(reader.log(), reader.unanswered())
+        return session.replay(watches.read_back(session, reader.logged()), reader.unanswered())
 
     def runner(
         self,
@@ -339,9 +324,9 @@ class Built:
         writer: RunWriter,
         endpoints: Mapping[str, Sequence[Endpoint]],
         *,
+        watches: Watches | None = None,
         elapsed: float = 0.0,
         observer: Observer | None = None,
-        audit: IndependenceAudit | None = None,
         executor: Executor | None = None,
         allow_missing: bool = False,
     ) -> Runner:
@@ -351,16 +336,14 @@ class Built:
         a model whose very first request is refused does not end the run.
         """
         executor = executor or InProcess(self.grading)
-        if audit is not None:
-            executor = AuditedExecutor(executor, audit)
+        watches = watches or self.watches()
+        executor = AuditedExecutor(executor, watches.copies)
         retry = self.config.retry
         if self.drives_inspect:  # Inspect tries a sample again by itself, and runs no epoch of it twice
             retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
         samples = {
             model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
         }
-        with writer.reader() as reader:
-            drift, answers = self.drift_watch(reader), self.answer_watch(reader)
         return Runner(
             session,
             writer,
@@ -373,23 +356,17 @@ class Built:
                 at_deadline=self.config.budget.at_deadline,
                 elapsed=elapsed,
                 allow_missing=allow_missing,
-                reached=answers.answered,
+                reached=watches.answers.answered,
             ),
             observer=observer,
-            answers=answers,
-            drift=drift,
+            watches=watches,
             allowance=self.allowance(),
         )
 
-    def watched(self, results: Results, reader: RunReader, elapsed: float) -> Results:
+    def with_limits(self, results: Results, elapsed: float) -> Results:
         """Add to the results of a replayed session what the runner adds to those of a running one."""
-        return watched_results(
-            results,
-            self.answer_watch(reader),
-            self.drift_watch(reader),
-            deadlines=deadlines_of(self.config).lines(elapsed),
-            allowance=self.allowance(),
-        )
+        deadlines = deadlines_of(self.config).lines(elapsed)
+        return with_limits(results, deadlines=deadlines, allowance=self.allowance())
 
     def allowance(self) -> ScorersAllowance | None:
         """Return the accounts of judges and verifiers; None if there are none."""

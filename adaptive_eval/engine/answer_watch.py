@@ -5,17 +5,16 @@ stops the model that gives hardly any: a ranking by such answers would rank the 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.independence import COPY
+from adaptive_eval.engine.protocols import News, Unusable
 from adaptive_eval.errors import Coded
-from adaptive_eval.scoring.scorer import NOT_FOUND, ORDER_DECIDED
-from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import AGAINST, NO_ANSWER, NOTHING_FOUND, Completion, Score
+from adaptive_eval.store.records import LoggedTrial
+from adaptive_eval.trial import AGAINST, CUT_OFF, NO_ANSWER, NOTHING_FOUND, UNSCORED
 
 ENOUGH, FEWEST = 20, 5
 """Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
@@ -149,12 +148,18 @@ class AnswerWatch:
     """Counts what is wrong with answers, by task and by model.
 
     In the tasks `may_be_cut` the user has said how cut off answers count; there they are not looked at. A
-    model whose answers are none is `ranked` all the same if the user says so.
+    model whose answers are none is `ranked` all the same if the user says so. Failures of a scorer in earlier
+    sessions are left out: it may have been mended.
 
     Examples
     --------
+    >>> from adaptive_eval.trial import TrialKey, Usage
     >>> watch = AnswerWatch()
-    >>> watch.count_stored({("quiet", "maths"): (40, {"no_answer_reasoning": 39})})
+    >>> for index in range(40):
+    ...     signals = ("no_answer_reasoning",) if index else ()
+    ...     key, usage = TrialKey("quiet", index), Usage()
+    ...     trial = LoggedTrial(key, "maths", "q", 0, usage, "stop", "", False, 0.0, 1, None, signals)
+    ...     news = watch.take(trial)
     >>> print(watch.refusal("quiet"))
     39 of its 40 answers have no text to score (reasoning 39): the server put all text into the reasoning; \
 does its reasoning parser match the model? Its score would say nothing, so it is not ranked; on: \
@@ -167,68 +172,58 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         self._tasks: defaultdict[str, _Task] = defaultdict(_Task)
         self._models: defaultdict[str, _Model] = defaultdict(_Model)
         self._told: set[tuple[str, str]] = set()
+        self._stopped: set[str] = set()
 
-    def read(self, reader: RunReader) -> None:
-        """Take in the counts of stored answers, failures of a scorer left out: it may have been mended."""
-        self.count_stored(reader.signals_named(""))
-        cells = reader.cells()
-        for place, number in enumerate(cells.model):
-            name, _ = cells.questions[cells.question[place]]
-            scored, cut = int(cells.scored[place]), int(cells.truncated[place])
-            if name not in self._may_be_cut:
-                model = self._models[cells.models[number]]
-                model.limited += scored
-                model.cut += cut
-            if scored:
-                task, highest = self._tasks[name], int(cells.category_max[place])
-                task.cut += cut
-                task.answers += scored
-                # only whether all categories are equal matters
-                task.categories[highest] += 1
-                task.categories[int(cells.category_sum[place]) // scored] += scored - 1
-
-    def count_stored(self, counts: Mapping[tuple[str, str], tuple[int, Mapping[str, int]]]) -> None:
-        """Take in how many answers each model has given to each task, and how many have each signal."""
-        for (name, task), (answers, signals) in counts.items():
-            model = self._models[name]
-            model.answers += answers
-            for signal, number in signals.items():
-                if signal.startswith(NO_ANSWER):
-                    model.none[signal.removeprefix(NO_ANSWER)] += number
-            self._tasks[task].not_found += signals.get(NOTHING_FOUND, 0)
-
-    def add(self, record: TrialRecord) -> None:
-        """Take in a finished trial."""
-        answer, score, asked = record.completion, record.score, record.request
-        if answer is None or score is None:
-            return
-        model = self._models[asked.key.model]
+    def take(self, trial: LoggedTrial) -> Sequence[News]:
+        """Take in a finished trial; return the first remark of each kind, and a model that is not ranked."""
+        if trial.answer is None:
+            return ()
+        name = trial.key.model
+        cut = trial.finish_reason in CUT_OFF
+        model = self._models[name]
         model.answers += 1
-        for name in score.signals:
-            if name.startswith(NO_ANSWER):
-                model.none[name.removeprefix(NO_ANSWER)] += 1
-        if COPY in score.signals:
-            return
-        if asked.task not in self._may_be_cut:
-            model.limited += 1
-            model.cut += answer.cut_off
-        self.add_score(asked.task, answer, score)
+        for signal in trial.signals:
+            if signal.startswith(NO_ANSWER):
+                model.none[signal.removeprefix(NO_ANSWER)] += 1
+        if COPY not in trial.signals:
+            if trial.task not in self._may_be_cut:
+                model.limited += 1
+                model.cut += cut
+            self._count_score(trial)
+        return self._news(trial.task, name)
 
-    def add_score(self, task_name: str, answer: Completion, score: Score) -> None:
-        """Take in what a scorer found in an answer to a task."""
-        task = self._tasks[task_name]
+    def _count_score(self, trial: LoggedTrial) -> None:
+        """Take in what a scorer found in an answer."""
+        found_none = any(signal.startswith(NO_ANSWER) for signal in trial.signals)
+        failed = trial.category is None and not found_none
+        if failed and trial.earlier:
+            return
+        task = self._tasks[trial.task]
         task.answers += 1
-        task.cut += answer.cut_off
-        task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
-        task.by_order += int(score.signals.get(ORDER_DECIDED) or 0)
-        if AGAINST in score.signals:  # two sampled answers are often as good
+        task.cut += trial.finish_reason in CUT_OFF
+        task.votes += trial.votes
+        task.by_order += trial.by_order
+        if AGAINST in trial.signals:  # two sampled answers are often as good
             task.order_share, task.order_counts = MOST, "as ties"
-        if score.category is not None:
-            task.categories[score.category] += 1
-            task.not_found += score.reason.startswith(NOT_FOUND)
-        elif answer.no_answer is None:
+        if trial.category is not None:
+            task.categories[trial.category] += 1
+            task.not_found += NOTHING_FOUND in trial.signals
+        elif failed:
             task.failed += 1
-            task.said = score.reason
+            task.said = trial.missing.removeprefix(UNSCORED)
+
+    def _news(self, task: str, model: str) -> list[News]:
+        """Return what the latest answer of a model to a task shows for the first time."""
+        signs = _signs_of(task, self._tasks[task], _OF_TASKS) | _signs_of(
+            model, self._models[model], _OF_MODELS
+        )
+        news: list[News] = [said for sign, said in signs.items() if sign not in self._told]
+        self._told.update(signs)
+        reason = None if model in self._stopped else self.refusal(model)
+        if reason is not None:
+            self._stopped.add(model)
+            news.append(Unusable(model, reason))
+        return news
 
     @property
     def answered(self) -> frozenset[str]:
@@ -257,32 +252,29 @@ does its reasoning parser match the model? Its score would say nothing, so it is
                 return _unusable("length", name, model.cut, model.limited, "")
         return None
 
-    def remarks(self) -> Iterator[Coded]:
-        """Yield what is wrong at present, each with its likely cause."""
-        yield from self._signs().values()
+    def remarks(self) -> Sequence[Coded]:
+        """Return what is wrong at present, each with its likely cause."""
+        return [*_shown(self._tasks, _OF_TASKS), *_shown(self._models, _OF_MODELS)]
 
-    def take_news(self) -> list[Coded]:
-        """Return the first remark of each kind about each task or model, once."""
-        signs = self._signs()
-        news = [said for sign, said in signs.items() if sign not in self._told]
-        self._told.update(signs)
-        return news
-
-    def remarks_on_scorers(self) -> Iterator[Coded]:
-        """Yield what is wrong with scorers, by task."""
-        yield from _shown(self._tasks, _OF_TASKS).values()
-
-    def _signs(self) -> dict[tuple[str, str], Coded]:
-        return _shown(self._tasks, _OF_TASKS) | _shown(self._models, _OF_MODELS)
+    def remarks_on_scorers(self) -> Sequence[Coded]:
+        """Return what is wrong with scorers, by task."""
+        return _shown(self._tasks, _OF_TASKS)
 
 
-def _shown(counts: Mapping[str, _Task | _Model], signs: Sequence[_Sign]) -> dict[tuple[str, str], Coded]:
+def _shown(counts: Mapping[str, _Task | _Model], signs: Sequence[_Sign]) -> list[Coded]:
+    """Return the signs that show, of all tasks or models."""
+    found: list[Coded] = []
+    for name, it in counts.items():
+        found += _signs_of(name, it, signs).values()
+    return found
+
+
+def _signs_of(name: str, it: _Task | _Model, signs: Sequence[_Sign]) -> dict[tuple[str, str], Coded]:
     """Return the signs that show, each by its code and its task or model."""
     found = {}
-    for name, it in counts.items():
-        for code, shows, words in signs:
-            if shows(it):
-                found[code, name] = Coded(code, words.format(name=name, it=it))
+    for code, shows, words in signs:
+        if shows(it):
+            found[code, name] = Coded(code, words.format(name=name, it=it))
     return found
 
 

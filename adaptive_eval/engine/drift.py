@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 from adaptive_eval.core.results import Change
 from adaptive_eval.errors import Coded
-from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.records import LoggedTrial
 from adaptive_eval.trial import STEPS, ScoreRange, TrialKey
 from scorio.sequential.parts import DriftEvidence, rank_among
 
@@ -89,7 +88,7 @@ class DriftWatch:
     >>> for index in range(2_000):
     ...     right = int(index < 1_000 or index % 3 == 0)
     ...     watch.add(TrialKey("m", index), ("t", str(index % 100)), right, at=60.0 * index, server="")
-    >>> (words,) = watch.remarks
+    >>> (words,) = watch.remarks()
     >>> print(words.partition(";")[0].partition("changed ")[2])
     after about 996 of its trials (1970-01-01 16:36 UTC): mean 1.000 before, 0.391 after
     """
@@ -99,27 +98,22 @@ class DriftWatch:
     def __init__(self, ranges: Mapping[str, ScoreRange] | None = None) -> None:
         self._ranges = ranges or {}  # of the tasks whose scores are numbers
         self._models: dict[str, _Model] = {}
-        self.remarks: list[str] = []
+        self._remarks: list[Coded] = []
         self.changes: list[Change] = []
 
-    def read(self, reader: RunReader) -> None:
-        """Take in stored outcomes; by which server each was given is not looked up."""
-        columns = reader.outcomes()
-        for row in range(len(columns)):
-            model, category = columns.models[columns.model[row]], int(columns.category[row])
-            self.add(
-                TrialKey(model, int(columns.step[row])),
-                columns.questions[columns.question[row]],
-                None if category < 0 else category,
-                at=float(columns.finished_at[row]),
-                server="",
-            )
+    def take(self, trial: LoggedTrial) -> Sequence[Coded]:
+        """Take in a finished trial; return a remark where a model, or a server of it, turns out to change."""
+        said = len(self._remarks)
+        question = trial.task, trial.question
+        self.add(trial.key, question, trial.category, at=trial.finished_at, server=trial.server)
+        return self._remarks[said:]
 
-    def take(self, record: TrialRecord, server: str) -> None:
-        """Take in a stored trial that `server` has answered."""
-        asked, score = record.request, record.score
-        category = None if score is None else score.category
-        self.add(asked.key, (asked.task, asked.question), category, at=record.finished_at, server=server)
+    def verdict(self) -> None:
+        """Return None: a model that changes ends no run."""
+
+    def remarks(self) -> Sequence[Coded]:
+        """Return a remark on each change."""
+        return self._remarks
 
     def add(self, key: TrialKey, question: Question, category: int | None, *, at: float, server: str) -> None:
         """Take in a finished trial; `category` is None for a missing one, `server` empty where unknown."""
@@ -171,7 +165,7 @@ class DriftWatch:
             f"has a chance of at most {FALSE_ALARM:.1%}"
         )
         history.times, history.seen = array("d"), {}
-        self.remarks.append(Coded("warning/model-changed", history.words))
+        self._remarks.append(Coded("warning/model-changed", history.words))
         self.changes.append(Change(model, server, before.outcomes, at, before.mean, after.mean, FALSE_ALARM))
 
 

@@ -6,20 +6,26 @@ audit compares each answer with the one before it of the same model to the same 
 a missing trial, so every view, file and later run agrees on it.
 """
 
+from __future__ import annotations
+
+from array import array
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Final
 
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.errors import Coded, PermanentEndpointError
-from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import LoggedTrial
 from adaptive_eval.trial import COPY_REASON, Completion, Message, Score, TrialRequest
 
 COPY: Final = "copy"
 """Signal of an answer that is a copy of an earlier one."""
 
 UNKNOWN_TEMPERATURE: Final = 0.6
+
+_DIGEST: Final = "Q"
+"""Type code of an array of digests."""
 
 
 def temperature_of(parameters: Mapping[str, Any]) -> float:
@@ -38,11 +44,12 @@ def temperature_of(parameters: Mapping[str, Any]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A model's latest answer to a question."""
+    """A model's answer to a question, by digests; the text is known while the run lives."""
 
     question: tuple[str, str]
-    text: bytes
-    response_id: str
+    digest: int
+    response: int | None
+    text: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -50,7 +57,9 @@ class _Model:
     """The audit's record of one model; of most answers it keeps only digests of text and response id."""
 
     temperature: float
-    digests: dict[tuple[str, str], tuple[bytes, bytes]] = field(default_factory=dict)
+    # of the answers to each question, in the order of arrival
+    digests: dict[tuple[str, str], array[int]] = field(default_factory=dict)
+    responses: dict[tuple[str, str], array[int]] = field(default_factory=dict)
     latest: _Answer | None = None
     earlier: _Answer | None = None
     repeats: int = 0
@@ -63,8 +72,27 @@ class _Model:
         latest = self.latest
         return latest if latest is None or latest.question != question else self.earlier
 
-    def remember(self, answer: _Answer) -> None:
-        """Keep the latest answers to two different questions."""
+    def before(self, answer: _Answer) -> _Answer | None:
+        """Return the answer before to the same question."""
+        digests, responses = self.digests.get(answer.question), self.responses.get(answer.question)
+        if digests is None or responses is None:
+            return None
+        return _Answer(answer.question, digests[-1], responses[-1])
+
+    def count(self, answer: _Answer, *, copy: bool) -> None:
+        """Take in an answer."""
+        before = self.before(answer)
+        if before is None:
+            self.digests[answer.question] = array(_DIGEST)
+            self.responses[answer.question] = array(_DIGEST)
+        else:
+            same = before.digest == answer.digest
+            self.repeats += 1
+            self.same += same
+            self.copies += copy
+            self.copies_in_a_row = self.copies_in_a_row + copy if same else 0
+        self.digests[answer.question].append(answer.digest)
+        self.responses[answer.question].append(answer.response or 0)
         if self.latest is not None and self.latest.question != answer.question:
             self.earlier = self.latest
         self.latest = answer
@@ -91,7 +119,7 @@ class IndependenceAudit:
     >>> essay = " ".join(f"word{number}" for number in range(200))
     >>> for name in ("q1", "q2") * 4:
     ...     _ = audit.observe("m", ("essays", name), Completion(f"{name} {essay} {name}", "stop"))
-    >>> print(audit.warnings()[0][:59])
+    >>> print(audit.remarks()[0][:59])
     m: 6 of 6 answers to a question asked again are copies: the
     """
 
@@ -100,9 +128,8 @@ class IndependenceAudit:
     enough = 20  # repeats without any variation after which a warning is raised
     pointless_copies = 300  # without a different answer in between, after which a model is asked nothing more
     questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
-    seed = 20_000  # stored answers, about, from which the audit of a resumed run starts
 
-    def __init__(self, temperatures: Mapping[str, float]) -> None:
+    def __init__(self, temperatures: Mapping[str, float] = MappingProxyType({})) -> None:
         self._models = {model: _Model(temperature) for model, temperature in temperatures.items()}
 
     def watch(self, model: str) -> None:
@@ -111,23 +138,20 @@ class IndependenceAudit:
 
     def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
         """Take in an answer; return whether it is a copy of the one before it, and must not count."""
+        known = self._watched(model, question)
+        if known is None:
+            return False
+        text = completion.said.encode("utf-8", "surrogatepass")
+        answer = _Answer(question, completion.digest, completion.response_digest, text)
+        copy = self._is_copy(known, answer, id_length=len(completion.response_id))
+        known.count(answer, copy=copy)
+        return copy
+
+    def _watched(self, model: str, question: tuple[str, str]) -> _Model | None:
         known = self._models.get(model)
         if known is None or (question not in known.digests and len(known.digests) >= self.questions):
-            return False
-        answer = _Answer(question, completion.said.encode("utf-8", "surrogatepass"), completion.response_id)
-        digests = _digest(answer.text), _digest(answer.response_id.encode())
-        before = known.digests.get(question)
-        known.digests[question] = digests
-        copy = False
-        if before is not None:
-            same = before[0] == digests[0]
-            copy = same and self._is_copy(known, answer, same_id=before[1] == digests[1])
-            known.repeats += 1
-            known.same += same
-            known.copies += copy
-            known.copies_in_a_row = known.copies_in_a_row + copy if same else 0
-        known.remember(answer)
-        return copy
+            return None
+        return known
 
     def pointless(self, model: str) -> str | None:
         """Return why asking a model again tells nothing new; None where it may."""
@@ -136,12 +160,18 @@ class IndependenceAudit:
             return None
         return f"the last {known.copies_in_a_row:,} answers to questions asked again were copies. {_CAUSES}"
 
-    def read(self, reader: RunReader) -> None:
-        """Take in stored answers: all of as many questions as give about 20,000 of them."""
-        for model, question, completion in reader.answers(self.seed):
-            self.observe(model, question, completion)
+    def take(self, trial: LoggedTrial) -> Sequence[Coded]:
+        """Take in a trial of an earlier session; an answer of this one was observed when it was scored."""
+        question = trial.task, trial.question
+        known = self._watched(trial.key.model, question) if trial.earlier else None
+        if known is not None and trial.answer is not None:
+            known.count(_Answer(question, trial.answer, trial.response), copy=COPY in trial.signals)
+        return ()
 
-    def warnings(self) -> tuple[str, ...]:
+    def verdict(self) -> None:
+        """Return None: copies end no run."""
+
+    def remarks(self) -> tuple[Coded, ...]:
         """Return a warning for each model whose answers are copies, or never vary."""
         said = []
         for name, known in self._models.items():
@@ -151,13 +181,15 @@ class IndependenceAudit:
                 said.append(f"{name}: {_alike(known)}")
         return tuple(Coded("warning/copies", f"{words} {_CAUSES}") for words in said)
 
-    def _is_copy(self, known: _Model, answer: _Answer, *, same_id: bool) -> bool:
-        """Return whether an answer with the text of the one before is a copy of it."""
-        elsewhere = known.elsewhere(answer.question)
-        varies = elsewhere is not None and elsewhere.response_id != answer.response_id
-        if same_id and varies and len(answer.response_id) >= self.own_id:
+    def _is_copy(self, known: _Model, answer: _Answer, *, id_length: int) -> bool:
+        """Return whether an answer is a copy of the one before it."""
+        before, elsewhere = known.before(answer), known.elsewhere(answer.question)
+        if before is None or before.digest != answer.digest:
+            return False
+        varies = elsewhere is not None and elsewhere.response != answer.response
+        if before.response == answer.response and varies and id_length >= self.own_id:
             return True
-        return min(known.temperature, 1.0) * _novel(answer.text, elsewhere) >= self.long
+        return min(known.temperature, 1.0) * _novel(answer, elsewhere) >= self.long
 
 
 class AuditedExecutor:
@@ -189,16 +221,13 @@ class AuditedExecutor:
         return score
 
 
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=8).digest()
-
-
-def _novel(text: bytes, elsewhere: _Answer | None) -> int:
+def _novel(answer: _Answer, elsewhere: _Answer | None) -> int:
     """Return how many bytes of an answer are not shared, at either end, with one to another question.
 
-    Without one, all of it may be a template.
+    Without one whose text is known, all of it may be a template.
     """
-    if elsewhere is None:
+    text = answer.text
+    if text is None or elsewhere is None or elsewhere.text is None:
         return 0
     start = _common(text, elsewhere.text)
     return len(text) - start - _common(text[start:][::-1], elsewhere.text[start:][::-1])

@@ -1,11 +1,13 @@
 """The interfaces that the engine uses; the runner depends on these protocols only."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
+from adaptive_eval.errors import Coded
 from adaptive_eval.stops import StopReason
-from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, LoggedTrial, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 
 
@@ -173,6 +175,30 @@ class Executor(Protocol):
         EndpointError
             Only another answer would help.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A model whose answers say nothing about it: it is stopped, and the others continue."""
+
+    model: str
+    reason: str
+
+
+News: TypeAlias = Coded | Unusable
+
+
+class Watch(Protocol):
+    """Looks at every finished trial of a run, live and from its log alike."""
+
+    def take(self, trial: LoggedTrial) -> Sequence[News]:
+        """Take in a trial; return what is new."""
+
+    def verdict(self) -> StopVerdict | None:
+        """Return why the run must end; None where it may go on."""
+
+    def remarks(self) -> Iterable[Coded]:
+        """Return all that is wrong at present."""
 
 
 class Allowance(Protocol):

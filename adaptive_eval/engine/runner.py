@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
-from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.clock import Deadlines, Pace, SystemClock
-from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import (
     Attempted,
     Decided,
@@ -26,11 +24,20 @@ from adaptive_eval.engine.in_flight import InFlightTrials, Unlogged
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
 from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
+from adaptive_eval.engine.protocols import (
+    Allowance,
+    Clock,
+    Controller,
+    Executor,
+    Prompts,
+    Recorder,
+    Unusable,
+)
 from adaptive_eval.engine.trial_task import TrialTask, share
+from adaptive_eval.engine.watches import Watches
 from adaptive_eval.errors import SessionError
-from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import COPY_REASON, Score, TrialKey, TrialRequest
+from adaptive_eval.store.records import LoggedTrial, TrialRecord
+from adaptive_eval.trial import COPY_REASON, UNSCORED, Score, TrialKey, TrialRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,7 @@ class Runner:
         observer: Observer | None = None,
         committer: Committer | None = None,
         allowance: Allowance | None = None,
-        answers: AnswerWatch | None = None,
-        drift: DriftWatch | None = None,
+        watches: Watches | None = None,
     ) -> None:
         self._controller = controller
         self._prompts = prompts
@@ -84,9 +90,8 @@ class Runner:
         self._options = options or RunnerOptions()
         self._emit = observer or (lambda event: None)
         self._allowance = allowance
-        self._answers = answers or AnswerWatch()
-        self._drift = drift or DriftWatch()
-        self._told = set(self._drift.remarks)  # warnings that are not said again
+        self._watches = watches or Watches()
+        self._told: set[str] = set()  # warnings that are not said again
         self._ledger = Ledger(recorder, clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
         self._in_flight = InFlightTrials(
@@ -272,17 +277,15 @@ class Runner:
         for key, billed in unlogged.dropped:
             self._controller.abandon(key, billed=billed)
         # Before the session gets outcomes: it must not call a ranking resolved that rests on such answers.
-        self._watch_answers(records)
+        self._watch(record.logged(servers[record.request.key]) for record in records)
         if records:
             self._emit(Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
-            for record in records:
-                self._drift.take(record, servers[record.request.key])
             self._size_rounds()
         self._decided(self._in_flight.fleet.changes.take_decisions(self._pace.trials))
         fleet = self._in_flight.fleet
         self._remark(fleet.take_news())
-        warnings = [*self._drift.remarks, *fleet.changes.remarks()]
+        warnings = fleet.changes.remarks()
         self._remark([words for words in warnings if words not in self._told])
         self._told.update(warnings)
         lost = {} if self._ending else fleet.lost(self._in_flight.lanes)
@@ -310,16 +313,15 @@ class Runner:
             if results.forecast is not None:
                 limit.expect(results.forecast.trials.low, asked)
 
-    def _watch_answers(self, records: Sequence[TrialRecord]) -> None:
+    def _watch(self, trials: Iterable[LoggedTrial]) -> None:
         """Say what is wrong with answers; stop a model, or end the run, where most cannot be used."""
-        for record in records:
-            self._answers.add(record)
-        for model in {record.request.key.model for record in records}:
-            reason = self._answers.refusal(model)
-            if reason is not None:
-                self._stop_model(model, reason)
-        self._remark(self._answers.take_news())
-        verdict = self._answers.verdict()
+        for trial in trials:
+            for news in self._watches.take(trial):
+                if isinstance(news, Unusable):
+                    self._stop_model(news.model, news.reason)
+                else:
+                    self._remark([news])
+        verdict = self._watches.verdict()
         if verdict is not None and self._controller.stopped is None:
             self._decided(self._controller.end(verdict.reason, verdict.text, verdict.evidence))
 
@@ -379,10 +381,8 @@ class Runner:
         self._pace.begin()
         elapsed = self._pace.elapsed()
         deadlines = self._options.deadlines.lines(elapsed)
-        results = watched_results(
-            self._controller.results(),
-            self._answers,
-            self._drift,
+        results = with_limits(
+            self._watches.added_to(self._controller.results()),
             deadlines=deadlines,
             allowance=self._allowance,
         )
@@ -402,23 +402,10 @@ class Runner:
         return unlogged
 
 
-def watched_results(
-    results: Results,
-    answers: AnswerWatch,
-    drift: DriftWatch,
-    *,
-    deadlines: Iterable[BudgetLine],
-    allowance: Allowance | None,
-) -> Results:
-    """Add to the results what the session does not see: times, costs of scoring, and doubtful answers."""
+def with_limits(results: Results, *, deadlines: Iterable[BudgetLine], allowance: Allowance | None) -> Results:
+    """Add to the results the limits that the session does not see: times, and costs of scoring."""
     scoring = () if allowance is None else tuple(allowance.lines())
-    return replace(
-        results,
-        models=tuple(replace(line, no_answer=answers.none(line.model)) for line in results.models),
-        changes=tuple(drift.changes),
-        budgets=(*results.budgets, *deadlines, *scoring),
-        warnings=(*results.warnings, *answers.remarks(), *drift.remarks),
-    )
+    return replace(results, budgets=(*results.budgets, *deadlines, *scoring))
 
 
 def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:
@@ -428,7 +415,7 @@ def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:
     if trial.score is None:
         trial.score = Score(None, reason=str(trial.failure))
     reason = trial.score.reason
-    return reason if reason == COPY_REASON else f"unscored: {reason}"
+    return reason if reason == COPY_REASON else f"{UNSCORED}{reason}"
 
 
 def _said(trial: TrialTask, words: str) -> str:

@@ -240,7 +240,7 @@ class Gatherer:
         categories = {name: task.categories for name, task in tasks.items()}
         scores = {name: tuple(sorted(task.scores)) for name, task in tasks.items()}
         weights = {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said}
-        notes = (*self._audit.warnings(), *self._notes(tasks))
+        notes = (*self._audit.remarks(), *self._notes(tasks))
         return Gathered(tuple(self._models), questions, categories, scores, weights, notes, self._copies)
 
     def _require_single_rows(self) -> None:

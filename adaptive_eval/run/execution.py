@@ -136,8 +136,8 @@ class _Run:
         built = built.with_stored_answers()
         self.built, self.directory, self.options = built, directory, options
         self._outlets, self._stack = outlets, stack
-        self._audit, self._past = built.audit(), _Past()
-        self.session: Session = built.session(self._audit.warnings)
+        self._watches, self._past = built.watches(), _Past()
+        self.session: Session = built.session(self._watches.copies.remarks)
 
     async def finish(self) -> bool:
         """Run to the end; return whether anything was left to ask."""
@@ -180,9 +180,9 @@ class _Run:
                     self.session,
                     writer,
                     servers,
+                    watches=self._watches,
                     elapsed=self._past.elapsed,
                     observer=observe,
-                    audit=self._audit,
                     executor=executor,
                     allow_missing=self.options.allow_missing,
                 )
@@ -208,10 +208,9 @@ class _Run:
     def replay(self, writer: RunWriter) -> None:
         """Rebuild the session from the run file, and store the decisions that it lacks."""
         with writer.reader() as reader:
-            replayed = self.built.rebuild(self.session, reader)
+            replayed = self.built.rebuild(self.session, reader, self._watches)
             past = [Decided(record.at, (decision_from(record.body),)) for record in reader.decisions()]
             latest, elapsed = reader.latest_snapshot(), reader.running_time()
-            self._audit.read(reader)
         valid = still_valid([event.decisions[0] for event in past])
         stored = {_fingerprint(decision) for decision in valid}
         # A changed rule may decide otherwise, and the last decisions may be lost with their process.
@@ -229,8 +228,7 @@ class _Run:
         """
         built, latest, elapsed = self.built, self._past.latest, self._past.elapsed
         resume_accounts(built.tasks, built.scorers, self.directory)
-        with writer.reader() as reader:
-            results = built.watched(self.session.results(), reader, elapsed)
+        results = built.with_limits(self._watches.added_to(self.session.results()), elapsed)
         if latest is None or not _holds(from_json(latest.results), results):
             endpoints = latest.endpoints if latest is not None else ()
             writer.snapshot(SnapshotRecord(time.time(), elapsed, results.trials, to_json(results), endpoints))

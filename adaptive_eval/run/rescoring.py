@@ -44,13 +44,24 @@ from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.options.task_options import RubricConfig
 from adaptive_eval.scoring.registry import Answers, build_scorer, score_here, score_spread
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
-from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
+from adaptive_eval.scoring.scorer import NOT_FOUND, Scorer, TogetherScorer
 from adaptive_eval.store.codec import dump_json, load_json
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
+from adaptive_eval.store.records import LoggedTrial, Rescored, ScoringRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import AGAINST, Missing, Score, ScoreRange, Signal, TrialKey, TrialOutcome, Usage
+from adaptive_eval.trial import (
+    AGAINST,
+    NOTHING_FOUND,
+    UNSCORED,
+    Missing,
+    Score,
+    ScoreRange,
+    Signal,
+    TrialKey,
+    TrialOutcome,
+    Usage,
+)
 
 _BATCH = 256
 
@@ -192,7 +203,7 @@ class _Answers:
                 new = _with(record, next(scores)) if _is_due(record, known) else None
                 answers.scores.append(new or record.score)
                 if new is not None and record.completion is not None:
-                    answers.watch.add_score(request.task, record.completion, _stepped(new, scorer))
+                    answers.watch.take(_logged(record, _stepped(new, scorer)))
             if progress is not None:
                 progress(len(answers.keys), total)
         return answers
@@ -294,6 +305,15 @@ def _stepped(score: Score, scorer: Any) -> Score:
     if span is None or score.category is None or not isinstance(number, int | float):
         return score
     return replace(score, category=ScoreRange(span).category(number))
+
+
+def _logged(record: TrialRecord, score: Score) -> LoggedTrial:
+    """Return a trial as the log would tell it with a new score."""
+    signals = dict(score.signals)
+    if score.reason.startswith(NOT_FOUND):
+        signals[NOTHING_FOUND] = True
+    missing = f"{UNSCORED}{score.reason}" if score.category is None else None
+    return replace(record, score=replace(score, signals=signals), missing=missing).logged()
 
 
 @contextmanager

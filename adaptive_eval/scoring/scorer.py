@@ -16,9 +16,6 @@ from adaptive_eval.trial import Completion, Question, Score, Signal
 NOT_FOUND = "no answer found"
 """The reason of an answer in which a scorer finds no result."""
 
-ORDER_DECIDED = "order_decided"
-"""Signal of a judged answer: the votes that named the other answer once the two had changed places."""
-
 
 class Undecided(Exception):
     """An answer is too large to be compared; the message says why. The answer counts as wrong."""

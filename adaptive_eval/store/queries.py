@@ -7,7 +7,7 @@ from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
 OUTCOME = (
     "category, prompt_tokens, completion_tokens, cached_tokens, latency, finished_at, finish_reason, "
-    "missing, after_stop, answer"
+    "missing, after_stop, answer, response"
 )
 """Columns of an outcome after what was asked."""
 
@@ -69,9 +69,10 @@ ORDER BY id LIMIT -1 OFFSET :known
 """
 
 LOG = """
-SELECT id, model, step, category, missing, answer, after_stop, prompt_tokens, completion_tokens,
-    cached_tokens
-FROM outcomes WHERE id > :last AND id <= :end ORDER BY id LIMIT :batch
+SELECT o.id, o.model, o.step, o.question, o.category, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
+    o.finish_reason, o.missing, o.after_stop, o.finished_at, o.answer, o.response, a.signal_set
+FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id
+WHERE o.id > :last AND o.id <= :end ORDER BY o.id LIMIT :batch
 """
 
 ATTEMPTS = """
@@ -90,13 +91,6 @@ ERROR_COUNTS = """
 SELECT model, error, count(*) FROM attempts
 WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn')
 GROUP BY model, error ORDER BY model, error
-"""
-
-ANSWERS = """
-SELECT o.id, o.model, o.question, a.text, a.details
-FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id
-WHERE o.id > :last AND o.id <= :end AND o.question % :every = 0 AND a.text IS NOT NULL
-ORDER BY o.id LIMIT :batch
 """
 
 RUNNING_TIME = """

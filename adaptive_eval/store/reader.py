@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -23,6 +23,7 @@ from adaptive_eval.store.records import (
     AttemptRecord,
     DecisionRecord,
     EndpointHealth,
+    LoggedTrial,
     Rescored,
     ScoringRecord,
     SnapshotRecord,
@@ -32,12 +33,11 @@ from adaptive_eval.store.run_files import RunFiles, open_for_reading
 from adaptive_eval.store.trial_rows import (
     TrialDecoder,
     attempt_of,
-    details_in,
     id_of,
     ids_of,
     question_ids,
 )
-from adaptive_eval.trial import Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, TrialRequest, Usage
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
@@ -155,19 +155,38 @@ class RunReader:
             Never empty; all of them before a stop, or all after it. A session that continues after a stop
             counts what came after it as well.
         """
+        for trials in self.logged():
+            yield [trial.outcome for trial in trials]
+
+    def logged(self) -> Iterator[list[LoggedTrial]]:
+        """Yield the trials in the order in which they were committed, in the batches of :meth:`log`."""
         parameters = {"end": self._newest("outcomes"), "batch": _OUTCOMES_AT_ONCE}
-        models = self._names("models")
+        models, questions = self._asked()
+        signal_sets = [tuple(json.loads(names)) for names in self._names("signal_sets")]
 
-        def outcome(_: int, model: int, step: int, *told: Any) -> tuple[bool, TrialOutcome | Missing]:
-            category, missing, answer, late, *tokens = told
-            key, usage = TrialKey(models[model], step), Usage(*tokens)
-            if category is None:
-                return late, Missing(key, unpack(missing), usage)
-            return late, TrialOutcome(key, category, usage, answer)
+        def trial(_: int, model: int, step: int, question: int, *told: Any) -> LoggedTrial:
+            category, prompt, completion, cached, finish, missing, late, finished_at, *rest = told
+            answer, response, signals = rest
+            task, name = questions[question]
+            return LoggedTrial(
+                key=TrialKey(models[model], step),
+                task=task,
+                question=name,
+                category=category,
+                usage=Usage(prompt, completion, cached),
+                finish_reason=unpack_optional(finish) or "",
+                missing=unpack_optional(missing) or "",
+                after_stop=bool(late),
+                finished_at=finished_at,
+                answer=answer,
+                response=response,
+                signals=() if signals is None else signal_sets[signals],
+                earlier=True,
+            )
 
-        for found in self._batches(queries.LOG, parameters, outcome):
-            for _, told in groupby(found, itemgetter(0)):
-                yield [one for _, one in told]
+        for found in self._batches(queries.LOG, parameters, trial):
+            for _, told in groupby(found, attrgetter("after_stop")):
+                yield list(told)
 
     def outcomes(self) -> OutcomeColumns:
         """Return all outcomes as NumPy columns, in commit order; 500,000 take under a second."""
@@ -376,23 +395,6 @@ class RunReader:
         """Return the latest snapshot, or None where there is none."""
         found = self._made(self._snapshot, self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1"))
         return found[0] if found else None
-
-    def answers(self, most: int) -> Iterator[tuple[str, tuple[str, str], Completion]]:
-        """Yield model, question (task and id) and answer of about `most` trials, in commit order.
-
-        They are all the trials of every so many-th question. Of an answer, only text, calls of tools and
-        response id are read.
-        """
-        (models, questions), count = self._asked(), self.count()
-        parameters = {"end": count - 1, "every": max(1, -(-count // most)), "batch": _TRIALS_AT_ONCE}
-
-        def answer(_: int, model: int, question: int, text: Packed, details: Packed) -> Any:
-            found = details_in(unpack(details))
-            response_id, calls = found.get("response_id", ""), found.get("tool_calls", ())
-            said = Completion(unpack(text), "", response_id=response_id, tool_calls=calls)
-            return models[model], questions[question], said
-
-        yield from chain.from_iterable(self._batches(queries.ANSWERS, parameters, answer))
 
     def scorings(self) -> list[ScoringRecord]:
         """Return the scorings made after the run, oldest first; a scoring's place is its id."""

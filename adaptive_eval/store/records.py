@@ -1,10 +1,20 @@
 """The rows of a run file as plain data: what the engine writes and what monitor and report read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import (
+    JUDGEMENTS,
+    ORDER_DECIDED,
+    Completion,
+    Missing,
+    Score,
+    TrialKey,
+    TrialOutcome,
+    TrialRequest,
+    Usage,
+)
 
 CANCELLED, WITHDRAWN = "cancelled", "withdrawn"
 """Kinds of attempt that say that a launched trial was given up without an outcome: with a request out, which
@@ -47,6 +57,36 @@ class AttemptRecord:
     status: int | None = None
     error: str | None = None
     message: str = ""
+
+
+class LoggedTrial(NamedTuple):
+    """One finished trial as the log tells it: what the session counts and what the watches look at."""
+
+    key: TrialKey
+    task: str
+    question: str
+    category: int | None  # None for a missing trial
+    usage: Usage
+    finish_reason: str  # empty without an answer
+    missing: str  # why there is no category; empty where there is one
+    after_stop: bool
+    finished_at: float  # Unix time
+    answer: int | None  # digests of the answer's text and of the response's id; None where there is none
+    response: int | None
+    signals: Sequence[str]  # names
+    server: str = ""  # base URL; empty where it is not known
+    votes: int = (
+        0  # a judge's votes in both orders, and those that the order decided; known while a run lives
+    )
+    by_order: int = 0
+    earlier: bool = False  # whether it is of an earlier session of the run
+
+    @property
+    def outcome(self) -> TrialOutcome | Missing:
+        """The outcome of this trial, for the session."""
+        if self.category is None:
+            return Missing(self.key, self.missing, self.usage)
+        return TrialOutcome(self.key, self.category, self.usage, self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +162,28 @@ completion_tokens=0, cached_tokens=0))
             assert self.completion is not None
             return TrialOutcome(self.request.key, self.score.category, self.usage, self.completion.digest)
         return Missing(self.request.key, self.missing or "", self.usage)
+
+    def logged(self, server: str = "") -> LoggedTrial:
+        """Return this trial as the log tells it; `server` has answered."""
+        request, answer, score = self.request, self.completion, self.score
+        signals = {} if score is None else score.signals
+        return LoggedTrial(
+            key=request.key,
+            task=request.task,
+            question=request.question,
+            category=None if score is None else score.category,
+            usage=self.usage,
+            finish_reason="" if answer is None else answer.finish_reason,
+            missing=self.missing or "",
+            after_stop=self.after_stop,
+            finished_at=self.finished_at,
+            answer=None if answer is None else answer.digest,
+            response=None if answer is None else answer.response_digest,
+            signals=tuple(signals),
+            server=server,
+            votes=int(signals.get(JUDGEMENTS) or 0) // 2 if ORDER_DECIDED in signals else 0,
+            by_order=int(signals.get(ORDER_DECIDED) or 0),
+        )
 
 
 @dataclass(frozen=True, slots=True)

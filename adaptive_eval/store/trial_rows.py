@@ -71,13 +71,14 @@ def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
     category = None
     if score is not None and score.category is not None:
         category = whole("category", score.category)
-    latency = finish_reason = digest = None
+    latency = finish_reason = digest = response = None
     if answer is not None:
         whole("reasoning_tokens", answer.reasoning_tokens)
-        latency, finish_reason, digest = real("latency", answer.latency), answer.finish_reason, answer.digest
+        latency, finish_reason = real("latency", answer.latency), answer.finish_reason
+        digest, response = answer.digest, answer.response_digest
     finished_at = real("finished_at", record.finished_at)
     ended = (finish_reason, record.missing, int(record.after_stop))
-    return (category, *_tokens(record.usage), latency, finished_at, *ended, digest)
+    return (category, *_tokens(record.usage), latency, finished_at, *ended, digest, response)
 
 
 def texts_of(record: TrialRecord) -> Texts:
@@ -127,7 +128,7 @@ class TrialDecoder:
     def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
         request, outcome, (body, seed), texts = self.checked(*row)
-        category, *tokens, latency, finished_at, reason, missing, after_stop, _ = outcome
+        category, *tokens, latency, finished_at, reason, missing, after_stop, _, _ = outcome
         charged, sent = Usage(*tokens), json.loads(body)
         if seed is not None:
             sent["seed"] = seed
@@ -139,7 +140,7 @@ class TrialDecoder:
     def checked(self, *row: Any) -> Parts:
         """Return the parts of a row that matches its checksum."""
         parts = self.parts(*row)
-        if checksum_of(*parts) != row[18]:
+        if checksum_of(*parts) != row[19]:
             key = parts[0].key
             raise ValueError(f"trial {key.index} of {key.model} does not match its checksum")
         return parts
@@ -147,11 +148,12 @@ class TrialDecoder:
     def parts(self, *row: Any) -> Parts:
         """Return the parts of a row, all that :func:`checksum_of` takes."""
         _, model, step, question, repeat, seed = row[:6]
-        *numbers, finish_reason, missing, after_stop, digest = row[6:16]
-        body, sent_seed, _, text, logprobs, details, signal_set, signals = row[16:]
+        *numbers, finish_reason, missing, after_stop, answer, response = row[6:17]
+        body, sent_seed, _, text, logprobs, details, signal_set, signals = row[17:]
         task, name = self.questions[question]
         request = TrialRequest(TrialKey(self.models[model], step), task, name, repeat, seed)
-        outcome = (*numbers, unpack_optional(finish_reason), unpack_optional(missing), after_stop, digest)
+        ended = (unpack_optional(finish_reason), unpack_optional(missing), after_stop)
+        outcome = (*numbers, *ended, answer, response)
         sent, names = (unpack(body), sent_seed), None if text is None else self.signal_sets[signal_set]
         parts = map(unpack_optional, (text, logprobs, details))
         texts = (*parts, names, unpack_optional(signals))

@@ -80,21 +80,6 @@ def logged(reader) -> list[TrialOutcome | Missing]:
     return [outcome for batch in reader.log() for outcome in batch]
 
 
-def test_the_answers_of_every_so_many_th_question(writer):
-    said = [("ab"[step % 2], f"said {step}") for step in range(40)]
-    records = [
-        scored(model, step // 2, question=f"q{step // 2 % 5}", text=text)
-        for step, (model, text) in enumerate(said)
-    ]
-    with holding(writer, *records, lost("a", 20)) as reader:
-        whole = list(reader.answers(100))
-        part = list(reader.answers(15))
-        assert [(model, answer.text) for model, _, answer in whole] == said
-        assert whole[3][1:] == (("t", "q1"), Completion("said 3", "", response_id="id-1"))
-        assert part == [one for one in whole if one[1][1] in ("q0", "q3")]
-        assert list(reader.answers(1)) == [one for one in whole if one[1][1] == "q0"]
-
-
 # The life of a run
 
 

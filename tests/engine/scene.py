@@ -50,7 +50,7 @@ class Scene:
     scoring: Any = field(default_factory=ScoreByStep)
     allowance: Any = None
     solver: Any = None
-    drift: Any = None
+    watches: Any = None
     commit_seconds: float = 0.0
     committer: Any = None  # one of virtual time, unless given
     clock: Any = field(default_factory=OwnedClock)
@@ -106,7 +106,7 @@ class Scene:
             observer=self.events.append,
             committer=self.committer or VirtualCommitter(self.commit_seconds),
             allowance=self.allowance,
-            drift=self.drift,
+            watches=self.watches,
         )
 
     async def run(self, *stop_at: float) -> StopVerdict:

@@ -1,12 +1,14 @@
 """Answers that say nothing about the models: told at the first sign, and the end of a run if most are."""
 
+from itertools import chain
+
 import pytest
 from scene import played
 from scripted import ScriptedScoring
 
 from adaptive_eval.engine.answer_watch import AnswerWatch
-from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.independence import COPY
+from adaptive_eval.engine.watches import Watches
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -37,7 +39,7 @@ def watched(*answers: tuple[int, Score, str], **options) -> AnswerWatch:
     watch, step = AnswerWatch(**options), 0
     for number, score, finish in answers:
         for _ in range(number):
-            watch.add(record(step, score, finish))
+            watch.take(record(step, score, finish).logged())
             step += 1
     return watch
 
@@ -90,13 +92,14 @@ def test_a_model_that_answers_nothing_is_ranked_where_the_user_says_so():
 
 
 def test_each_remark_is_news_once():
-    watch = watched((1, FAILED, "stop"))
-    assert len(watch.take_news()) == 1
-    watch.add(record(1, FAILED))
-    assert not watch.take_news()
-    drift = DriftWatch()
-    drift.remarks.append("of an earlier session")
-    assert played(1, drift=drift).remarks == []
+    watch = AnswerWatch()
+    assert len(watch.take(record(0, FAILED).logged())) == 1
+    assert not watch.take(record(1, FAILED).logged())
+    watches = Watches()
+    for step in range(20):
+        watches.take(record(step, RIGHT).logged()._replace(earlier=True))
+    assert [remark.code for remark in watches.answers.remarks()] == ["warning/all-alike"]
+    assert played(1, watches=watches).remarks == [], "of an earlier session"
 
 
 def resumed(folder, answers, models="m", **options) -> AnswerWatch:
@@ -106,7 +109,8 @@ def resumed(folder, answers, models="m", **options) -> AnswerWatch:
             writer.outcome(record(step, score, finish, models=models))
         writer.commit()
         with RunReader(folder) as reader:
-            watch.read(reader)
+            for trial in chain.from_iterable(reader.logged()):
+                watch.take(trial)
     return watch
 
 

@@ -26,7 +26,7 @@ def audited(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Replace the audit's verdict by one that needs a single answer; return the models seen."""
     seen: set[str] = set()
     monkeypatch.setattr(IndependenceAudit, "observe", lambda self, model, *_: seen.add(model))
-    monkeypatch.setattr(IndependenceAudit, "warnings", lambda self: ("copies",) if seen else ())
+    monkeypatch.setattr(IndependenceAudit, "remarks", lambda self: ("copies",) if seen else ())
     return seen
 
 

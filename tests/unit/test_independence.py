@@ -35,7 +35,7 @@ def audited(
         for question in QUESTIONS:
             answered = Completion(answer(question, repeat), "stop", response_id=response_id(question, repeat))
             copies.append(audit.observe("m", ("t", question), answered))
-    return copies, audit.warnings()
+    return copies, audit.remarks()
 
 
 def every_other(question, repeat):
@@ -175,7 +175,7 @@ def test_an_answer_that_waits_for_its_scorer_is_no_copy_of_itself(failure):
     audit = IndependenceAudit({"m": 0.7})
     executor = AuditedExecutor(Executor(), audit)
     asyncio.run(main())
-    assert audit.warnings() == ()
+    assert audit.remarks() == ()
 
 
 # The evidence that a model changes: false alarms as promised, changes found, and per server.
@@ -232,8 +232,8 @@ def test_one_server_of_a_pool_that_changes_is_named():
     watch, rng = DriftWatch(), random.Random(13)
     servers = ("http://gpu1", "http://gpu2", "http://gpu3")
     watched(watch, rng, lambda step, at: 0.2 if at == "http://gpu2" and step > 1500 else 0.9, 4500, servers)
-    assert any(words.startswith("m at http://gpu2: ") for words in watch.remarks)
-    assert not any("gpu1" in words or "gpu3" in words for words in watch.remarks)
+    assert any(words.startswith("m at http://gpu2: ") for words in watch.remarks())
+    assert not any("gpu1" in words or "gpu3" in words for words in watch.remarks())
 
 
 def test_a_server_that_was_alone_is_compared_with_what_it_answered_then():
@@ -244,8 +244,8 @@ def test_a_server_that_was_alone_is_compared_with_what_it_answered_then():
     watched(
         watch, rng, lambda step, at: 0.3 if at == "http://gpu1" else 0.9, 0, servers, order=range(2000, 4000)
     )
-    assert any(words.startswith("m at http://gpu1: ") for words in watch.remarks)
-    assert not any("gpu2" in words for words in watch.remarks)
+    assert any(words.startswith("m at http://gpu1: ") for words in watch.remarks())
+    assert not any("gpu2" in words for words in watch.remarks())
 
 
 def test_slower_right_answers_are_no_change():
@@ -256,27 +256,27 @@ def test_slower_right_answers_are_no_change():
     for watch, steps in ((late, order), (early, range(3000))):
         for step in steps:
             watch.add(TrialKey("m", step), ("t", str(step % 30)), rights[step], at=0.0, server="")
-    assert late.remarks == early.remarks == []
+    assert late.remarks() == early.remarks() == []
 
 
 def test_missing_trials_hold_up_nothing():
     watch, rng = DriftWatch(), random.Random(14)
     watched(watch, rng, lambda step, at: 0.9 if step < 1000 else 0.3, 2000, lost=lambda step: step % 7 == 0)
-    assert len(watch.remarks) == 1
+    assert len(watch.remarks()) == 1
     assert watch.changes[0].at == pytest.approx(1000, abs=20)
 
 
 def test_missing_trials_are_no_change():
     watch, rng = DriftWatch(), random.Random(16)
     watched(watch, rng, lambda step, at: 0.9, 3000, lost=lambda step: step > 1500 and rng.random() < 0.6)
-    assert watch.remarks == []
+    assert list(watch.remarks()) == []
 
 
 def test_a_lost_outcome_is_not_waited_for_without_end(monkeypatch):
     monkeypatch.setattr(DriftWatch, "most_pending", 500)
     watch, rng = DriftWatch(), random.Random(17)
     watched(watch, rng, lambda step, at: 0.9 if step < 1500 else 0.3, 0, order=range(1, 3000))
-    assert len(watch.remarks) == 1
+    assert len(watch.remarks()) == 1
 
 
 def test_a_change_is_said_once_where_the_servers_of_earlier_trials_are_unknown():
@@ -285,7 +285,7 @@ def test_a_change_is_said_once_where_the_servers_of_earlier_trials_are_unknown()
     watched(watch, rng, lambda step, at: 0.9, 50)
     steps = range(50, 4000)
     watched(watch, rng, lambda step, at: 0.9 if step < 2000 else 0.2, 0, ("http://gpu1",), order=steps)
-    (words,) = watch.remarks
+    (words,) = watch.remarks()
     assert words.startswith("m: ")
 
 

@@ -1,0 +1,84 @@
+"""All that watches the answers of a run: what says nothing about the models, copies, models that change.
+
+Each watch takes every finished trial in the same way, live and when the log of earlier sessions is read back.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from adaptive_eval.core.results import Results, StopVerdict
+from adaptive_eval.engine.answer_watch import AnswerWatch
+from adaptive_eval.engine.drift import DriftWatch
+from adaptive_eval.engine.independence import IndependenceAudit
+from adaptive_eval.engine.protocols import Controller, News, Unusable, Watch
+from adaptive_eval.errors import Coded
+from adaptive_eval.store.records import LoggedTrial
+from adaptive_eval.trial import Missing, TrialOutcome
+
+
+@dataclass(frozen=True)
+class Watches:
+    """The watches of a run, which are asked in turn.
+
+    Examples
+    --------
+    >>> watches = Watches()
+    >>> [type(watch).__name__ for watch in watches.all]
+    ['AnswerWatch', 'IndependenceAudit', 'DriftWatch']
+    """
+
+    answers: AnswerWatch = field(default_factory=AnswerWatch)
+    copies: IndependenceAudit = field(default_factory=IndependenceAudit)
+    drift: DriftWatch = field(default_factory=DriftWatch)
+
+    @property
+    def all(self) -> tuple[Watch, ...]:
+        """Every watch."""
+        return self.answers, self.copies, self.drift
+
+    def take(self, trial: LoggedTrial) -> list[News]:
+        """Show a finished trial to every watch; return what is new."""
+        news: list[News] = []
+        for watch in self.all:
+            news += watch.take(trial)
+        return news
+
+    def verdict(self) -> StopVerdict | None:
+        """Return why the run must end; None where it may go on."""
+        for watch in self.all:
+            verdict = watch.verdict()
+            if verdict is not None:
+                return verdict
+        return None
+
+    def read_back(
+        self, session: Controller, log: Iterable[Sequence[LoggedTrial]]
+    ) -> Iterator[list[TrialOutcome | Missing]]:
+        """Yield the outcomes of a stored log for `session`, which is told what the watches find where it was.
+
+        A model is stopped, or the run ended, before the trial counts that shows why: as while the run lives.
+        """
+        for trials in log:
+            outcomes: list[TrialOutcome | Missing] = []
+            for trial in trials:
+                unusable = [news for news in self.take(trial) if isinstance(news, Unusable)]
+                verdict = self.verdict() if session.stopped is None else None
+                if unusable or verdict is not None:
+                    yield outcomes
+                    outcomes = []
+                for news in unusable:
+                    session.stop_model(news.model, news.reason)
+                if verdict is not None and session.stopped is None:
+                    session.end(verdict.reason, verdict.text, verdict.evidence)
+                outcomes.append(trial.outcome)
+            yield outcomes
+
+    def added_to(self, results: Results) -> Results:
+        """Return `results` with what the session does not see: answers that are none, changes, remarks."""
+        remarks: list[Coded] = [*self.answers.remarks(), *self.drift.remarks()]
+        return replace(
+            results,
+            models=tuple(replace(line, no_answer=self.answers.none(line.model)) for line in results.models),
+            changes=tuple(self.drift.changes),
+            warnings=(*results.warnings, *remarks),
+        )
