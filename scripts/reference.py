@@ -28,7 +28,7 @@ EXAMPLES: dict[str, Any] = {
     "models[].prompt": "{input}\nAnswer in one word.",
     "endpoints": ["http://gpu1:8000/v1"], "accepts": ["text", "image"], "api_key_env": "EXAMPLE_API_KEY",
     "extra_body": {"top_k": 20}, "deterministic": True, "batch": True, "max_response_bytes": 1048576,
-    "path": "servers.txt", "run": ["./list-servers"], "servers[].url": "http://gpu1:8000/v1",
+    "path": "servers.txt", "servers[].url": "http://gpu1:8000/v1",
     "concurrency": 64, "models[].endpoints[], discover: dns.name": "vllm.default.svc", "port": 8000,
     "models[].headers.value": "team-a", "models[].headers.env": "GATEWAY_TOKEN", "temperature": 0.6,
     "top_p": 0.95, "max_tokens": 32768, "max_completion_tokens": 32768, "presence_penalty": 0.5,

@@ -1,12 +1,9 @@
-"""From a config to the sources that name its servers (files, or a command), and to their clients."""
+"""From a config to the files that name its servers, and to their clients."""
 
 import asyncio
-import os
-import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -15,14 +12,8 @@ from urllib.parse import urlsplit
 
 from adaptive_eval.build.model_clients import endpoint_at, limits_of
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.model import (
-    CommandDiscovery,
-    DiscoveryConfig,
-    FileDiscovery,
-    ModelConfig,
-)
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.engine.discovery import Discovery, Reading, Source
 from adaptive_eval.errors import TransientEndpointError, in_words
 from adaptive_eval.options.mistakes import shown
@@ -48,7 +39,7 @@ class Finder:
                 continue
             self.client(model, "http://localhost/v1")  # what is wrong with its key or headers is said now
             if section.source not in sources:
-                sources[section.source] = source_of(section, config.base_dir, _secrets(config))
+                sources[section.source] = file_source(section.path, config.base_dir, every=section.every)
             source = sources[section.source]
             self.discoveries[model.name] = Discovery(
                 source, partial(self.connect, model), section.patience, partial(limits_of, section.each)
@@ -80,41 +71,8 @@ class Finder:
             await client.aclose()
 
 
-def source_of(section: DiscoveryConfig, folder: Path, secrets: Iterable[str] = ()) -> Source:
-    """Return the source that a section describes; relative paths begin in `folder`, `secrets` are not shown.
-
-    Examples
-    --------
-    >>> section = FileDiscovery(discover="file", path="servers/*.txt")
-    >>> source_of(section, Path("/data")).name
-    'servers/*.txt'
-    """
-    match section:
-        case FileDiscovery():
-            return file_source(section.path, folder, every=section.every)
-        case CommandDiscovery():
-            redact = Redactor(secrets)
-            return command_source(
-                section.run, folder, every=section.every, timeout=section.timeout, redact=redact
-            )
-    raise TypeError(f"{type(section).__name__} is no kind of source")
-
-
-def _secrets(config: RunConfig) -> list[str]:
-    """Return the values of all variables that the models name for keys and headers."""
-    names = [model.api_key_env for model in config.models]
-    names += [header.env for model in config.models for header in model.headers.values()]
-    return [os.environ.get(name, "").strip() for name in names if name is not None]
-
-
 _MOST_BYTES = 1_000_000
-"""Largest file, and longest output of a command, that is read."""
-
-_KILL_TIMEOUT = 10.0
-"""Seconds that a killed command may take to end."""
-
-_LAST_WORDS = 200
-"""Characters of what a failing command has said that are shown."""
+"""Largest file that is read."""
 
 _MAGIC = frozenset("*?[")
 
@@ -241,52 +199,3 @@ class _InThread:
             reading.set_result(self._read())
         except (OSError, ValueError) as error:
             reading.set_exception(error)
-
-
-def command_source(
-    command: Sequence[str], folder: Path, *, every: float, timeout: float, redact: Redactor | None = None
-) -> ServerSource:
-    """Return the source in the output of a command, which is killed with all it has started when it is late.
-
-    Only the output of a command that ends with exit code 0 counts.
-    """
-    name = f"the command {command[0]}"
-    output = partial(_output, tuple(command), folder, redact or Redactor(()))
-    return ServerSource(name, output, every, timeout)
-
-
-async def _output(command: tuple[str, ...], folder: Path, redact: Redactor) -> Reading:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        out, complaint = await asyncio.gather(_all_of(process.stdout), _all_of(process.stderr))
-        code = await process.wait()
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        # Python 3.13 also waits for pipes that nobody reads, or that a process of another session holds open.
-        process._transport.close()  # type: ignore[attr-defined]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_KILL_TIMEOUT):
-                await process.wait()
-    if code != 0:
-        said = shorten(redact(complaint), _LAST_WORDS)
-        raise ValueError(f"has failed with exit code {code}{f': {said}' if said else ''}")
-    return Reading(read_addresses(out))
-
-
-async def _all_of(stream: asyncio.StreamReader) -> str:
-    """Return everything that comes out of a stream."""
-    try:
-        await stream.readexactly(_MOST_BYTES + 1)
-    except asyncio.IncompleteReadError as end:
-        return end.partial.decode("utf-8", "replace")
-    raise ValueError(f"writes more than {_MOST_BYTES:,} bytes")

@@ -33,9 +33,12 @@ MOST_SAMPLES = 8
 
 
 class DiscoveryConfig(Section):
-    """Servers that come and go, and the source that lists them."""
+    """Servers that come and go, listed in one file or several: host:port or a URL on each line."""
 
-    discover: str
+    discover: Literal["file"]
+    """They are written into files."""
+    path: str = Field(min_length=1, max_length=1000)
+    """The file, or a pattern such as servers/*.txt; from the config's folder."""
     every: Seconds = Field(default=10.0, gt=0, le=86_400)
     """Seconds from one reading to the next."""
     patience: Seconds = Field(default=600.0, ge=0, le=8_640_000)
@@ -49,35 +52,13 @@ class DiscoveryConfig(Section):
         return json.dumps(self.model_dump(mode="json", exclude={"patience", "each"}), sort_keys=True)
 
 
-class FileDiscovery(DiscoveryConfig):
-    """A file, or all that a pattern matches, with host:port or a URL on each line."""
-
-    discover: Literal["file"]
-    """They are written into files."""
-    path: str = Field(min_length=1, max_length=1000)
-    """The file, or a pattern such as servers/*.txt; from the config's folder."""
-
-
-class CommandDiscovery(DiscoveryConfig):
-    """A command that writes host:port or a URL on each line of its output."""
-
-    discover: Literal["command"]
-    """A command names them."""
-    run: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
-    """Program and arguments; it runs in the config's folder, without a shell."""
-    every: Seconds = Field(default=30.0, gt=0, le=86_400)
-    """Seconds from one run to the next."""
-    timeout: Seconds = Field(default=10.0, gt=0, le=3600)
-    """Seconds after which it is killed and counts as failed."""
-
-
 def _how(value: Any) -> str:
     return "found" if isinstance(value, dict | Section) else "listed"
 
 
 Endpoints: TypeAlias = Annotated[
     Annotated[tuple[Endpoint, ...], Field(min_length=1), Tag("listed")]
-    | Annotated[FileDiscovery | CommandDiscovery, Field(discriminator="discover"), Tag("found")],
+    | Annotated[DiscoveryConfig, Tag("found")],
     Discriminator(_how),
 ]
 
@@ -102,7 +83,7 @@ class ModelConfig(Section):
     (docs/providers.md)."""
     endpoints: Endpoints
     """Base URLs of its servers (a pool), mimic for the local biased coins, or python:FILE.py:FUNCTION for a
-    function of yours, litellm for LiteLLM's library; or discover: file or command, where servers come and
+    function of yours, litellm for LiteLLM's library; or discover: file, where servers come and
     go."""
     api: Literal["chat", "completions", "responses", "messages"] = "chat"
     """Which kind of request is sent: chat, completions for a model that continues a text, responses for

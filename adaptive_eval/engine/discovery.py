@@ -24,7 +24,7 @@ class Reading:
 
 
 class Source(Protocol):
-    """Says which servers are there: a file, a command, a name. Models that share one share its servers."""
+    """Says which servers are there. Models that share one share its servers."""
 
     @property
     def name(self) -> str:

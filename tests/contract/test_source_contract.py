@@ -1,4 +1,4 @@
-"""Sources of servers, one suite for all kinds: real files, real commands, and the resolver."""
+"""Files that list servers: one, or many."""
 
 import asyncio
 import os
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.build.server_discovery import command_source, file_source
-from adaptive_eval.endpoints.redaction import Redactor
+from adaptive_eval.build.server_discovery import file_source
 from adaptive_eval.engine.discovery import Reading
 
 PATIENCE = 60.0
@@ -32,10 +31,6 @@ def write(path: Path, *hosts):
 
 def files(folder, pattern="*.txt", timeout=PATIENCE):
     return file_source(pattern, folder, every=1.0, timeout=timeout)
-
-
-def shell(folder, line, **options):
-    return command_source(["/bin/sh", "-c", line], folder, every=1.0, **{"timeout": PATIENCE, **options})
 
 
 class OneFile:
@@ -80,29 +75,7 @@ class ManyFiles(OneFile):
         shutil.rmtree(self.folder)
 
 
-class Command:
-    """A command that shows a file."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.source = shell(folder, "cat list")
-
-    def say(self, *hosts):
-        write(self.folder / "list", *hosts)
-
-    def fail(self):
-        (self.folder / "list").unlink(missing_ok=True)
-
-    def hang(self):
-        os.mkfifo(self.folder / "pipe")
-        self.source = shell(self.folder, "cat pipe", timeout=2.0)
-
-    def release(self):
-        (self.folder / "pipe").unlink()
-        write(self.folder / "pipe", "10.0.0.9")
-
-
-@pytest.fixture(params=[OneFile, ManyFiles, Command])
+@pytest.fixture(params=[OneFile, ManyFiles])
 def world(request, tmp_path):
     return request.param(tmp_path)
 
@@ -132,10 +105,9 @@ def test_where_it_cannot_be_read_the_last_answer_stands_and_it_recovers_quietly(
 
 
 # A pattern matches regular files only, which do not hang.
-@pytest.mark.parametrize("hanging", [OneFile, Command])
-def test_one_that_hangs_holds_up_nobody_and_is_read_again(hanging, tmp_path):
+def test_one_that_hangs_holds_up_nobody_and_is_read_again(tmp_path):
     """Others have their turns meanwhile, the reading ends, and what comes at last is taken."""
-    hanging = hanging(tmp_path)
+    hanging = OneFile(tmp_path)
 
     async def main():
         reading = asyncio.create_task(hanging.source.read())
@@ -229,66 +201,3 @@ def test_a_hung_file_system_does_not_hold_up_the_end_of_the_process(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "servers.txt: has not answered within 0.1 s" in done.stdout
-
-
-# Commands
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("echo gpu1:8000; echo it is down >&2; exit 3", "has failed with exit code 3: it is down"),
-        ("echo bad token sk-12345678 >&2; exit 1", "exit code 1: bad token [redacted]"),
-        ("echo gpu1:8000; echo 2 nodes", "line 2: '2 nodes' is neither host:port nor a URL"),
-        ("yes gpu1:8000", "writes more than 1,000,000 bytes"),
-        ("sleep 600", "has not answered within 0.2 s"),
-    ],
-)
-def test_a_command_that_fails_names_nobody_and_says_why(tmp_path, line, words, monkeypatch):
-    # it needs no such time
-    monkeypatch.setattr("adaptive_eval.build.server_discovery._KILL_TIMEOUT", 2 * PATIENCE)
-    limit = 0.2 if "sleep" in line else PATIENCE
-    source = shell(tmp_path, line, timeout=limit, redact=Redactor(["sk-12345678"]))
-    reading = asyncio.run(asyncio.wait_for(source.read(), PATIENCE))
-    assert reading.addresses == ()
-    assert reading.problem.startswith("the command /bin/sh: ")
-    assert words in reading.problem
-
-
-def is_gone(pid):
-    """Return whether a process has ended, whether or not its parent has taken note."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_a_command_is_killed_with_all_that_it_has_started(tmp_path):
-    line = "sleep 600 & echo $! > pid.part; mv pid.part pid; wait"
-    source = shell(tmp_path, line, timeout=1.0)
-    deadline = time.monotonic() + PATIENCE
-    while not (tmp_path / "pid").exists():  # a busy machine may need longer to start it
-        read(source)
-        assert time.monotonic() < deadline
-    pid = int((tmp_path / "pid").read_text())
-    while not is_gone(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def test_a_reading_that_is_broken_off_leaves_no_command_behind(tmp_path):
-    line = "echo $$ > pid.part; mv pid.part pid; exec sleep 600"
-    source = shell(tmp_path, line)
-
-    async def main():
-        reading = asyncio.create_task(source.read())
-        async with asyncio.timeout(PATIENCE):
-            while not (tmp_path / "pid").exists():
-                await asyncio.sleep(0.01)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-
-    asyncio.run(main())
-    assert is_gone(int((tmp_path / "pid").read_text()))
