@@ -217,6 +217,7 @@ def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
         np.maximum(comparison.fold.progress[rows], 1.0),
         np.zeros(rows.size) if binary else late,
         late,
+        *comparison.courses.bet_squares(rows),
     )
 
 

@@ -12,6 +12,7 @@ that comes too late costs trials that were issued after the decision it would ha
 from collections.abc import Sequence
 from math import log
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from scorio.sequential.parts import (
 )
 
 SLOW_START = 32
-"""Trials a model may have in flight before any is answered; a call needs at least about 21."""
+"""Trials a model may have in flight before any is answered; a call needs at least ten."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -132,7 +133,9 @@ class Drain:
         """Return how many times over contrasts are decided, with a chance, if `move` is what is uncertain."""
         comparison, bet = self._comparison, self._comparison.courses.bet[rows]
         ends = size + ON_THE_WAY * move, np.maximum(size - AT_THE_END * move, 0.0)
+        steps = comparison.fold.progress[rows] * np.maximum(growth, 1.0)
         evidence, tied = foreseen(comparison, *ends, variance, variance * at_margin)
+        evidence = comparison.courses.with_foreseen_bets(rows, evidence, ends[0], steps)
         read = np.maximum(evidence, comparison.latest.statistic[rows])
         evidence = np.where(np.isnan(bet), read, bet * growth)
         # Each winner lowers the threshold of the others, also of those that reached it before.
@@ -281,7 +284,8 @@ def next_look(comparison: Comparison) -> int:
     size = np.abs(latest.difference[rows, None])
     variance = latest.variance[rows, None]
     move = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth))
-    called = _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left)
+    after = _After(rows, now + steps[None, :])
+    called = _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left, after)
     if goal.condition.separate:
         open_ = np.zeros((len(comparison.spec.names) + 1, steps.size), dtype=bool)
         for side in (goal.first[rows], goal.second[rows]):
@@ -321,12 +325,26 @@ def _least_variance(board: Board, now: int, steps: Ints) -> Floats:
     return share
 
 
+class _After(NamedTuple):
+    """Contrasts, and the steps after which they are looked at."""
+
+    rows: Ints
+    steps: Ints
+
+
 def _is_called(
-    comparison: Comparison, size: Floats, move: Floats, variance: Floats, at_margin: Floats
+    comparison: Comparison,
+    size: Floats,
+    move: Floats,
+    variance: Floats,
+    at_margin: Floats,
+    after: _After | None = None,
 ) -> Bools:
     """Return which contrasts are called where their differences move so much, either way."""
     ends = size + move, np.maximum(size - move, 0.0)
     evidence, tied = foreseen(comparison, *ends, variance, at_margin)
+    if after is not None:
+        evidence = comparison.courses.with_foreseen_bets(after.rows, evidence, ends[0], after.steps)
     return np.asarray((evidence >= comparison.fold.threshold) | (tied >= 1.0))
 
 

@@ -2,7 +2,7 @@
 // The formulas and their sources are in scorio/sequential; a test runs both on the same answers.
 
 const MIXTURE = [[0.75, 0.05], [0.25, 0.2]];
-const POOLED = 1e4, TRUST = 8, FLOOR = 1e-15, TIE_FACTOR = 1.05;
+const POOLED = 1e4, TRUST = 8, FLOOR = 1e-15, TIE_FACTOR = 1.05, ENOUGH_NOISE = 2, ON_ANSWERS = 0.2;
 
 /** Positions in the order of questions: once each with some early repeats, then again and again. */
 export function* positions(questions) {
@@ -80,7 +80,7 @@ function variance(square, kappa, count, questions, { w, u, g, r }) {
   const between = (square + kappa) / (count * count);
   const trust = 1 - (TRUST / (TRUST + r)) ** 2;
   const trials = w / count + kappa / (count + r) ** 2;
-  const within = g >= 4 ? (1 - trust) * between + trust * trials : Math.min(between, Math.max(w, u) / count);
+  const within = g >= ENOUGH_NOISE ? (1 - trust) * between + trust * trials : Math.min(between, Math.max(w, u) / count);
   const fraction = count / questions;
   return Math.max((1 - fraction) * between + fraction * within, FLOOR);
 }
@@ -129,6 +129,7 @@ function tieVariance(difference, v, guarded, margin, a, b) {
 export class Comparison {
   constructor({ questions, alpha = 0.05, margin = null }) {
     Object.assign(this, { questions, alpha, margin, sum: 0, square: 0, count: 0, steps: 0 });
+    Object.assign(this, { ahead: 0, behind: 0, won: 0 });
     this.verdict = this.at = null;
     this.first = new Model(questions);
     this.second = new Model(questions);
@@ -138,8 +139,16 @@ export class Comparison {
     const fresh = this.first.n[q] === 0, before = [this.first.mean(q), this.second.mean(q)];
     this.first.add(q, a);
     this.second.add(q, b);
+    this.bet(a - b);
     const after = [this.first.mean(q), this.second.mean(q)];
     return this.step(fresh, before[0] - before[1], after[0] - after[1]);
+  }
+
+  /** Bets on the answers in which the models differ: each chance of such an answer weighs as in Beta(½, ½). */
+  bet(d) {
+    if (!d) return;
+    const before = d > 0 ? this.ahead++ : this.behind++;
+    this.won += Math.log(2 * (before + 0.5) / (this.ahead + this.behind));
   }
 
   step(fresh, before, after) {
@@ -156,7 +165,10 @@ export class Comparison {
     const difference = this.sum / count, single = a.r === 0 && b.r === 0;
     const noise = noiseOf(a, b), guarded = variance(square, target, count, questions, noise);
     const v = single ? variance(square, 0, count, questions, noise) : guarded;
-    const logE = logEvidence(difference, v, margin), enough = count >= 10;
+    const now = logEvidence(difference, v, margin) + Math.log(1 - ON_ANSWERS), enough = this.steps >= 10;
+    const side = Math.abs(difference) > 1e-9 ? Math.sign(difference) : 0;
+    const agrees = side === Math.sign(this.ahead - this.behind);
+    const logE = agrees ? logSum(now, this.won + Math.log(ON_ANSWERS)) : now;
     const won = enough && logE >= target;
     const near = margin ? tieVariance(difference, v, guarded, margin, a, b) : null;
     const tied = enough && margin && 0.5 * margin ** 2 / near - logCosh(margin * Math.abs(difference) / near) >= target;

@@ -125,7 +125,8 @@ class Board:
         self.fold = Fold(contrasts.measured, levels, self._needed)
         self.latest = self.fold.latest
         on_clusters = ~contrasts.single & any(names is not None for names in answers.clusters)
-        self.intervals = Intervals(contrasts, self.courses.bets | on_clusters, levels.alpha, margin)
+        bet = self.courses.bets | on_clusters | (self.courses.bet_place >= 0)
+        self.intervals = Intervals(contrasts, bet, levels.alpha, margin)
         self.version = 0
         self.members = self._members()
 

@@ -67,6 +67,8 @@ class Cells:
         Steps of the sequence absorbed per model.
     categories : ndarray of int8 or int16, shape (L, capacity)
         The category at each absorbed step; :data:`MISSING` where there was no answer.
+    copied : ndarray of bool, shape (L, capacity), or None
+        Steps whose answer may be a copy of an earlier one; None while there is none (:meth:`doubt`).
     exact : ndarray of bool, shape (L,)
         Models whose answers have no noise from here on: w = u = 0, G = R = ∞.
     missing : list of list of int
@@ -109,6 +111,7 @@ class Cells:
         self.progress = np.zeros(models, dtype=np.int64)
         small = scores.size <= np.iinfo(np.int8).max
         self.categories = np.full((models, 64), MISSING, dtype=np.int8 if small else np.int16)
+        self.copied: Bools | None = None
         self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
@@ -179,6 +182,13 @@ class Cells:
             if self.rounds is not None:
                 self.rounds.reach(models, end, self.counts[models], self.lost[models], self.cost)
         self.progress[models] = stop
+
+    def doubt(self, model: int, step: int) -> None:
+        """Note that the answer at a step may be a copy, before the step is absorbed or when it is."""
+        self._reserve(step + 1)
+        if self.copied is None:
+            self.copied = np.zeros(self.categories.shape, dtype=np.bool_)
+        self.copied[model, step] = True
 
     def _pay(self, models: Integers, start: int, costs: Floats) -> None:
         at = models[:, None], self.sequence.of(models, start, start + costs.shape[1])
@@ -469,6 +479,9 @@ class Cells:
             grown = np.full((self.models, stop + stop // 2), MISSING, dtype=self.categories.dtype)
             grown[:, : self.categories.shape[1]] = self.categories
             self.categories = grown
+            if self.copied is not None:
+                more = ((0, 0), (0, grown.shape[1] - self.copied.shape[1]))
+                self.copied = np.pad(self.copied, more)
         width = stop - self._base
         have = self._path.shape[2]
         if width > have:

@@ -22,6 +22,8 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import log_mean
 from scorio.sequential.moments import cell_sums
 
+ON_CLUSTERS = 0.9
+"""Share of the stake of a pair that is bet on clusters of questions."""
 _RATES = 0.99 * np.sin(np.pi * (np.arange(16) + 0.5) / 32.0) ** 2
 RATES = np.concatenate([_RATES, -_RATES])
 """λ of the bets, in equal parts: dense near 0 for many clusters, and near 1 for few."""
@@ -32,7 +34,7 @@ class Spread(NamedTuple):
 
     square: Floats
     size: Floats
-    bets: Floats = np.array(np.nan)  # log winnings, NaN where none are placed
+    bets: Floats | None = None  # log winnings
 
 
 class ClusterSums:

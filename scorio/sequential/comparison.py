@@ -24,7 +24,6 @@ from scorio.sequential._recorded import (
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.courses import interval
-from scorio.sequential.evidence import log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
 from scorio.sequential.rules import Anytime
 
@@ -287,7 +286,7 @@ def compare(
         course_difference=scale * difference,
         course_low=scale * low,
         course_high=scale * high,
-        course_log_e=log_evidence(difference, read.course.variance[0], margin),
+        course_log_e=read.course.statistic[0],
         names=(str(labels[0]), str(labels[1])),
     )
 

@@ -28,7 +28,7 @@ Noise = tuple[Floats, Floats, Floats, Floats]
 
 SINGLE = -1
 """Second model of a contrast of one model with a number, or of a score to be measured."""
-ENOUGH_NOISE = 4.0
+ENOUGH_NOISE = 2.0
 """Σ n v at which the empirical-Bayes noise of a model is trusted."""
 TRUST = 8.0
 """Repeated trials at which within- and between-question variance weigh about evenly."""
@@ -106,7 +106,10 @@ class ContrastBlock(NamedTuple):
     slack : ndarray of float
         How far lost answers, each anything from 0 to 1, could have moved D: no call that this could turn.
     bets : ndarray of float
-        Log winnings of bets on clusters (:mod:`scorio.sequential.clusters`); NaN where none are placed.
+        Log winnings of bets, on clusters (:mod:`scorio.sequential.clusters`) or on answers
+        (:mod:`scorio.sequential.answer_bets`); minus infinity where they say nothing.
+    staked : ndarray of float
+        Share of the stake that is bet so; 0 where nothing is.
     """
 
     difference: Floats
@@ -117,6 +120,7 @@ class ContrastBlock(NamedTuple):
     questions: Ints
     slack: Floats
     bets: Floats
+    staked: Floats
 
     def less(self, value: Floats, equivalence: float | None = None) -> ContrastBlock:
         """Return scores held against `value`, of shape (contrasts, 1).
@@ -183,8 +187,13 @@ def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> Contr
         total("avg_variance", 2),
         np.minimum.reduce([block.questions for block in blocks]),
         total("slack", 1),
-        np.full(blocks[0].difference.shape, np.nan),
+        *no_bets(blocks[0].difference.shape),
     )
+
+
+def no_bets(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return the winnings of bets, and their share of the stake, where none are placed."""
+    return np.full(shape, -np.inf), np.zeros(shape)
 
 
 def contrast_variance(
@@ -287,5 +296,5 @@ def score_block(
     low, high = path.bounds(path.seen if asked is None else asked)
     score = path.mean
     slack = np.maximum(score - low, high - score)
-    none = np.full(score.shape, np.nan)
-    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, slack, none)
+    bets = no_bets(score.shape)
+    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, slack, *bets)

@@ -1,15 +1,16 @@
 """The courses of contrasts, from answers to evidence, step by step, and their confidence sequences."""
 
 from dataclasses import dataclass
-from math import log
+from math import log, log1p
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Ints
+from scorio.sequential.answer_bets import ON_ANSWERS, AnswerBets
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
-from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined
+from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined, no_bets
 from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
 from scorio.sequential.pairs import Options, PairReader, Reader
@@ -75,6 +76,10 @@ class Courses:
         Contrasts that are called by bets on a number.
     bet : ndarray of float, shape (P,)
         Log winnings of the bets, NaN for other contrasts.
+    answer_bets : AnswerBets or None
+        Bets on the answers in which two models differ; None without such pairs.
+    bet_place : ndarray of int, shape (P,)
+        The number of each pair in them; −1 for other contrasts.
     """
 
     def __init__(
@@ -92,6 +97,8 @@ class Courses:
             self._exact = ExactReader(answers.cells[0], contrasts.first, contrasts.second)
         self.bets = (rule.name == "anytime") & contrasts.single & ~contrasts.measured
         self.bet = np.full(contrasts.first.size, np.nan)
+        self.bet_place, self.answer_bets = _answer_bets(answers, contrasts, rule)
+        self._progress = np.zeros(contrasts.first.size)
         self._bet_row = np.cumsum(self.bets) - 1
         self._bets = ScoreBets(
             answers.cells,
@@ -106,6 +113,7 @@ class Courses:
     def read(self, rows: Ints, start: int, stop: int) -> Course:
         """Read `rows` from step `start` up to step `stop`; the statistic is that of each step."""
         block = self._estimate(rows, start, stop)
+        self._progress[rows] = stop
         statistic, sign = self._statistic(rows, block, start, stop)
         tie = self.rule.tie_evidence(block)
         exact = block.guarded <= EXACT
@@ -130,6 +138,8 @@ class Courses:
         if self._exact is not None:
             statistic, total = self._exact.read(rows, start, stop)
             return statistic, np.sign(total).astype(np.int8)
+        if self.answer_bets is not None:
+            block = self._with_bets(self.answer_bets, rows, block, start, stop)
         statistic = self.rule.statistic(block, self._answers.run_sequence.complete(start, stop))
         bets = self.bets[rows]
         if bets.any():
@@ -137,6 +147,43 @@ class Courses:
             statistic[bets] = np.where(block.questions[bets] >= MIN_QUESTIONS, log_e, -np.inf)
             self.bet[rows[bets]] = log_e[:, -1]
         return statistic, np.sign(block.difference).astype(np.int8)
+
+    def _with_bets(
+        self, bets: AnswerBets, rows: Ints, block: ContrastBlock, start: int, stop: int
+    ) -> ContrastBlock:
+        """Return the block with the bets on answers, where they speak of the better model, and surely so."""
+        place = self.bet_place[rows]
+        placed = place >= 0
+        if not placed.any():
+            return block
+        won, staked = block.bets.copy(), block.staked.copy()
+        log_e, lead = bets.read(place[placed], start, stop)
+        difference, slack = block.difference[placed], block.slack[placed]
+        agrees = _side(difference, slack) == _side(lead, 0.0)
+        won[placed] = np.where(agrees, log_e, -np.inf)
+        staked[placed] = ON_ANSWERS
+        return block._replace(bets=won, staked=staked)
+
+    def bet_squares(self, rows: Ints) -> tuple[Floats, float]:
+        """Return Σ d² of the answers that are bet on, NaN where none are, and the mean stake of a step."""
+        if self.answer_bets is None:
+            return np.full(rows.size, np.nan), 1.0
+        place = self.bet_place[rows]
+        squares = np.where(place >= 0, self.answer_bets.squares[place], np.nan)
+        return squares, self.answer_bets.step_stake
+
+    def with_foreseen_bets(self, rows: Ints, log_e: Floats, difference: Floats, steps: ArrayLike) -> Floats:
+        """Return foreseen log evidence, shape (p, …), with that of bets on answers after `steps` steps."""
+        place = self.bet_place[rows]
+        placed = place >= 0
+        if self.answer_bets is None or not placed.any():
+            return log_e
+        progress = self._progress[rows].reshape((-1,) + (1,) * (log_e.ndim - 1))
+        made = np.broadcast_to(steps, log_e.shape)
+        won = self.answer_bets.foreseen(place[placed], difference[placed], progress[placed], made[placed])
+        both = log_e.copy()
+        both[placed] = np.logaddexp(log1p(-ON_ANSWERS) + log_e[placed], log(ON_ANSWERS) + won)
+        return both
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
         """Return where a score's interval is as narrow as its contrast requires."""
@@ -159,11 +206,31 @@ class Courses:
         return self._answers.combine(blocks)
 
 
+def _side(difference: Floats | Ints, slack: Floats | float) -> Floats:
+    """Return the sign of a difference, 0 where `slack` could turn it."""
+    return np.where(np.abs(difference) > slack + ROUNDING, np.sign(difference), 0.0)
+
+
+def _answer_bets(answers: Answers, contrasts: Contrasts, rule: Rule) -> tuple[Ints, AnswerBets | None]:
+    """Return the pairs, of models that are asked, whose answers are bet on, and their bets."""
+    asked = len(answers.furthest)
+    pairs = ~contrasts.single & (np.maximum(contrasts.first, contrasts.second) < asked)
+    clustered = any(names is not None for names in answers.clusters)
+    if rule.name != "anytime" or clustered or not pairs.any():
+        return np.full(pairs.size, -1), None
+    place = np.where(pairs, np.cumsum(pairs) - 1, -1)
+    models = contrasts.first[pairs], contrasts.second[pairs]
+    run, weights = answers.run_sequence, answers.weights
+    return place, AnswerBets(answers.cells, run, weights, *models, answers.target)
+
+
 def _no_estimate(contrasts: int) -> ContrastBlock:
     """Return the estimate before the first trial: nothing known, no call possible."""
-    wide = np.full((4, contrasts, 1), 1e6)
-    none, slack, bets = np.zeros((3, contrasts, 1))
-    return ContrastBlock._make([none, *wide, none.astype(np.int64), slack, bets + np.nan])
+    shape = contrasts, 1
+    (difference, slack), questions = np.zeros((2, *shape)), np.zeros(shape, dtype=np.int64)
+    variance, guarded, margin, avg_variance = np.full((4, *shape), 1e6)
+    estimate = difference, variance, guarded, margin, avg_variance
+    return ContrastBlock(*estimate, questions, slack, *no_bets(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +260,8 @@ class Intervals:
         bet = self.bets[rows]
         evidence = log_evidence(difference, variance, self.margin)
         rejected = bet | (evidence > -log(self.alpha))
-        better = (verdict[rows] == BETTER) & rejected & (bet | (difference > 0.0))
-        worse = (verdict[rows] == WORSE) & rejected & (bet | (difference < 0.0))
+        better = (verdict[rows] == BETTER) & rejected & np.where(bet, high > 0.0, difference > 0.0)
+        worse = (verdict[rows] == WORSE) & rejected & np.where(bet, low < 0.0, difference < 0.0)
         least, most = np.where(better, 0.0, -np.inf), np.where(worse, 0.0, np.inf)
         if self.margin is not None:
             tie = (verdict[rows] == TIE) & ~measured

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats
+from scorio.sequential.answer_bets import ON_ANSWERS, bet_steps, least_lead
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST, Contrasts
 from scorio.sequential.evidence import (
@@ -112,20 +113,33 @@ class OpenContrasts(Contrasts):
         V now, which future ones are made to agree with, and the equal progress at which it was read.
     early, late : ndarray of float
         Continuity terms of V before the first repeats and since.
+    squares : ndarray of float
+        Σ d² of the answers that are bet on (:mod:`scorio.sequential.answer_bets`); NaN without bets.
+    stake : float
+        Mean stake of a step of these bets.
     """
 
     variance: Floats
     steps: Floats
     early: Floats
     late: Floats
+    squares: Floats
+    stake: float = 1.0
 
     @classmethod
     def of_pairs(
-        cls, first: ArrayLike, second: ArrayLike, variance: Floats, steps: Floats, early: Floats, late: Floats
+        cls,
+        first: ArrayLike,
+        second: ArrayLike,
+        variance: Floats,
+        steps: Floats,
+        early: Floats,
+        late: Floats,
+        squares: Floats,
     ) -> OpenContrasts:
         """Return contrasts of two models each."""
         models = (np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64))
-        return cls(*models, 0.0 * late, np.nan * late, variance, steps, early, late)
+        return cls(*models, 0.0 * late, np.nan * late, variance, steps, early, late, squares)
 
     def of(self, values: Floats) -> Floats:
         """Return the differences of values of the models, shape (…, L)."""
@@ -142,6 +156,15 @@ class OpenContrasts(Contrasts):
         now = self._variance(scores, np.maximum(self.steps, 1.0)[:, None])[:, 0]
         ratio = np.maximum(self.variance - held, 0.1 * self.variance) / now
         return held[:, None] + ratio[:, None] * self._variance(scores, steps[None, :])
+
+    def winning_differences(self, scores: BoardScores, steps: Floats, level: float) -> Floats:
+        """Return the differences at which bets alone make a winner at future `steps`, shape (P, K)."""
+        kind = scores.questions, scores.rounds
+        now, then = (bet_steps(one, *kind, sample=scores.population) for one in (self.steps, steps))
+        with np.errstate(invalid="ignore"):
+            squares = self.squares[:, None] * then / np.maximum(now, 1.0)[:, None]
+            lead = least_lead(np.nan_to_num(squares), level - log(ON_ANSWERS))
+        return np.where(np.isnan(squares), np.inf, lead / (self.stake * then))
 
     def steps_between(self, scores: BoardScores, steps: Floats) -> Floats:
         """Return the standard deviations of the differences' moves to each of `steps`, shape (P, K)."""
@@ -287,7 +310,11 @@ class _Boundaries:
         high = self.threshold[0]
         self._low = min(self.threshold[-1], max(high - 1.0, 0.5 * high))  # above 0 at any confidence
         variance = contrasts.future_variance(scores, grid)
-        self._square, upper = (_radius(variance, level, equivalence) ** 2 for level in (self._low, high))
+        ends = [_radius(variance, level, equivalence) for level in (self._low, high)]
+        if np.isfinite(contrasts.squares).any():
+            bets = [contrasts.winning_differences(scores, grid, level) for level in (self._low, high)]
+            ends = [np.minimum(*both) for both in zip(ends, bets, strict=True)]
+        self._square, upper = ends[0] ** 2, ends[1] ** 2
         self._slope = (high - self._low) / (upper - self._square)
         # Between two moments a path may cross a boundary and come back: Siegmund's correction.
         self._beyond = OVERSHOOT * contrasts.steps_between(scores, grid)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.cells import Cells
-from scorio.sequential.clusters import ClusterSums, Spread
-from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance, joined
+from scorio.sequential.clusters import ON_CLUSTERS, ClusterSums, Spread
+from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance, joined, no_bets
 from scorio.sequential.evidence import GUARD
 from scorio.sequential.moments import PathBlock
+
+Sums = TypeVar("Sums", Floats, Ints)
 
 
 class Options(TypedDict, total=False):
@@ -135,8 +137,10 @@ class Reader(ABC):
             plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
             variance = np.where(single, plain, guarded)
         avg_variance = noise[1] / questions
-        bets = np.broadcast_to(spread.bets, count.shape)
-        return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets)
+        bets, staked = no_bets(count.shape)
+        if spread.bets is not None:  # given up while an answer is lost
+            bets, staked = np.where(slack > 0.0, bets, spread.bets), staked + ON_CLUSTERS
+        return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets, staked)
 
     def _typical_step(self, contrasts: Integers, first: Floats) -> Floats:
         """Return mean d⁴ over mean d² of single trials by each step; `first` is 0 unless the question is new.
@@ -253,7 +257,7 @@ class _Both:
         return np.minimum(*self.of(values))
 
 
-def running(start: Floats, change: Floats) -> Floats:
+def running(start: Sums, change: Sums) -> Sums:
     """Accumulate along steps from `start`, one by one, so that grouping changes no bit of the result."""
     if change.shape[-1] == 1:
         return start[..., None] + change

@@ -19,6 +19,7 @@ from scorio.sequential._recorded import (
     read_weights,
     sequence_of,
 )
+from scorio.sequential.answer_bets import AnswerBets
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts
@@ -27,6 +28,7 @@ from scorio.sequential.fold import BETTER, OPEN, TIE, Levels
 from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
+from scorio.sequential.trial_sequence import RunSequence
 
 _QUANTILES = (0.1, 0.5, 0.9)
 
@@ -172,7 +174,9 @@ def forecast(
         latest.mean[:, 0], start.repeat(2), covariance_of(cells, noise), noise, none, none + 1.0, questions
     )
     early = 0.0 * late if cells.binary else late
-    pair = OpenContrasts.of_pairs([0], [1], block.variance[:, -1], start, early, late)
+    bets = AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])
+    bets.read(np.zeros(1, dtype=np.int64), 0, steps)
+    pair = OpenContrasts.of_pairs([0], [1], block.variance[:, -1], start, early, late, bets.squares)
     drawn = simulate_calls(
         models,
         pair,

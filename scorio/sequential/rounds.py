@@ -240,6 +240,13 @@ class Rounds:
         self._extend_to(step)
         return int(np.searchsorted(self.begins, step, side="right")) - 1
 
+    def since(self, start: int, stop: int) -> Ints:
+        """Return how many steps each step lies after the beginning of its round; 0 before the first round."""
+        self._extend_to(stop)
+        steps = np.arange(start, stop)
+        round_of = np.searchsorted(self.begins, steps, side="right") - 1
+        return np.where(round_of < 0, 0, steps - np.array(self.begins)[round_of])
+
     def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Cut steps where a round begins or is laid out."""
         self._extend_to(stop)

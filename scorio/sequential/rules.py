@@ -6,7 +6,7 @@ a family (:mod:`scorio.sequential.families`) compares with its threshold.
 """
 
 from dataclasses import dataclass
-from math import log, log1p
+from math import log
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
@@ -16,9 +16,6 @@ from scorio._arrays import Bools, Floats, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_mean, log_tie_evidence
-
-ON_CLUSTERS = 0.9
-"""Share of the stake that is bet on clusters of questions."""
 
 
 class Rule(Protocol):
@@ -107,15 +104,14 @@ class Anytime:
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
         """Log e-value, from ten questions on; of the least D that lost answers allow.
 
-        With clusters most of the stake is bet on them, and given up while an answer is lost.
+        A share of the stake is bet, on clusters or on answers.
         """
         least = np.maximum(np.abs(block.difference) - block.slack, 0.0)
         log_e = log_evidence(least, block.variance, self.equivalence)
-        placed = ~np.isnan(block.bets)
-        if placed.any():
-            won = np.where(placed & ~(block.slack > 0.0), block.bets, -np.inf)
-            both = np.logaddexp(log1p(-ON_CLUSTERS) + log_e, log(ON_CLUSTERS) + won)
-            log_e = np.where(placed, both, log_e)
+        if block.staked.any():
+            with np.errstate(divide="ignore"):  # nothing, or everything, may be staked
+                kept, staked = np.log1p(-block.staked), np.log(block.staked)
+            log_e = np.logaddexp(kept + log_e, staked + block.bets)
         return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:

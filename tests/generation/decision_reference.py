@@ -5,12 +5,13 @@
 
 Nothing here knows scorio. At every step all sums are taken again over all trials, question by question, in
 plain Python: STATISTICS, section 5, with its walk of one pass with calibration repeats and of plain passes
-after it, the steps at which a model's prior is fitted, and missing answers dropped for a pair as a whole.
+after it, the steps at which a model's prior is fitted, missing answers dropped for a pair as a whole, and the
+bets on the answers in which the two models differ.
 """
 
 import json
 import random
-from math import cosh, exp, log, log1p, pi, sin, sqrt
+from math import cosh, exp, lgamma, log, log1p, pi, sin, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 GOLDEN, VECTORS = DATA / "decision_reference.json", DATA / "decision_vectors.json"
 MISSING = -1
 GUARD = log(20.0)  # κ at the 5 % level
+GATE = 2  # Σ n v from which on the noise within questions is believed
+ON_ANSWERS, ON_CLUSTERS = 0.2, 0.9  # the parts of the stake that are bet
 RATES = [sign * 0.99 * sin(pi * (k + 0.5) / 32) ** 2 for k in range(16) for sign in (1, -1)]
 
 
@@ -137,7 +140,7 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         if case["target"] == "benchmark":
             trust = 1 - (8 / (8 + r)) ** 2
             trials = w / c + (0.0 if single else GUARD / (c + r) ** 2)
-            within = (1 - trust) * between + trust * trials if g >= 4 else min(between, max(w, u) / c)
+            within = (1 - trust) * between + trust * trials if g >= GATE else min(between, max(w, u) / c)
             variance = (1 - c / questions) * between + c / questions * within
         variance = max(variance, 1e-15)
         ends = [range_of(asked[:step], said[:step], one) for said, one in zip((a, b), own, strict=True)]
@@ -147,13 +150,41 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         least = max(abs(difference) - slack, 0.0)
         row = {"t": step, "c": c, "D": difference, "V": variance, "slack": slack, "log_E": None}
         if c >= 10:
-            row["log_E"] = log_evidence(least, variance, case["epsilon"])
-        if c >= 10 and case["cluster_size"]:
-            sums = [sum(values) / min(case["cluster_size"], questions) for values in groups.values()]
-            bets = 0.0 if slack > 1e-12 else mean([product(rate, sums) for rate in RATES])
-            row["log_E"] = log(0.1 * exp(row["log_E"]) + 0.9 * bets)
+            now = exp(log_evidence(least, variance, case["epsilon"]))
+            if case["cluster_size"]:
+                sums = [sum(values) / min(case["cluster_size"], questions) for values in groups.values()]
+                bets = 0.0 if slack > 1e-12 else mean([product(rate, sums) for rate in RATES])
+                row["log_E"] = log((1 - ON_CLUSTERS) * now + ON_CLUSTERS * bets)
+            else:
+                won, lead = bets_on_answers(case["target"], scores, asked[:step], a[:step], b[:step], d)
+                side = 0 if abs(difference) <= slack + 1e-9 else 1 if difference > 0 else -1
+                agrees = side == (abs(lead) > 1e-9) * (1 if lead > 0 else -1)
+                row["log_E"] = log((1 - ON_ANSWERS) * now + ON_ANSWERS * (won if agrees else 0.0))
         rows.append(row)
     return rows
+
+
+def bets_on_answers(
+    target: str, scores: list[float], asked: list[int], a: list[int], b: list[int], d: dict[int, float]
+) -> tuple[float, float]:
+    """Return what bets on the differences of answers have won, at the worst of lost ones, and their sum."""
+    both = [(x, y) for x, y in zip(a, b, strict=True) if MISSING not in (x, y)]
+    gaps = [scores[x] - scores[y] for x, y in both]
+    if target == "benchmark" and len(scores) == 2:
+        first, second = gaps.count(1.0), gaps.count(-1.0)
+        high, low = max(first, second), min(first, second)
+        low = min(low + len(asked) - len(both), high)  # lost ones join the fewer
+        log_won = (high + low) * log(2) + lgamma(high + 0.5) + lgamma(low + 0.5) - lgamma(high + low + 1)
+        return exp(log_won - log(pi)), first - second
+    if target == "population":
+        gaps = list(d.values())
+    lowest, highest = [], []
+    for x, y in zip(a, b, strict=True):
+        if MISSING in (x, y):
+            lowest.append((0.0 if x == MISSING else scores[x]) - (1.0 if y == MISSING else scores[y]))
+            highest.append((1.0 if x == MISSING else scores[x]) - (0.0 if y == MISSING else scores[y]))
+    won = [product(rate, gaps + (lowest if rate > 0 else highest)) for rate in RATES]
+    return mean(won), sum(gaps)
 
 
 def product(rate: float, sums: list[float]) -> float:
@@ -189,12 +220,17 @@ def cases() -> list[dict[str, Any]]:
         ([1, -1, 0], 25, 120, 0.05, None, (0.0, 0.08)),
         ([0, 1], 60, 150, None, 5, (0.03, 0.03)),
         ([0, 1, 4], 45, 120, None, 3, (0.0, 0.06)),
+        ([0, 1], 35, 120, None, 1, (0.0, 0.03)),
+        ([0, 1, 2], 25, 90, 0.05, 1, (0.02, 0.0)),
     ]:
+        sample = cluster_size is not None
+        if cluster_size == 1:  # questions that are a sample, each for itself
+            cluster_size = None
         case: dict[str, Any] = {
             "M": questions,
             "weights": weights,
             "epsilon": epsilon,
-            "target": "population" if cluster_size else "benchmark",
+            "target": "population" if sample else "benchmark",
             "cluster_size": cluster_size,
         }
         asked = walk(questions, steps)

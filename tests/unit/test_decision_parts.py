@@ -184,10 +184,10 @@ def test_tasks_count_with_the_squares_of_their_weights_in_a_variance():
     names = tuple(f"q{number}" for number in range(30))
     tasks = (TaskSpec("a", names, weight=3.0), TaskSpec("b", names, weight=1.0))
     board = Board(replace(make_spec(2, 1), tasks=tasks))
-    block = ContrastBlock(*np.reshape((0.2, 0.01, 0.02, 0.03, 0.04, 12, 0.1, np.nan), (-1, 1, 1)))
-    other = ContrastBlock(*np.reshape((0.4, 0.05, 0.06, 0.07, 0.08, 10, 0.3, np.nan), (-1, 1, 1)))
+    block = ContrastBlock(*np.reshape((0.2, 0.01, 0.02, 0.03, 0.04, 12, 0.1, np.nan, 0), (-1, 1, 1)))
+    other = ContrastBlock(*np.reshape((0.4, 0.05, 0.06, 0.07, 0.08, 10, 0.3, np.nan, 0), (-1, 1, 1)))
     found = board.combine([block, other])
-    values = [getattr(found, name).item() for name in ContrastBlock._fields[:-1]]
+    values = [getattr(found, name).item() for name in ContrastBlock._fields[:-2]]
     square = 0.75**2, 0.25**2
     expected = [
         square[0] * one + square[1] * two

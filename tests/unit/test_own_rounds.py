@@ -137,7 +137,9 @@ def test_a_forecast_knows_that_rounds_take_the_noise_away_faster():
         if stop == 60:
             share = cells.variance_by_rounds()
     none, one = np.zeros(24), np.ones(24)
-    pairs = OpenContrasts.of_pairs(models[::2], models[1::2], found[60], 60 * one[:12], none[:12], none[:12])
+    unbet = none[:12] + np.nan
+    rest = 60 * one[:12], none[:12], none[:12], unbet
+    pairs = OpenContrasts.of_pairs(models[::2], models[1::2], found[60], *rest)
     for rounds, low, high in ((60.0, 0.9, 1.45), (np.inf, 1.45, 2.2)):
         scores = BoardScores(none, 60 * one, np.zeros((24, 24)), 0.5 * one, none, share, 30, rounds)
         then = pairs.future_variance(scores, np.array([960.0]))[:, 0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
-from scorio.sequential.contrasts import ContrastBlock, joined
+from scorio.sequential.contrasts import ContrastBlock, no_bets
 from scorio.sequential.evidence import (
     TIE_FACTOR,
     confidence_radius,
@@ -18,6 +18,7 @@ from scorio.sequential.evidence import (
     tie_boundary,
     tie_variance,
 )
+from scorio.sequential.fold import Course
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.parts import Board
 from scorio.sequential.rules import Anytime, Exact, ExactReader, log_exact_evidence
@@ -31,21 +32,26 @@ VECTORS = json.loads((DATA / "decision_vectors.json").read_text())
 DEFINED = json.loads((DATA / "decision_reference.json").read_text())
 
 
-def read_pair(vector, block):
-    """Read the vector's two models in blocks of `block` steps; return the estimates at every step."""
+def read_course(vector, block):
+    """Read the vector's two models in blocks of `block` steps; return the course of every step."""
     sequence = TrialSequence(np.arange(vector["M"]))
-    cells = Cells(sequence, unit_scores(vector["weights"]), models=2)
     size = vector["cluster_size"]
-    clusters = None if size is None else np.arange(vector["M"]) // size
-    reader = PairReader(
-        cells, [0], [1], target=vector["target"], clusters=clusters, equivalence=vector["epsilon"]
+    board = Board.of_pairs(
+        sequence,
+        2,
+        Anytime(vector.get("alpha", 0.05), vector["epsilon"]),
+        scores=unit_scores(vector["weights"]),
+        target=vector["target"],
+        clusters=None if size is None else np.arange(vector["M"]) // size,
     )
     outcomes = np.array([vector["A"], vector["B"]])
-    blocks = []
+    parts = []
     for start in range(0, outcomes.shape[1], block):
-        cells.absorb(np.array([0, 1]), outcomes[:, start : start + block])
-        blocks.append(reader.read(np.array([0]), min(start + block, outcomes.shape[1])))
-    return joined(blocks, axis=1)
+        stop = min(start + block, outcomes.shape[1])
+        board.answers.extend(outcomes[:, start:stop])
+        board.answers.absorb()
+        parts.append(board.courses.read(np.array([0]), start, stop))
+    return Course._make(np.concatenate(values, axis=1)[0] for values in zip(*parts, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -53,31 +59,25 @@ def read_pair(vector, block):
 )
 @pytest.mark.parametrize("block", [1, 13, 10**6])
 def test_every_number_is_that_of_the_vectors_and_of_the_definition(case, block):
-    """The independent implementation has missing answers, clusters and graded scores, and knows slack."""
-    path = read_pair(case, block)
-    rule = Anytime(case.get("alpha", 0.05), case["epsilon"])
-    statistic = rule.statistic(path, np.zeros(path.difference.shape[1], dtype=bool))[0]
+    """The independent implementation has missing answers, clusters, grades and bets, and knows slack."""
+    course = read_course(case, block)
     exactly = {"rel": 1e-9} if case in DEFINED else {"abs": 1e-9}
     for row in case["rows"]:
         at = row["t"] - 1
-        assert path.questions[0, at] == row["c"]
-        assert path.difference[0, at] == pytest.approx(row["D"], abs=1e-9)
-        assert path.variance[0, at] == pytest.approx(row["V"], **exactly)
-        assert path.slack[0, at] == pytest.approx(row.get("slack", 0.0), abs=1e-9)
-        within = 1e-8 if case in DEFINED else 1e-9
-        expected = -np.inf if row["log_E"] is None else pytest.approx(row["log_E"], abs=within)
-        assert statistic[at] == expected
+        assert course.questions[at] == row["c"]
+        assert course.difference[at] == pytest.approx(row["D"], abs=1e-9)
+        assert course.variance[at] == pytest.approx(row["V"], **exactly)
+        assert course.slack[at] == pytest.approx(row.get("slack", 0.0), abs=1e-9)
+        expected = -np.inf if row["log_E"] is None else pytest.approx(row["log_E"], abs=1e-9)
+        assert course.statistic[at] == expected
     assert any(row["log_E"] is not None for row in case["rows"])
     assert case in VECTORS or any(-1 in case[name] for name in "AB")
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}-{vector['target']}")
 def test_reaches_the_verdict_at_its_step(vector):
-    path = read_pair(vector, block=50)
-    rule = Anytime(vector["alpha"], vector["epsilon"])
-    steps = path.difference.shape[1]
-    won = rule.statistic(path, np.zeros(steps, dtype=bool))[0] >= np.log(1 / vector["alpha"])
-    tied = rule.tied(path)[0]
+    course, level = read_course(vector, block=50), np.log(1 / vector["alpha"])
+    won, tied = course.statistic >= level, course.tie >= level
     if vector["decision"] is None:
         assert not (won | tied).any()
         return
@@ -85,12 +85,12 @@ def test_reaches_the_verdict_at_its_step(vector):
     found = int(np.argmax(won | tied)) + 1
     if verdict == "tie":  # listed for another variance at the margin: the step moves a little
         assert not won.any()
-        assert rule.tie_evidence(path)[0].max() > 0.85 * np.log(1 / vector["alpha"])
+        assert course.tie.max() > 0.85 * level
         assert not tied[: int(0.95 * step)].any()
     else:
         assert found == step
         assert won[step - 1]
-        assert (path.difference[0, step - 1] > 0) == (verdict == "A>B")
+        assert (course.difference[step - 1] > 0) == (verdict == "A>B")
 
 
 def test_no_evidence_before_ten_questions_nor_more_than_a_likelihood_ratio_can_give():
@@ -195,7 +195,7 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
 def test_a_score_near_its_end_varies_more_at_the_margin(score, value, at_margin):
     """The margin is 0.1; with the score at 1 the variance here stands for p(1 - p)."""
     one = np.full((1, 1), 0.01)
-    block = ContrastBlock(0.0 * one + score, *[one] * 4, np.ones((1, 1), int), 0.0 * one, np.nan * one)
+    block = ContrastBlock(0.0 * one + score, *[one] * 4, np.ones((1, 1), int), 0.0 * one, *no_bets((1, 1)))
     found = block.less(0.0 * one + value, 0.1)
     here, there = max(score * (1 - score), 0.01), at_margin * (1 - at_margin)
     assert found.margin == pytest.approx(0.01 * max(there / here, 1.0))

@@ -83,7 +83,7 @@ def test_reports_the_stop_also_when_asking_finds_it():
 def test_an_end_from_outside_reads_the_answers_that_wait(ends):
     session, told = Session(make_spec(4, 300)), 0
     answer = coin([0.75, 0.5, 0.6, 0.65], spread=0.05)
-    while told < 640:
+    while told < 630:
         told += len([session.tell([TrialOutcome(r.key, answer(r))]) for r in session.ask(1)])
     call, end = ends(session)
     assert (call.kind, call.models) == ("pair", ("m1", "m3"))
@@ -110,7 +110,7 @@ def test_in_flight_trials_after_the_stop_are_in_the_estimate_only():
     line = session.results().models[0]
     assert line.after_stop == 5
     assert line.trials == 30
-    assert calls(session)[0][2] == 22
+    assert calls(session)[0][2] == 10
 
 
 def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
@@ -118,7 +118,7 @@ def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
     text = explain(session.results(), "m1", "m0")
     assert text.startswith("m0 − m1: m0 is ahead of m1.")
     assert "Difference +1.0000" in text
-    assert "after 22 trials each on 21 questions" in text
+    assert "after 10 trials each on 10 questions" in text
     assert "Rule `anytime` at 95 %" in text
 
 
@@ -256,7 +256,8 @@ class TestPolicies:
         requests = session.ask({"m0": 60, "m1": 60})
         assert session.states.issued == [SLOW_START, SLOW_START]
         early = [request for request in requests if request.key.index < 18]
-        session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in early])
+        right = [one.key.model == "m0" or one.key.index % 3 > 0 for one in early]
+        session.tell([TrialOutcome(one.key, int(said)) for one, said in zip(early, right, strict=True)])
         assert session.stopped is None
         assert session.ask({"m0": 60, "m1": 60}) == []
 
