@@ -1,10 +1,12 @@
 """``adaptive-eval report``: write the report of a run again, compare two runs, or put several on one page."""
 
+import json
 from pathlib import Path
 
 import click
 
 from adaptive_eval.cli.options import FOLDER, PATH, flag, named, option
+from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import compare_runs
 from adaptive_eval.store.run_files import holds_runs
 
@@ -15,7 +17,7 @@ from adaptive_eval.store.run_files import holds_runs
     "runs/before runs/after",
     "runs --output site",
 )
-@click.argument("run", type=PATH, metavar="RUN...", nargs=-1, required=True)
+@click.argument("run", type=PATH, metavar="RUN...", nargs=-1)
 @option(
     "--output DIR",
     "Directory for the reports, made if missing. Default: RUN; a comparison is printed; a "
@@ -24,7 +26,10 @@ from adaptive_eval.store.run_files import holds_runs
 )
 @flag("--leaderboard", "One page for one or two runs too.")
 @flag("--no-examples", "Quote no questions and answers in report.html.")
-def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_examples: bool) -> None:
+@flag("--schema", "Print the JSON schema of report.json.")
+def command(
+    run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_examples: bool, schema: bool
+) -> None:
     """Write the report on the run in the directory RUN, and print where it is.
 
     report.html to read, report.md as text, report.json for programs, and a folder report with the tables as
@@ -38,6 +43,13 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
     Only run files are read, and datasets for expected answers. The report of an unfinished run says so.
     """
+    if schema:
+        from adaptive_eval.views.report_json import report_schema
+
+        click.echo(json.dumps(report_schema(), indent=2))
+        return
+    if not run:
+        raise UsageError("say which run to report on: adaptive-eval report RUN, such as runs/aime")
     if leaderboard or len(run) > 2 or any(map(holds_runs, run)):
         from adaptive_eval.build.describe import report_targets
         from adaptive_eval.views.files import runs_in, write_leaderboard

@@ -45,7 +45,8 @@ def command(run: Path, **options: Any) -> None:
     from adaptive_eval.run.rescoring import rescore, stored_scoring
     from adaptive_eval.store.writer import RunWriter
     from adaptive_eval.views.inert import inert
-    from adaptive_eval.views.score_tables import ranking_rows, rankings_data
+    from adaptive_eval.views.report_columns import rankings_data
+    from adaptive_eval.views.score_tables import ranking_rows
 
     specs = _specs(options["rubrics"], options["scorer"], options["name"])
     with RunReader(run) as reader, ExitStack() as stack:

@@ -71,7 +71,7 @@ class ModelResult:
         greatest worth; None where none is missing.
     copies : int
         Of the missing trials, those whose answers are held to be copies of earlier ones.
-    no_answer : int
+    no_answer_trials : int
         Answers that hold no answer (:attr:`adaptive_eval.trial.Completion.no_answer`), right or wrong.
     waits_for : tuple of str
         Models whose answers this one waits for before it is asked more; empty while it waits for none.
@@ -102,7 +102,7 @@ class ModelResult:
     score_if_missing_wrong: float | None = None
     score_if_missing_right: float | None = None
     copies: int = 0
-    no_answer: int = 0
+    no_answer_trials: int = 0
     waits_for: tuple[str, ...] = ()
 
 

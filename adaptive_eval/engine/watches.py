@@ -78,7 +78,9 @@ class Watches:
         remarks: list[Coded] = [*self.answers.remarks(), *self.drift.remarks()]
         return replace(
             results,
-            models=tuple(replace(line, no_answer=self.answers.none(line.model)) for line in results.models),
+            models=tuple(
+                replace(line, no_answer_trials=self.answers.none(line.model)) for line in results.models
+            ),
             changes=tuple(self.drift.changes),
             warnings=(*results.warnings, *remarks),
         )

@@ -14,6 +14,8 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.events import Event, Progress, Stopped
 from adaptive_eval.errors import library
+from adaptive_eval.views.column_types import Outlet, selected
+from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.sentences import describe
 
 EVERY = 10.0
@@ -124,17 +126,10 @@ def figures_of(results: Results) -> dict[str, float]:
         "pairs/open": float(undecided),
         "pairs/decided": float(len(results.pairs) - undecided),
     }
-    for line in results.models:
-        figures |= {
-            f"{line.model}/score": line.score,
-            f"{line.model}/score_low": line.score_low,
-            f"{line.model}/score_high": line.score_high,
-            f"{line.model}/rank": float(line.rank),
-            f"{line.model}/trials": float(line.trials),
-            f"{line.model}/missing": float(line.missing),
-            f"{line.model}/tokens": float(line.prompt_tokens + line.completion_tokens),
-            f"{line.model}/usd": line.usd,
-        }
+    for row in model_rows(results):
+        for column in selected(MODELS, Outlet.TRACKER):
+            value = column.value(row)
+            figures[f"{row.line.model}/{column.key}"] = None if value is None else float(value)
     return {name: value for name, value in figures.items() if value is not None}
 
 

@@ -20,14 +20,17 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
+from adaptive_eval.views.column_types import Column, Outlet, Row, selected
+from adaptive_eval.views.columns import DECISIONS, PAIRS, QUESTIONS, Tally, pair_rows
 from adaptive_eval.views.inert import inert, without_formula
+from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.page import page, to_html, to_markdown
-from adaptive_eval.views.plain_data import json_text, picked, values_of
+from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Plot, Scale, scale_over, series_plot
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.report_json import SCHEMA, model_data, to_json
+from adaptive_eval.views.report_columns import SCHEMA, decision_rows
+from adaptive_eval.views.report_json import to_json
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
-from adaptive_eval.views.sentences import describe
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.trials import no_targets
 
@@ -36,32 +39,17 @@ Cell: TypeAlias = str | int | float | None
 
 def models_csv(summary: Summary) -> str:
     """Return the leaderboard as CSV, one model a row."""
-    keys = (
-        "model state rank rank_low rank_high score score_low score_high bayes_mu bayes_sigma trials issued "
-        "questions missing score_if_missing_wrong score_if_missing_right truncated after_stop prompt_tokens "
-        "completion_tokens usd latency_p50_seconds latency_p95_seconds"
-    )
-    lines = zip(summary.results.models, summary.known.models, strict=True)
-    return _csv(keys, (model_data(*line, summary.results, keys).values() for line in lines))
+    return _csv(MODELS, model_rows(summary.results, summary.known.models))
 
 
 def pairs_csv(summary: Summary) -> str:
     """Return the pairs as CSV, one a row, each seen from its better model."""
-    keys = (
-        "first second kind verdict difference difference_low difference_high evidence threshold tie_margin "
-        "trials_each questions decided_at"
-    )
-    return _csv(keys, map(values_of(keys), summary.results.pairs))
+    return _csv(PAIRS, pair_rows(summary.results.pairs, summary.results))
 
 
 def decisions_csv(summary: Summary) -> str:
     """Return the decisions as CSV, one a row, oldest first."""
-    keys = "at trials kind first second verdict step text"
-    rows = []
-    for at, one in zip(summary.times, summary.decisions, strict=True):
-        first, second = (*one.models, "", "")[:2]
-        rows.append((at, one.trials, one.kind, first, second, one.verdict, one.step, describe(one)))
-    return _csv(keys, rows)
+    return _csv(DECISIONS, decision_rows(summary))
 
 
 def questions_csv(summary: Summary) -> str:
@@ -69,22 +57,22 @@ def questions_csv(summary: Summary) -> str:
 
     Only the header where scores are not simply the fraction correct.
     """
-    keys = "task question question_correct question_spread model trials correct"
     names = [line.model for line in summary.results.models]
-    rows = (
-        (one.task, one.question, one.correct, one.spread, name, trials, correct)
-        for one in summary.known.questions or ()
-        for name, (trials, correct) in zip(names, one.by_model, strict=True)
-        if trials
-    )
-    return _csv(keys, rows)
+    rows = []
+    for question in summary.known.questions or ():
+        for name, (trials, right) in zip(names, question.by_model, strict=True):
+            if trials:
+                rows.append(Tally(question, name, trials, right))
+    return _csv(QUESTIONS, rows)
 
 
-def _csv(keys: str, rows: Iterable[Iterable[Cell]]) -> str:
+def _csv(columns: Iterable[Column[Row]], rows: Iterable[Row]) -> str:
+    shown = selected(columns, Outlet.CSV)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(keys.split())
-    writer.writerows(map(_cell, row) for row in rows)
+    writer.writerow([column.key for column in shown])
+    for row in rows:
+        writer.writerow([_cell(column.value(row)) for column in shown])
     return buffer.getvalue()
 
 

@@ -12,6 +12,10 @@ from prometheus_client.registry import Collector
 from adaptive_eval.core.results import Forecast, Results
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.records import EndpointHealth
+from adaptive_eval.views.budgets import BudgetUse
+from adaptive_eval.views.column_types import Outlet, Unit, selected
+from adaptive_eval.views.columns import BUDGETS
+from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.summary import open_pair
 
 PREFIX = "adaptive_eval_"
@@ -106,31 +110,15 @@ class RunMetrics(Collector):
 
 _GAUGE, _COUNTER = GaugeMetricFamily, CounterMetricFamily
 _MODEL, _BUDGET, _ENDPOINT = "model", "budget scope owner", "model endpoint"
+_MODELS, _BUDGETS = selected(MODELS, Outlet.PROMETHEUS), selected(BUDGETS, Outlet.PROMETHEUS)
+_COUNTED = (Unit.COUNT, Unit.USD)
+"""Units of what only grows."""
 
 _FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str]] = {
     "updated_at": (_GAUGE, "", "When these figures were taken."),
     "elapsed_seconds": (_GAUGE, "", "Running time, all sessions of the run together."),
     "stopped": (_GAUGE, "reason", "1, with the reason, once the run has stopped."),
-    "budget_spent": (_GAUGE, _BUDGET, "Spent of a budget, with what is presumed billed."),
-    "budget_presumed": (
-        _GAUGE,
-        _BUDGET,
-        "Spent on requests without an answer that may have been billed, each at its worst case.",
-    ),
-    "budget_reserved": (_GAUGE, _BUDGET, "Reserved by trials in flight."),
-    "budget_limit": (_GAUGE, _BUDGET, "Limit of a budget."),
     "loop_lag_seconds": (_GAUGE, "", "Most by which the event loop was late lately."),
-    "trials": (_COUNTER, _MODEL, "Trials that count."),
-    "issued": (_COUNTER, _MODEL, "Trials issued."),
-    "missing": (_COUNTER, _MODEL, "Trials without an answer."),
-    "prompt_tokens": (_COUNTER, _MODEL, "Prompt tokens charged."),
-    "completion_tokens": (_COUNTER, _MODEL, "Answer tokens charged."),
-    "usd": (_COUNTER, _MODEL, "Cost in US dollars."),
-    "score": (_GAUGE, _MODEL, "Mean over questions, which decides."),
-    "score_low": (_GAUGE, _MODEL, "Lower end of the score's anytime interval."),
-    "score_high": (_GAUGE, _MODEL, "Upper end of the score's anytime interval."),
-    "rank_low": (_GAUGE, _MODEL, "Best rank that the verdicts leave."),
-    "rank_high": (_GAUGE, _MODEL, "Worst rank that the verdicts leave."),
     "model_waits": (_GAUGE, "model other", "1 where a model waits for another's answers."),
     "model_state": (_GAUGE, "model state", "1 for the state that the model is in."),
     "pairs": (_GAUGE, "verdict", "Pairs by verdict."),
@@ -148,7 +136,12 @@ _FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, s
     "endpoint_answers": (_COUNTER, _ENDPOINT, "Answers since this process started."),
     "endpoint_errors": (_COUNTER, f"{_ENDPOINT} kind", "Failed attempts since this process started."),
 }
-"""Kind, labels and meaning of every metric."""
+"""Kind, labels and meaning of every metric; those of models and budgets come from their columns."""
+
+for _budget in _BUDGETS:
+    _FAMILIES[f"budget_{_budget.key}"] = (_GAUGE, _BUDGET, _budget.meaning)
+for _column in _MODELS:
+    _FAMILIES[_column.key] = (_COUNTER if _column.unit in _COUNTED else _GAUGE, _MODEL, _column.meaning)
 
 _VERDICTS = {"better": "separated", "worse": "separated", "tie": "tied", "open": "open"}
 
@@ -165,12 +158,14 @@ def _figures(
     if results.stop is not None:
         yield "stopped", (results.stop.reason,), 1.0
     for budget in results.budgets:
-        for what in ("spent", "presumed", "reserved", "limit"):
-            yield f"budget_{what}", (budget.name, budget.scope, budget.owner), getattr(budget, what)
-    for line in results.models:
-        for name, (kind, labels, _) in _FAMILIES.items():
-            if labels == _MODEL and (kind is _GAUGE or line.state != "reference"):  # which costs nothing
-                yield name, (line.model,), getattr(line, name)
+        use, labels = BudgetUse(budget, None, None), (budget.name, budget.scope, budget.owner)
+        for spent in _BUDGETS:
+            yield f"budget_{spent.key}", labels, spent.value(use)
+    for row in model_rows(results):
+        line = row.line
+        for column in _MODELS:
+            if column.unit not in _COUNTED or line.state != "reference":  # which costs nothing
+                yield column.key, (line.model,), column.value(row)
         for other in line.waits_for:
             yield "model_waits", (line.model, other), 1.0
         yield "model_state", (line.model, line.state), 1.0

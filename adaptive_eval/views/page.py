@@ -18,7 +18,7 @@ from markupsafe import Markup
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views import accounts, details, inert, plots, score_tables, trials
 from adaptive_eval.views.numbers import NOTHING
-from adaptive_eval.views.report_json import counts
+from adaptive_eval.views.report_columns import counts
 from adaptive_eval.views.sentences import TEMPLATES, compiled_templates, environment, promises, public
 from adaptive_eval.views.summary import Summary
 

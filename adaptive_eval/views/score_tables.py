@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.inert import inert, md, table
 from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, rank_interval
-from adaptive_eval.views.plain_data import picked
 from adaptive_eval.views.sentences import level_words, say, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import rank_column
@@ -117,23 +115,6 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
         shown = (NOTHING if tau is None else f"{tau:.2f}" for tau in taus)
         rows.append(["Kendall τ_b", "", *shown])
     return rows
-
-
-_OF_RANKINGS = "model rank rank_low rank_high score score_low score_high missing"
-
-
-def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any]]:
-    """Return the rankings as JSON-able data."""
-    base = rankings[0][1]
-    return [
-        {
-            "name": name,
-            "trials": results.trials,
-            "kendall_tau_b": agreement(base, results),
-            "models": [picked(line, _OF_RANKINGS) for line in _by_rank(results)],
-        }
-        for name, results in rankings
-    ]
 
 
 def agreement(first: Results, second: Results) -> float | None:

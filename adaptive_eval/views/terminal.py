@@ -1,9 +1,10 @@
 """A run on a terminal: the live view, and the summary at its end, by rich's tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -11,39 +12,34 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from adaptive_eval.core.results import ModelResult
-from adaptive_eval.views.budgets import BudgetUse, budget_name, used_words
+from adaptive_eval.views.budgets import BudgetUse, budget_name
+from adaptive_eval.views.column_types import Column, Outlet, Row, Unit, selected, shown_to_people
+from adaptive_eval.views.columns import BUDGETS, ENDPOINTS, PAIRS, pair_rows
 from adaptive_eval.views.inert import cut, distinct_labels, inert
+from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.numbers import (
     amount,
     count,
     decimals_for,
     duration,
-    fixed,
-    interval,
     listing,
     percent,
     short,
-    usd,
 )
 from adaptive_eval.views.plots import Scale, scale_over
 from adaptive_eval.views.sentences import (
-    bayes_words,
     condition_words,
     describe,
-    difference_words,
     said,
     say,
     score_decimals,
     score_name,
-    span_words,
 )
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (
     of_kind,
     pair_name,
     rank_column,
-    state_word,
     tie_words,
     tied_groups,
 )
@@ -57,8 +53,10 @@ COMPACT_HEIGHT = 16
 
 _ONE_LINE = 20  # height below which the budgets have one line together
 _ROWS = 5  # rows of the leaderboard at the least
-_FEWEST, _SHARE = 5, 0.1  # answers that are none, and their share, from which a column counts them
+_LARGE = 1_000_000  # numbers of trials from which they are shortened
+_WIDE = 90  # from this width the heading of the score says what it is the mean of
 _BAR = 24
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
 _GAP = 2
 _CURSOR = 1  # the line below a view redrawn in place, which would scroll its first line away
 
@@ -161,41 +159,63 @@ def _label(width: int) -> int:
     return max(8, min(28, width // 4))
 
 
-class Column(NamedTuple):
-    """A column of a table: its head, the cell of a row, how much it is needed (0: always), and its side."""
+class _Shown(NamedTuple):
+    """A column of a table: its heading, its cells, how much it is needed (0: always), and its side."""
 
     head: str
-    cell: Callable[[Any], str]
+    cells: list[str]
     need: int = 0
     words: bool = False
 
-    def width(self, rows: Sequence[Any]) -> int:
-        """Return the cells that it takes, with the gap after it."""
-        return max(map(cell_len, (self.head, *map(self.cell, rows)))) + _GAP
+    @property
+    def width(self) -> int:
+        """The cells that it takes, with the gap after it."""
+        return max(map(cell_len, (self.head, *self.cells))) + _GAP
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Any], width: int) -> Table:
+_WORDS = (Unit.NAME, Unit.MODEL, Unit.WORDS, Unit.PAIR, Unit.COUNTS)
+
+
+def _shown(
+    columns: Iterable[Column[Row]], rows: Sequence[Row], digits: int = 3, words: Mapping[str, str] = _NO_WORDS
+) -> list[_Shown]:
+    """Return columns as a terminal shows them."""
+    found = []
+    for column in columns:
+        cells = [_cell(column, row, digits) for row in rows]
+        found.append(_Shown(column.head(words, short=True), cells, column.need, column.unit in _WORDS))
+    return found
+
+
+def _cell(column: Column[Row], row: Row, digits: int) -> str:
+    if column.unit is Unit.SHARE:
+        return progress_bar(column.value(row))
+    if column.unit is Unit.COUNT and column.text is None:
+        number = column.value(row)
+        return short(number) if number >= _LARGE else f"{number:,}"
+    return inert(column.written(row, digits))
+
+
+def _table(columns: Sequence[_Shown], width: int) -> Table:
     """Return a table of the columns that fit, the most needed first, each in its place."""
-    left, shown = width + _GAP, []
+    left, fitting = width + _GAP, []
     for column in sorted(columns, key=lambda one: one.need):
-        taken = column.width(rows)
-        if column.need == 0 or taken <= left:
-            left -= taken
-            shown.append(column.head)
+        if column.need == 0 or column.width <= left:
+            left -= column.width
+            fitting.append(column)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=HEADING)
-    ordered = [column for column in columns if column.head in shown]
+    ordered = [column for column in columns if column in fitting]
     for column in ordered:
         justify: Literal["left", "right"] = "left" if column.words else "right"
         table.add_column(column.head, justify=justify, no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        cells = [column.cell(row) for column in ordered]
+    for cells in zip(*(column.cells for column in ordered), strict=True):
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     return table
 
 
-def _room(columns: Sequence[Column], rows: Sequence[Any], width: int, need: int = 1) -> int:
+def _room(columns: Sequence[_Shown], width: int, need: int = 1) -> int:
     """Return the cells that the columns of less `need` leave of the width."""
-    return width - sum(column.width(rows) for column in columns if column.need < need)
+    return width - sum(column.width for column in columns if column.need < need)
 
 
 def _title(summary: Summary, width: int) -> Text:
@@ -216,50 +236,29 @@ def _title(summary: Summary, width: int) -> Text:
 def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False) -> RenderableType:
     """Draw as many rows of the leaderboard; the narrower, the fewer columns."""
     results = summary.results
-    every = results.models
+    ranks, digits = rank_column(results), score_decimals(results.models)
+    every = model_rows(results, running=summary.state == "running")
     lines = every if len(every) <= rows else every[: rows - 1]
-    ranks, running = rank_column(results), summary.state == "running"
-    decimals = score_decimals(every)
-    scale = scale_over(value for line in every for value in (line.score_low, line.score, line.score_high))
-    columns = [
-        Column(ranks.head, lambda line: ranks.of[line.model], words=not ranks.ranked),
-        Column(score_name(results) if width >= 90 else "score", lambda line: fixed(line.score, decimals)),
-        Column("interval", lambda line: interval(line.score_low, line.score_high, decimals), 4),
-        Column(
-            _axis(scale),
-            lambda line: interval_bar(scale, line.score_low, line.score, line.score_high),
-            5,
-            words=True,
-        ),
-        Column("trials", lambda line: _trials(line.trials)),
-        Column("tokens", lambda line: short(line.prompt_tokens + line.completion_tokens), 6),
-        Column("state", lambda line: state_word(line, results, running=running), words=True),
-    ]
-    if bayes:
-        columns.insert(2, Column("Bayes@N", lambda line: bayes_words(line, decimals), 1))
-    if results.usd is not None:
-        columns.insert(-1, Column("cost", lambda line: usd(line.usd), 7))
-    if any(line.missing for line in every):
-        columns.insert(-1, Column("missing", lambda line: f"{line.missing:,}", 3))
-    if _often_without_answer(every):
-        columns.insert(-1, Column("no answer", lambda line: f"{line.no_answer:,}", 2))
-    room = _room(columns, lines, width)
-    names = distinct_labels((line.model for line in lines), max(5, min(48, room)))
-    columns.insert(1, Column("model", lambda line: names[line.model], words=True))
-    return _with_rest(_table(columns, lines, width), len(every) - len(lines), "below", width)
-
-
-def _often_without_answer(lines: Sequence[ModelResult]) -> bool:
-    """Return whether the answers of a model are often none, so that its score is about something else."""
-    return any(line.no_answer >= max(_FEWEST, _SHARE * line.trials) for line in lines)
+    outlet = Outlet.TERMINAL | Outlet.BAYES if bayes else Outlet.TERMINAL
+    score = score_name(results) if width >= _WIDE else "score"
+    columns = shown_to_people(MODELS, outlet, every)
+    shown = _shown(columns, lines, digits, {"standing": ranks.head, "short_score": score})
+    for place, column in reversed(list(enumerate(columns))):
+        if column.unit is Unit.RANK:
+            shown[place] = shown[place]._replace(words=not ranks.ranked)
+        elif column.unit is Unit.INTERVAL:
+            scale = scale_over(end for row in every for end in column.value(row))
+            bars = [interval_bar(scale, *column.value(row)) for row in lines]
+            shown.insert(place + 1, _Shown(_axis(scale), bars, column.need + 1, words=True))
+        elif column.unit is Unit.MODEL:
+            room = _room([*shown[:place], *shown[place + 1 :]], width)
+            labels = distinct_labels((row.line.model for row in lines), max(5, min(48, room)))
+            shown[place] = shown[place]._replace(cells=list(labels.values()))
+    return _with_rest(_table(shown, width), len(every) - len(lines), "below", width)
 
 
 def _with_rest(table: Table, more: int, where: str, width: int) -> RenderableType:
     return Group(table, _cut(f"⋯ {more} more {where}", width)) if more else table
-
-
-def _trials(number: int) -> str:
-    return f"{number:,}" if number < 1_000_000 else short(number)
 
 
 def _axis(scale: Scale) -> str:
@@ -279,14 +278,14 @@ def interval_bar(scale: Scale, low: float | None, point: float | None, high: flo
         return " " * _BAR
     cells = [" "] * _BAR
     if low is not None and high is not None:
-        left, right = _cell(scale, low), _cell(scale, high)
+        left, right = _place(scale, low), _place(scale, high)
         cells[left : right + 1] = "─" * (right + 1 - left)
         cells[left], cells[right] = "├", "┤"
-    cells[_cell(scale, point)] = "●"
+    cells[_place(scale, point)] = "●"
     return "".join(cells)
 
 
-def _cell(scale: Scale, value: float) -> int:
+def _place(scale: Scale, value: float) -> int:
     return min(_BAR - 1, int(scale.at(value) * _BAR / 100))
 
 
@@ -312,19 +311,13 @@ def _open_pairs(summary: Summary, width: int, rows: int) -> list[RenderableType]
     shown = every if len(every) <= rows else every[: rows - 1]
     pairs = [one.pair for one in shown]
     models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
-    decimals = decimals_for(pair.difference for pair in pairs)
-    columns = [
-        Column("difference", lambda one: difference_words(one.pair, decimals)),
-        Column("interval", lambda one: span_words(one.pair, decimals), 3),
-        Column("evidence", lambda one: progress_bar(None if one.pair.kind == "width" else one.progress), 1),
-        Column("tie or width", lambda one: progress_bar(one.tie), 2),
-        Column("trials each", lambda one: short(one.pair.trials_each), 4),
-    ]
-    room = _room(columns, shown, width, need=3)
+    lines = pair_rows(pairs, summary.results, decimals_for(pair.difference for pair in pairs))
+    columns = _shown(selected(PAIRS, Outlet.TERMINAL), lines)
+    room = _room(columns[1:], width, need=3)
     names = distinct_labels(models, max(4, min(24, room // 2 - 3)))
-    columns.insert(0, Column("open", lambda one: pair_name(one.pair, names), words=True))
+    columns[0] = columns[0]._replace(cells=[pair_name(pair, names) for pair in pairs])
     where = "open, further from a verdict"
-    return [_with_rest(_table(columns, shown, width), len(every) - len(shown), where, width)]
+    return [_with_rest(_table(columns, width), len(every) - len(shown), where, width)]
 
 
 def _tally(summary: Summary, width: int) -> Text:
@@ -351,16 +344,8 @@ def _budgets(summary: Summary, width: int, *, one_line: bool) -> RenderableType:
     uses = summary.rates.budgets
     if one_line:
         return _cut(Text.assemble(("Budget ", HEADING), inert("  ·  ".join(map(_spent, uses)))), width)
-    columns = [
-        Column("budget", lambda use: inert(budget_name(use.line)), words=True),
-        Column("spent", lambda use: amount(use.line.spent, use.line.name)),
-        Column("in flight", lambda use: amount(use.line.reserved, use.line.name), 3),
-        Column("limit", lambda use: amount(use.line.limit, use.line.name), 1),
-        Column("used", lambda use: used_words(use.line), 2),
-    ]
-    if summary.state == "running":
-        columns.append(Column("lasts at this rate", lambda use: duration(use.seconds_left), 4))
-    return _table(columns, uses, width)
+    outlet = Outlet.TERMINAL | Outlet.RUNNING if summary.state == "running" else Outlet.TERMINAL
+    return _table(_shown(selected(BUDGETS, outlet), uses), width)
 
 
 def _spent(use: BudgetUse) -> str:
@@ -392,14 +377,6 @@ def _endpoints(summary: Summary, width: int) -> RenderableType:
     """Return a table of the endpoints, those with errors first."""
     healths = sorted(summary.endpoints, key=lambda health: not condition_words(health))
     names = distinct_labels(dict.fromkeys(health.model for health in healths), 20)
-    columns = [
-        Column("endpoint of", lambda one: names[one.model], words=True),
-        Column("address", lambda one: cut(inert(one.endpoint), 48), 3, words=True),
-        Column("in flight", lambda one: f"{one.in_flight}/{one.limit}"),
-        Column("req/s", lambda one: fixed(one.requests_per_second, 1), 2),
-        Column("tok/s", lambda one: short(one.tokens_per_second), 4),
-        Column("p50 s", lambda one: fixed(one.p50, 2), 5),
-        Column("p95 s", lambda one: fixed(one.p95, 2), 5),
-        Column("errors", lambda one: condition_words(one) or "none", 1, words=True),
-    ]
-    return _table(columns, healths, width)
+    shown = _shown(selected(ENDPOINTS, Outlet.TERMINAL), healths)
+    shown[0] = shown[0]._replace(cells=[names[one.model] for one in healths])
+    return _table(shown, width)

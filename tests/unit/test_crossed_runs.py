@@ -287,7 +287,7 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
     assert len(tables["questions"]) == (72 if kind == "rights" else 0)
     for row in tables["questions"]:
         asked = cells(kind, of_model(trials, row["model"]), row["task"])[row["question"]]
-        assert (row["trials"], row["correct"]) == (len(asked), sum(asked))
+        assert (row["model_trials"], row["model_correct"]) == (len(asked), sum(asked))
 
 
 @pytest.mark.parametrize("kind", ["graded", "numbers"])

@@ -45,6 +45,8 @@ def test_every_section_key_command_and_option_is_on_the_pages(reference):
             assert start in page, f"{start} is missing: .venv/bin/python scripts/reference.py"
         keys = [line for line in text.splitlines() if line.startswith("- `")]
         assert not [key for key in keys if key.endswith(": ") and name == "config"], "a key has no meaning"
+    page = (ROOT / "docs" / "report-schema.md").read_text("utf-8")
+    assert reference.schema_page(page) == page, "run .venv/bin/python scripts/reference.py"
 
 
 CODE = re.compile(

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 import run_examples as runs
 import standings_examples as examples
@@ -13,9 +14,11 @@ from run_examples import summary_of
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import RunFileError, UsageError
+from adaptive_eval.run.trackers import figures_of
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views import report_json
+from adaptive_eval.views import report_columns
 from adaptive_eval.views.files import runs_in, write_files, write_leaderboard, write_reports
+from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import JsonLines, report_data, to_json
@@ -23,7 +26,6 @@ from adaptive_eval.views.report_json import JsonLines, report_data, to_json
 # The files of a report: a stable JSON schema, written whole or not at all.
 
 
-KEYS = json.loads((Path(__file__).parents[1] / "data" / "report_keys.json").read_text("utf-8"))
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 
 
@@ -42,21 +44,43 @@ def data(run):
 
 
 def test_what_is_left_out_is_counted(run, data, monkeypatch):
-    monkeypatch.setattr(report_json, "MOST_PAIRS", 3)
-    monkeypatch.setattr(report_json, "MOST_DECISIONS", 2)
+    monkeypatch.setattr(report_columns, "MOST_PAIRS", 3)
+    monkeypatch.setattr(report_columns, "MOST_DECISIONS", 2)
     short = report_data(runs.read_summary(run))
     for name, most in (("pairs", 3), ("decisions", 2)):
         assert (len(short[name]), short[f"{name}_left_out"]) == (most, len(data[name]) - most)
 
 
-def test_the_schema_is_stable(data):
+def test_a_report_fits_the_schema_that_the_command_prints(data):
     assert (data["schema"], data["version"]) == ("adaptive-eval/report", 1)
-    for place, expected in KEYS.items():
-        part = data.get(place, data)
-        found = {" ".join(one) for one in (part if isinstance(part, list) else [part])}
-        assert found == {expected}, place
+    schema = json.loads(runs.command("report", "--schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    fits = jsonschema.Draft202012Validator(schema)
+    fits.validate(data)
+    for spoiled in ({"another": 1}, {"models": [{**data["models"][0], "score": "high"}]}):
+        assert not fits.is_valid({**data, **spoiled}), "it says the type of each figure, and lists them all"
     assert (data["meta"]["config"], data["meta"]["seed"]) == (runs.CONFIG, "7")
     assert "base_dir" not in data["meta"], "it is a private path"
+
+
+def test_a_figure_has_one_key_in_every_output(run, data):
+    """Keys of one thing with one value have one name: in the report, the monitor, tables and metrics."""
+    summary = runs.read_summary(run)
+    line = json.loads(JsonLines().line(summary))["results"]
+    tables = {name: run / "report" / f"{name}.csv" for name in ("models", "pairs")}
+    write_reports(run)
+    for table, path in tables.items():
+        (row, *_), (other, *_) = data[table], line[table]
+        assert row.keys() & other.keys() == other.keys(), "the report has all that a line of the monitor has"
+        differing = {key for key in other if row[key] != other[key]} - {"note", "waits_for"}
+        assert differing == set()
+        assert set(path.read_text("utf-8").splitlines()[0].split(",")) <= row.keys()
+    metrics = RunMetrics("run")
+    metrics.update(0.0, 0.0, summary.results, ())
+    of_models = [one for one in metrics.collect() if one.samples and [*one.samples[0].labels] == ["model"]]
+    assert {one.name.removeprefix("adaptive_eval_") for one in of_models} <= data["models"][0].keys()
+    tracked = {key.split("/")[1] for key in figures_of(summary.results) if key.startswith("oak/")}
+    assert tracked <= data["models"][0].keys()
 
 
 def keys_of(value):
