@@ -252,6 +252,21 @@ PAIRS: tuple[Column[PairRow], ...] = (
         outlets=OPEN_TABLE,
     ),
     Column(
+        key="test",
+        unit=Unit.WORDS,
+        value=lambda row: row.pair.test,
+        outlets=JSON,
+        meaning="under the rule `fixed`, the name of the test of one look; else empty",
+    ),
+    Column(
+        key="p_value",
+        unit=Unit.SHARE,
+        value=lambda row: row.pair.p_value,
+        optional=True,
+        outlets=JSON,
+        meaning="under the rule `fixed`, its p-value, whose -ln is `evidence`; else null",
+    ),
+    Column(
         key="exact",
         unit=Unit.FLAG,
         value=lambda row: row.pair.exact,
