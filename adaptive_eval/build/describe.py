@@ -9,7 +9,7 @@ from adaptive_eval.build.rubrics import rubric_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import IMPORTED
-from adaptive_eval.interop.run_tables import RunDescription, run_weights
+from adaptive_eval.interop.run_tables import RunDescription, run_clusters, run_rule, run_weights
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.tasks.sources import EXECUTABLE
@@ -26,13 +26,15 @@ def describe_run(reader: RunReader) -> RunDescription:
         for task, values in weights.items():
             worth = () if isinstance(values, ScoreRange) else values
             categories[task] = [f"worth {value:g}" for value in worth]
-        return RunDescription(reader.cells().models, categories, weights, _stored_target)
+        told = run_rule(reader), run_clusters(reader)
+        return RunDescription(reader.cells().models, categories, weights, _stored_target, *told)
     config = config_of_run(reader)
     return RunDescription(
         tuple(one.name for one in config.models),
         {one.name: rubric_of(one.rubric).categories for one in config.tasks},
         {one.name: one.rubric.category_weights for one in config.tasks},
         _stored_targets(reader.meta(), config),
+        config.stopping.rule,
     )
 
 

@@ -105,7 +105,8 @@ def _analyze(options: Mapping[str, Any]) -> None:
     spec, answers = replayed(options)
     recorded = answers.recorded
     look = one_look(recorded, spec)
-    is_fixed = not sequential_only(options) and (options["fixed"] or recorded.alike)
+    watched = recorded.rules - {FIXED}  # their numbers of answers were chosen by looking
+    is_fixed = not sequential_only(options) and (options["fixed"] or (recorded.alike and not watched))
     with simulator_of(options, replays(len(spec.models))) as simulator:
         analysis = analyze(recorded, spec, simulator)
     replayed_look = of_replay(look, analysis, spec)
@@ -116,7 +117,7 @@ def _analyze(options: Mapping[str, Any]) -> None:
     _show_first(first, recorded.trials)
     if analysis.replay.verdict.size or not is_fixed:
         _show_sequential(replayed_look, analysis, second=is_fixed)
-    if not (is_fixed or options["sequential"] or len(spec.models) < 2 or options["overrides"]):
+    if not (is_fixed or watched or sequential_only(options)) and len(spec.models) > 1:
         click.echo(
             "Models have different numbers of answers. If these were fixed before anybody looked, --fixed "
             "gives the verdict of one look."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from adaptive_eval.core.results import FIXED
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.column_maps import read_map
 from adaptive_eval.trial import ScoreRange
@@ -144,7 +145,8 @@ log_options = stacked(
     option(
         "--map mapped OURS=THEIRS,…",
         "Which columns of a table hold what: question=task_id,model=agent,score=passed,repeat=trial. A "
-        "dot leads into an object; rows=PATH names the list of rows in a JSON file.",
+        "dot leads into an object; rows=PATH names the list of rows in a JSON file. cluster=COLUMN, also "
+        "a field of lm-eval's documents or Inspect's metadata, groups questions that depend on each other.",
     ),
     option(
         "--range LO,HI",
@@ -208,12 +210,15 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
 
         section = read_scorer(options["scorer"])
         scorer, scorer_options = section.kind, section.options()
+    columns = read_map(options["mapped"])
+    cluster = columns.pop("cluster", None)
     as_given = ("task", "question_id", "metric", "filter", "range", "incomplete")
     return Choices(
         model=model,
         models=models,
         rename=rename,
-        columns=read_map(options["mapped"]),
+        columns=columns,
+        cluster=cluster,
         scorer=scorer,
         scorer_options=scorer_options,
         **{name: options[name] for name in as_given},
@@ -259,10 +264,15 @@ def session_spec(
     tasks: tuple[TaskSpec, ...],
     *,
     early_repeats: bool = True,
+    rules: Collection[str] = (),
 ) -> SessionSpec:
-    """Return the session that the options ask for, checked as a config is; one model alone is not ranked."""
+    """Return the session that the options ask for, checked as a config is; one model alone is not ranked.
+
+    Without other wish it has the rule of the runs that recorded answers come from.
+    """
     from adaptive_eval.build.session_spec import decided_spec
     from adaptive_eval.config.load_config import decisions_from_data
+    from adaptive_eval.options.decisions import RULE_GROUP, RULES, installed
 
     _require_decisions(options["overrides"])
     data: dict[str, Any] = {"allocation": {"questions": "schedule"}}
@@ -270,9 +280,19 @@ def session_spec(
     given = [f"{key}={options[name]}" for name, key in shorthands.items() if options[name] is not None]
     if len(names) == 1:
         data["goal"] = "budget"
+    grouped = any(task.clusters is not None for task in tasks)
+    data["stopping"] = {"target": "population"} if grouped else {}
+    known = [rule for rule in rules if rule != FIXED]
+    if len(known) == 1 and known[0] in (*RULES, *installed(RULE_GROUP)):
+        data["stopping"]["rule"] = known[0]
     weights = [task.weights for task in tasks]
     settings = [*given, *options["overrides"]]
     decisions = decisions_from_data(data, names, weights, settings, "the options")
+    if grouped and decisions.stopping.target != "population":
+        raise UsageError(
+            "-o stopping.target=benchmark: groups of questions (--map cluster=…) are for statements about "
+            "questions like these; leave one of the two out"
+        )
     capped = not options.get("recorded")
     return decided_spec(decisions, names, tasks, options["seed"], capped=capped, early_repeats=early_repeats)
 
@@ -366,6 +386,6 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     if options["weights"] is not None or options.get("range") is not None:
         known = None
     tasks = weighted(shared.task_specs(known or weights_of(options)), runs)
-    spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated)
+    spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated, rules=recorded.rules)
     require_independent(spec, runs)
     return spec, RecordedAnswers(shared)

@@ -14,7 +14,7 @@ ROWS = "rows"
 COLUMNS = (
     "model", "task", "question", "trial", "category", "correct", "score", "missing", "truncated", "text",
     "finish_reason", "extracted", "reason", "prompt", "target", "prompt_tokens", "completion_tokens",
-    "latency", "finished_at",
+    "latency", "finished_at", "cluster",
 )  # fmt: skip
 """Fields of a trial, named as in our own tables."""
 

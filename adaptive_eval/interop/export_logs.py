@@ -35,7 +35,7 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     names = _file_names([f"{task}_{model}" for model, task in cells], "-")
     for (model, task), name in zip(cells, names, strict=True):
         asked = list(cells_of_run(reader, model, task, tasks[task]))
-        log = _log(inspect, asked, model, task, about.weights.get(task, (0.0, 1.0)))
+        log = _log(inspect, asked, model, task, about)
         path = folder / f"{name}.eval"
         inspect.log.write_eval_log(log, str(path))
         written.append(path)
@@ -62,8 +62,8 @@ def _file_names(names: Iterable[str], slash: str) -> list[str]:
     return found
 
 
-def _log(inspect: Any, asked: list[Cell], model: str, task: str, weights: tuple[float, ...]) -> Any:
-    samples = []
+def _log(inspect: Any, asked: list[Cell], model: str, task: str, about: RunDescription) -> Any:
+    samples, weights = [], about.weights.get(task, (0.0, 1.0))
     for cell in asked:
         for epoch, trial in enumerate(cell.trials, start=1):
             samples.append(_epoch(inspect, cell, epoch, trial, weights))
@@ -80,6 +80,7 @@ def _log(inspect: Any, asked: list[Cell], model: str, task: str, weights: tuple[
             dataset=log.EvalDataset(name=task, samples=len(asked), sample_ids=ids, shuffled=False),
             config=log.EvalConfig(epochs=epochs),
             packages={"adaptive-eval": __version__},
+            metadata={"stopping_rule": about.rule},
         ),
         results=_results(inspect, asked, weights, len(samples)),
         stats=log.EvalStats(started_at=now, completed_at=now),
@@ -148,7 +149,7 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
         for (task, questions), named in zip(tasks.items(), names, strict=True):
             path = place / f"samples_{named}_{date}.jsonl"
             cells = cells_of_run(reader, model, task, questions)
-            results[task] = _write_task(cells, task, about.weights.get(task, (0.0, 1.0)), path)
+            results[task] = _write_task(cells, task, about, path)
             written.append(path)
         path = place / f"results_{date}.json"
         path.write_text(json.dumps(_summary(model, results), indent=2), encoding="utf-8")
@@ -156,15 +157,16 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     return written
 
 
-def _write_task(cells: Iterable[Cell], task: str, weights: tuple[float, ...], path: Path) -> dict[str, Any]:
-    means, missing = [], 0
+def _write_task(cells: Iterable[Cell], task: str, about: RunDescription, path: Path) -> dict[str, Any]:
+    means, missing, weights = [], 0, about.weights.get(task, (0.0, 1.0))
     with path.open("w", encoding="utf-8") as file:
         for cell in cells:
             missing += len(cell.trials) - len(cell.answered)
             if cell.answered:
                 scores = cell.scores(weights)
                 means.append(fmean(scores))
-                file.write(json.dumps(_sample(cell, scores, means[-1])) + "\n")
+                row = {**_sample(cell, scores, means[-1]), "stopping_rule": about.rule}
+                file.write(json.dumps(row) + "\n")
     score = fmean(means) if means else None
     return {"alias": task, f"{METRIC},{FILTER}": score, "sample_len": len(means), "missing": missing}
 

@@ -17,6 +17,7 @@ import zstandard
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
+from adaptive_eval.interop.column_maps import find
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.tasks.rows import Row, stream_rows
@@ -64,6 +65,8 @@ class Found:
     uuid: str = ""  # the log's own name of this trial; empty without one
     whole: bool = True  # whether the text is all that the model answered
     weights: tuple[float, ...] = ()  # what the task's categories are worth, where the trial says it
+    cluster: str = ""  # the group of its question; empty without one
+    rule: str = ""  # the stopping rule of the run that it was exported from; empty of any other
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class Choices:
     question_id: str | None = None  # the column or field of the dataset that identifies a question
     # the columns of a table by the names that ours has, such as ``{"question": "task_id"}``
     columns: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    cluster: str | None = None  # the column or field that names the group of a question
     metric: str | None = None  # the metric or scorer whose values are taken
     range: ScoreRange | None = None  # lowest and highest score, where scores are kept as numbers
     filter: str | None = None  # the filter whose results are taken (lm-evaluation-harness)
@@ -122,6 +126,29 @@ class Choices:
                 raise UsageError(f"--rename {old}={new}: no log has a model {old!r}; there are {known}")
 
 
+def cluster_in(name: str | None, *places: Mapping[str, Any]) -> str:
+    """Return the group of a question, as the first of some places names it; empty where none is asked for.
+
+    Raises
+    ------
+    ValueError
+        If no place has it.
+
+    Examples
+    --------
+    >>> cluster_in("subject", {"id": 4}, {"subject": "law"}), cluster_in(None)
+    ('law', '')
+    """
+    if name is None:
+        return ""
+    for place in places:
+        is_there, value = find(place, name)
+        if is_there and value not in (None, ""):
+            return str(value)
+    fields = ", ".join(dict.fromkeys(key for place in places for key in place))
+    raise ValueError(f"there is no {name!r} that names its group; there are {fields}")
+
+
 RUN = "run of adaptive-eval"
 """Format of a log that is a run."""
 
@@ -145,8 +172,10 @@ class Log:
     weights: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: _NONE)
     # the weight of each task in the overall score, if the file says it
     shares: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    rule: str = ""  # the stopping rule of a run
     clustered: bool = False  # whether questions are in clusters, which the file does not name
     questions: int = 0  # of all its tasks, asked or not; 0 where the file does not say
+    notes: tuple[str, ...] = ()  # how it is read, where a person should know
 
 
 def weighted(tasks: Sequence[TaskSpec], logs: Iterable[Log]) -> tuple[TaskSpec, ...]:

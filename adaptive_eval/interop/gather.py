@@ -72,6 +72,8 @@ class Gathered:
     categories: Mapping[str, int]
     scores: Mapping[str, tuple[float, ...]]  # the different scores of each task's trials, ascending
     weights: Mapping[str, tuple[float, ...]]  # what the logs themselves say the categories are worth
+    rules: frozenset[str]  # the stopping rules of the runs that the trials come from
+    clusters: Mapping[str, tuple[str, ...]]  # the group of each question of the tasks that have groups
     # what a person should know: copies, and questions that not all models were asked
     notes: tuple[str, ...]
     copies: int = 0  # answers that are copies of earlier ones; they are missing trials
@@ -100,6 +102,9 @@ class Gatherer:
         self._tasks: dict[str, _Task] = {}
         self._questions: dict[tuple[str, str], int] = {}
         self._contents: dict[int, tuple[str, str, Path]] = {}
+        self._clusters: dict[int, str] = {}
+        self._rules: set[str] = set()
+        self._read: list[str] = []
         self._next: dict[tuple[int, int, int], int] = {}
         self._uuids: dict[str, Path] = {}
         self._files: dict[tuple[bytes, ...], Path] = {}
@@ -114,6 +119,7 @@ class Gatherer:
     def add(self, log: Log) -> int:
         """Take the trials of one log; return how many."""
         self._logs += 1
+        self._read += log.notes
         self._in_order &= log.format == RUN
         series = 0 if log.numbered else self._logs
         of_tasks = {"version": log.versions, WORTH: log.weights, "weight in the score": log.shares}
@@ -155,6 +161,7 @@ class Gatherer:
                     f"{log.path}: {found.place} is in {earlier} too: one is a retry of the other; give only "
                     "the later one"
                 )
+        self._rules |= {log.rule, found.rule} - {""}
         if found.weights:
             self._require_same(log, WORTH, found.task, found.weights)
         task = self._tasks.setdefault(found.task, _Task())
@@ -187,7 +194,15 @@ class Gatherer:
                 f"{log.path}: {found.place}: trial {number} of model {found.model!r} on question "
                 f"{found.question!r} appears twice"
             ) from None
-        return self._differing(log, found, question)
+        return self._differing(log, found, question) or self._other_group(found, question)
+
+    def _other_group(self, found: Found, question: int) -> Flaw | None:
+        """Say so where another trial puts the question into another group."""
+        known = self._clusters.setdefault(question, found.cluster) if found.cluster else found.cluster
+        if known == found.cluster:
+            return None
+        words = f"question {found.question!r} is in the group {found.cluster!r} here and in {known!r} before"
+        return Flaw(found.place, f"{words}; a question has one group")
 
     def _require_steps(self, log: Log, found: Found) -> None:
         """Refuse a category that is no step of the range."""
@@ -240,8 +255,20 @@ class Gatherer:
         categories = {name: task.categories for name, task in tasks.items()}
         scores = {name: tuple(sorted(task.scores)) for name, task in tasks.items()}
         weights = {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said}
-        notes = (*self._audit.remarks(), *self._notes(tasks))
-        return Gathered(tuple(self._models), questions, categories, scores, weights, notes, self._copies)
+        notes = (*self._read, *self._audit.remarks(), *self._notes(tasks))
+        groups = {name: self._groups(name, task) for name, task in tasks.items() if self._clusters}
+        told = weights, frozenset(self._rules), groups, notes, self._copies
+        return Gathered(tuple(self._models), questions, categories, scores, *told)
+
+    def _groups(self, name: str, task: _Task) -> tuple[str, ...]:
+        """Return the group of each question of a task; one without is refused."""
+        for question, number in zip(task.questions, task.numbers, strict=True):
+            if number not in self._clusters:
+                raise OutcomesError(
+                    f"question {question!r} of task {name!r} has no group, and others have; name the column "
+                    "with --map cluster=COLUMN, or leave the groups out"
+                )
+        return tuple(self._clusters[number] for number in task.numbers)
 
     def _require_single_rows(self) -> None:
         """Refuse a table whose trials have no numbers where every row is there several times."""

@@ -17,7 +17,7 @@ import numpy as np
 from adaptive_eval import __version__
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weighted
 from adaptive_eval.interop.gather import (
@@ -142,7 +142,9 @@ class Imported:
 def default_spec(models: tuple[str, ...], tasks: tuple[TaskSpec, ...]) -> SessionSpec:
     """Return a session that ranks the models, or only estimates where there is one."""
     goal = GoalSpec("ranking" if len(models) > 1 else "budget")
-    return SessionSpec(tuple(ModelSpec(name) for name in models), tasks, goal)
+    grouped = any(task.clusters is not None for task in tasks)
+    stopping = StoppingSpec(target="population" if grouped else "benchmark")
+    return SessionSpec(tuple(ModelSpec(name) for name in models), tasks, goal, stopping)
 
 
 def import_logs(
@@ -164,7 +166,9 @@ def import_logs(
                 counts.append(gatherer.add(log))
             gathered = gatherer.gathered()
             levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
-            tasks = [TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items()]
+            tasks = []
+            for name, ids in gathered.tasks.items():
+                tasks.append(TaskSpec(name, ids, levels[name].weights, gathered.clusters.get(name)))
             cells = gatherer.cells()
             spec = decide(gathered.models, weighted(tasks, logs))
             require_independent(spec, logs)
@@ -225,6 +229,11 @@ def _meta(
         "sources": sources,
         "notes": list(gathered.notes),
         "weights": worth,
+        "clusters": {
+            name: dict(zip(gathered.tasks[name], groups, strict=True))
+            for name, groups in gathered.clusters.items()
+        },
+        "rule": spec.stopping.rule,
         "ranges": [name for name, weights in worth.items() if isinstance(weights, ScoreRange)],
     }
     return {

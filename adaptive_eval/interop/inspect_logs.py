@@ -13,6 +13,7 @@ from adaptive_eval.interop.found import (
     Log,
     Piece,
     chosen_metric,
+    cluster_in,
     content_of,
     in_range,
     reading,
@@ -72,6 +73,7 @@ class _Opened:
         result: dict[str, Any] = {}
         try:
             result = self._result(summary)
+            result["cluster"] = cluster_in(self._choices.cluster, summary.metadata, {"task": self.task})
         except ValueError as error:
             return Flaw(place, str(error))
         usage = summary.model_usage.get(str(self.header.eval.model))
@@ -83,6 +85,7 @@ class _Opened:
             question,
             place,
             number=summary.epoch,
+            rule=str((self.header.eval.metadata or {}).get("stopping_rule", "")),
             content=content_of(prompt, target, summary.choices),
             finish_reason="length" if summary.limit in _CUT_OFF else "",
             prompt=prompt,

@@ -22,6 +22,7 @@ from adaptive_eval.interop.found import (
     Piece,
     Rescorer,
     chosen_metric,
+    cluster_in,
     content_of,
     in_range,
     json_object,
@@ -76,6 +77,13 @@ class _Samples:
         self.model = choices.named(named, path)
 
     @cached_property
+    def group(self) -> str:
+        """The smallest group of tasks that has this one, as its results say; else the task itself."""
+        groups = self.results.get("group_subtasks", {})
+        having = [name for name, tasks in groups.items() if self.task in tasks]
+        return min(having, key=lambda name: len(groups[name]), default=self.task)
+
+    @cached_property
     def score_answer(self) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
         """The scorer of one answer of a row: ours, or the harness's own."""
         if self.choices.scorer is None:
@@ -122,9 +130,13 @@ class _Samples:
             "content": _content(row),
             "prompt": _prompt(row),
             "target": str(row["target"]),
+            "rule": str(row.get("stopping_rule") or ""),
         }
         answers = _answers(row)
         try:
+            shared["cluster"] = cluster_in(
+                self.choices.cluster, row, doc, {"group": self.group, "task": self.task}
+            )
             for number, result in enumerate(self._results(row, answers)):
                 where = place if len(answers or "") < 2 else f"{place}, repeat {number + 1}"
                 yield Found(**shared, place=where, number=number, **result)

@@ -17,6 +17,7 @@ from adaptive_eval.interop.run_tables import parts_of, run_log
 from adaptive_eval.interop.tabular import archive_log, archive_outcomes, begin_of, files_in, table_log
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.run_files import RUN_FILE
+from adaptive_eval.trial import ScoreRange
 
 Reader: TypeAlias = Callable[[Path, Choices], Log]
 
@@ -126,16 +127,26 @@ def read_recorded(
                 outcomes[there] = outcomes[there][random_order(*np.nonzero(there)[:2])]
             names = tuple((DEFAULT_TASK, name) for name in questions)
             return RecordedOutcomes(tuple(models), names, outcomes)
+    recorded = _read(paths, choices, any_order=any_order)
+    if recorded is None:  # scores between 0 and 1
+        numbers = ScoreRange((0.0, 1.0))
+        recorded = _read(paths, replace(choices, range=numbers), any_order=any_order)
+        assert recorded is not None
+        recorded = replace(recorded, weights=frozenset({numbers}))
+    choices.require_renamed(recorded.models)
+    return recorded
+
+
+def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> RecordedOutcomes | None:
+    """Return the outcomes of files as one table; None where scores are numbers and no range is given."""
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
         gatherer = Gatherer(Path(folder), choices.range)
         try:
             for log in open_logs(paths, choices, texts=False):
                 gatherer.add(log)
-            recorded = _tabulated(gatherer, any_order=any_order)
+            return _tabulated(gatherer, any_order=any_order)
         finally:
             gatherer.close()
-    choices.require_renamed(recorded.models)
-    return recorded
 
 
 def logs_of_runs(paths: Sequence[Path]) -> list[Log]:
@@ -153,14 +164,11 @@ def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
     return next(iter(recorded.weights), None)
 
 
-def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
-    """Return the answers of logs as a table, copies left out."""
+def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | None:
+    """Return the answers of logs as a table, copies left out; None where scores are numbers."""
     gathered, (cells, categories) = gatherer.gathered(), gatherer.answers(any_order=any_order)
-    between = [score for scores in gathered.scores.values() for score in scores if score not in (0.0, 1.0)]
-    if between:
-        raise OutcomesError(
-            f"score {between[0]} is neither 0 nor 1: keep such scores as numbers with --range 0,1"
-        )
+    if any(score not in (0.0, 1.0) for scores in gathered.scores.values() for score in scores):
+        return None
     questions = [(task, question) for task, ids in gathered.tasks.items() for question in ids]
     depth = int(cells.repeat.max(initial=-1)) + 1
     table = np.full((len(gathered.models), len(questions), depth), NO_TRIAL, dtype=np.int16)
@@ -173,7 +181,9 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes:
     silent = [name for name in gathered.models if name not in names]
     warnings += [f"{name} is left out: none of its trials has an answer" for name in silent]
     told = gathered.copies, tuple(warnings), frozenset(gathered.weights.values())
-    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], *told)
+    groups = [group for task in gathered.tasks for group in gathered.clusters.get(task, ())]
+    clusters = tuple(groups[column] for column in asked.tolist()) if groups else None
+    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], *told, clusters, gathered.rules)
 
 
 def copies_words(copies: int) -> str:

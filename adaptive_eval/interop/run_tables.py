@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +29,7 @@ _TYPES = (
     ("string", "model task question"),
     ("int64", "trial step category"),
     ("float64", "score"),
-    ("string", "weights missing"),
+    ("string", "weights rule cluster missing"),
     ("bool_", "truncated"),
     ("string", "extracted reason target"),
     ("int64", "prompt_tokens cached_tokens completion_tokens reasoning_tokens"),
@@ -40,7 +40,8 @@ _TYPES = (
 )
 COLUMNS: Mapping[str, str] = MappingProxyType({name: kind for kind, of in _TYPES for name in of.split()})
 """The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial;
-`weights` is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt."""
+`weights` is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt; `rule` the
+stopping rule, by which the table is read again; `cluster` the group of the question, if it has one."""
 
 TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 """Columns that can be left out: they are nearly all of the size."""
@@ -50,11 +51,11 @@ def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) 
     """Yield the trials of a run as rows, in commit order."""
     for record in reader.trials():
         weights = about.weights.get(record.request.task)
-        row = _row(record, weights, about.target(record))
+        row = _row(record, weights, about)
         yield row if texts else {name: value for name, value in row.items() if name not in TEXTS}
 
 
-def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | None) -> dict[str, Any]:
+def _row(record: TrialRecord, weights: tuple[float, ...] | None, about: RunDescription) -> dict[str, Any]:
     request, answer, score = record.request, record.completion, record.score
     row = {
         **dict.fromkeys(COLUMNS),
@@ -65,8 +66,10 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | N
         "model": request.key.model,
         "trial": request.repeat,
         "step": request.key.index,
-        "target": target,
+        "target": about.target(record),
         "prompt": shown_prompt(record.sent),
+        "rule": about.rule or None,
+        "cluster": about.clusters.get(request.task, {}).get(request.question),
         "truncated": False,
         "reasoning_tokens": 0,
         **_parts(answer, "reasoning_tokens", "latency", "text", "reasoning"),
@@ -233,13 +236,44 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     with RunReader(directory) as reader:
         weights, latest = run_weights(reader), reader.latest_snapshot()
         grouped = any("cluster" in task.fields for task in _tasks(reader.meta()))
+        rule, groups = run_rule(reader), run_clusters(reader)
     results = None if latest is None else from_json(latest.results)
     shares = {} if results is None else {task.task: task.weight for task in results.tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
-    log = Log(directory, RUN, lambda: read(directory, choices), weights=weights)
+    if choices.cluster is not None:
+        raise UsageError(
+            f"{directory} is a run, without a column {choices.cluster!r}; give the files that it was made of"
+        )
+    log = Log(directory, RUN, lambda: _in_groups(read(directory, choices), groups), weights=weights)
     number = 0 if results is None else results.questions
-    return replace(log, shares=shares, clustered=grouped, questions=number)
+    return replace(log, shares=shares, clustered=grouped, questions=number, rule=rule)
+
+
+def _in_groups(pieces: Iterator[Piece], groups: Mapping[str, Mapping[str, str]]) -> Iterator[Piece]:
+    """Yield trials with the groups of their questions."""
+    by_question = {question: group for of_task in groups.values() for question, group in of_task.items()}
+    for piece in pieces:
+        if isinstance(piece, Found) and groups:
+            of_task = groups.get(piece.task, by_question)  # a task may be renamed
+            piece = replace(piece, cluster=of_task.get(piece.question, ""))
+        yield piece
+
+
+def run_rule(reader: RunReader) -> str:
+    """Return the rule that a run is decided by."""
+    meta = reader.meta()
+    if IMPORTED in meta:
+        return str(json.loads(meta[IMPORTED]).get("rule", ""))
+    return (
+        parse_config(meta["config"], meta.get("source", "config")).stopping.rule if "config" in meta else ""
+    )
+
+
+def run_clusters(reader: RunReader) -> Mapping[str, Mapping[str, str]]:
+    """Return the groups of questions that an imported run holds, by task and question."""
+    stored: dict[str, dict[str, str]] = json.loads(reader.meta().get(IMPORTED, "{}")).get("clusters", {})
+    return stored
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
@@ -324,6 +358,8 @@ class RunDescription:
     categories: Mapping[str, Sequence[str]]  # the names of each task's categories
     weights: Mapping[str, tuple[float, ...]]  # what they are worth
     target: TargetLookup
+    rule: str = ""  # the rule that decides it
+    clusters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # groups, by task and question
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from zstandard import ZstdError
 
-from adaptive_eval.errors import OutcomesError, in_words
+from adaptive_eval.errors import Coded, OutcomesError, in_words
 from adaptive_eval.interop.column_maps import (
     VERDICTS,
     find,
@@ -37,6 +37,7 @@ from adaptive_eval.interop.found import (
     Piece,
     Rescorer,
     chosen_metric,
+    cluster_in,
     content_of,
     ending_of,
     in_range,
@@ -45,6 +46,7 @@ from adaptive_eval.interop.found import (
     opened,
     reading,
 )
+from adaptive_eval.interop.headings import WORDS, Headings, read_headings, sample_of
 from adaptive_eval.interop.run_tables import parts_of
 from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.tasks.rows import Row, stream_rows
@@ -52,7 +54,6 @@ from adaptive_eval.tasks.sources import parquet_rows
 
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
-_WORDS = {"true": 1, "false": 0, "pass": 1, "fail": 0, "timeout": 0}
 _NEEDED = (
     "the columns needed are model, question and category (or correct, or score); name others with --map, "
     "such as --map model=MY_COLUMN"
@@ -71,8 +72,36 @@ def table_log(path: Path, choices: Choices) -> Log:
     data = json_object(path) if _holds_object(path) else None
     known = TABLE if choices.columns else _recognised(path, data)
     identity = str((data or {}).get(known.identity) or "")
-    table = _Table(path, known, choices)
-    return Log(path, known.name, lambda: table.pieces(data), identity, numbered=known is TABLE)
+    headings = Headings({}) if known is not TABLE else _headings(path, data, choices)
+    table = _Table(path, known, choices, headings)
+    notes = (Coded("outcomes/columns", f"{path.name}: {headings.words}"),) if headings.words else ()
+    return Log(path, known.name, lambda: table.pieces(data), identity, numbered=known is TABLE, notes=notes)
+
+
+def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> Headings:
+    """Return what the columns of a table hold, and refuse one in which that cannot be told."""
+    read = (row.values for row in _rows(path, data, choices.columns) if isinstance(row, Row))
+    rows, given = sample_of(read), choices.columns
+    if not rows:
+        return Headings({})
+    require_columns(path, given, rows[0])
+    found = read_headings(rows, given, choices.range, named=choices.model is not None)
+    here = {*rows[0], *found.columns, *given}
+    lacking = []
+    if not (here & {*VERDICTS} or found.models or found.questions or choices.metric or choices.scorer):
+        lacking.append("score")
+    if not ("question" in here or found.models or found.questions or choices.question_id):
+        lacking.append("question")
+    if lacking and "model" not in here and choices.model is None:
+        lacking.insert(0, "model")
+    if lacking:
+        listed = ", ".join(map(str, islice(rows[0], 20))) + (", …" if len(rows[0]) > 20 else "")
+        options = ",".join(f"{ours}=COLUMN" for ours in lacking)
+        raise OutcomesError(
+            f"{path}: no column is known to hold the {' or the '.join(lacking)}. The columns are {listed}; "
+            f"say which it is: --map {options}"
+        )
+    return found
 
 
 def files_in(folder: Path) -> Iterator[Path]:
@@ -148,12 +177,16 @@ def _holds_object(path: Path) -> bool:
 class _Table:
     """Reads the rows of one file of one format."""
 
-    def __init__(self, path: Path, known: Format, choices: Choices) -> None:
+    def __init__(self, path: Path, known: Format, choices: Choices, headings: Headings) -> None:
         self._path = path
         self._known = known
-        self._columns = choices.columns or known.columns
+        self._headings = headings
+        self._columns = {**headings.columns, **(choices.columns or known.columns)}
+        self._task_asks = self._columns.get("question") == "task"  # then a task is a question
         model, task = known.named(path)
-        self._model = choices.model or model or (None if known is TABLE else path.stem)
+        self._model = choices.model or model or path.stem
+        self._is_named = known is not TABLE or choices.model is not None
+        self._asked: set[tuple[str, str]] = set()  # of a table that names no model
         self._task = task or DEFAULT_TASK
         self._choices = choices
         self._task_of: dict[str, str] = {}  # the file's own, of each question
@@ -166,8 +199,6 @@ class _Table:
         if first is None:
             yield Flaw("", "the file has no rows")
             return
-        if isinstance(first, Row):
-            require_columns(self._path, self._choices.columns, first.values)
         for row in chain([first], rows):
             if isinstance(row, Row):
                 yield from self._of_row(row)
@@ -192,8 +223,13 @@ class _Table:
                 values = {**mapped({**values, **more}, self._columns), **more}
             elif self._columns:
                 values = mapped(values, self._columns)
-            for trial in self._single(values):
-                yield self._piece(trial, place)
+            if self._headings.models and "question" not in values:
+                values = {**values, "question": str(row.line)}
+            if self._task_asks:
+                values = {**values, "task": None}
+            for one in self._headings.single(values):
+                for trial in self._single(one):
+                    yield self._piece(trial, place)
         except (AttributeError, IndexError, KeyError, SyntaxError, TypeError) as error:
             yield Flaw(place, f"is not as the tool writes it: {type(error).__name__}: {error}")
         except ValueError as error:
@@ -226,6 +262,20 @@ class _Table:
         if self._choices.task is not None and self._task_of.setdefault(question, task) != task:
             return Flaw(place, f"question {question!r} is in several tasks, which --task would take for one")
         asked = [values.get(name) or "" for name in known.asked]
+        fields_of_dataset = find(values, known.ids)[1] if known.ids else None
+        cluster = cluster_in(self._choices.cluster, {**values, "task": task}, fields_of_dataset or {})
+        if self._choices.cluster is None and known is TABLE:
+            cluster = _text(values.get("cluster")) or ""
+        is_export = known is TABLE and "after_stop" in values  # of this package
+        rule = _text(values.get("rule")) if is_export else None
+        if not (self._is_named or _name(values.get("model"))):
+            if (task, question) in self._asked:
+                return Flaw(
+                    place,
+                    "no column is known to hold the model, and questions are there several times; name the "
+                    "column with --map model=COLUMN, or all answers' model with --model NAME",
+                )
+            self._asked.add((task, str(question)))
         fields: dict[str, Any] = {}
         for name, value in values.items():
             if name in _READ and value is not None and value != "":
@@ -245,6 +295,8 @@ class _Table:
             _counting(values.get("trial"), "trial"),
             content=content_of(*asked) if any(asked) else "",
             tokens=tokens,
+            cluster=cluster,
+            rule=rule or "",
             **fields,
         )
 
@@ -265,7 +317,7 @@ class _Table:
         if value is None or value == "":
             return {"missing": _NO_ANSWER}
         if key not in ("category", "correct"):
-            known = _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
+            known = WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
             return {"score": in_range(known, key, self._choices.range)}
         category = _category(value, key)
         return {"missing": _NO_ANSWER} if category is None else {"category": category}
@@ -304,8 +356,8 @@ def _listed(text: str) -> tuple[float, ...]:
 
 def _category(value: Any, key: str) -> int | None:
     """Return a category, None for a trial without an answer."""
-    if isinstance(value, str) and value.strip().lower() in _WORDS:
-        return _WORDS[value.strip().lower()]
+    if isinstance(value, str) and value.strip().lower() in WORDS:
+        return WORDS[value.strip().lower()]
     number = _number(value)
     if number == NO_TRIAL:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +39,10 @@ class RecordedOutcomes:
         Which models' repeated answers are copies, or never vary.
     weights : frozenset of tuple of float
         What the categories of the tasks are worth, where the logs say it.
+    clusters : tuple of str, optional
+        Group of each question.
+    rules : frozenset of str
+        Stopping rules of the runs that the trials come from.
 
     Attributes
     ----------
@@ -65,6 +69,8 @@ class RecordedOutcomes:
     copies: int = 0
     warnings: tuple[str, ...] = ()
     weights: frozenset[tuple[float, ...]] = frozenset()
+    clusters: tuple[str, ...] | None = None
+    rules: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         categories = np.asarray(self.categories)
@@ -136,7 +142,13 @@ class RecordedOutcomes:
             If a category has no weight.
         """
         highest = int(self.categories.max())
-        tasks = tuple(TaskSpec(name, ids, weights) for name, ids in self.tasks.items())
+        groups: dict[str, list[str]] = {}
+        for (task, _), group in zip(self.questions, self.clusters or (), strict=False):
+            groups.setdefault(task, []).append(group)
+        tasks = tuple(
+            TaskSpec(name, ids, weights, tuple(groups[name]) if groups else None)
+            for name, ids in self.tasks.items()
+        )
         if highest >= len(tasks[0].unit_scores):
             raise OutcomesError(
                 f"outcomes have category {highest}, but only {len(weights)} weights are given; "
@@ -156,7 +168,7 @@ class RecordedOutcomes:
         if unknown:
             raise OutcomesError(f"no outcomes of model {unknown[0]!r}; there are {', '.join(self.models)}")
         rows = [self.models.index(name) for name in models]
-        return RecordedOutcomes(tuple(models), self.questions, self.categories[rows])
+        return replace(self, models=tuple(models), categories=self.categories[rows])
 
     def asked_of_all(self) -> RecordedOutcomes:
         """Return the outcomes with lost trials where a model has none of a question that others have.
@@ -177,8 +189,14 @@ class RecordedOutcomes:
         categories, there = self.categories[:, kept], there[:, kept]
         fewest = np.where(there, self.counts[:, kept], categories.shape[2]).min(axis=1, keepdims=True)
         absent = ~there[:, :, None] & (np.arange(categories.shape[2]) < fewest[:, :, None])
-        questions = tuple(self.questions[column] for column in np.flatnonzero(kept).tolist())
-        return RecordedOutcomes(self.models, questions, np.where(absent, LOST, categories))
+        columns = np.flatnonzero(kept).tolist()
+        clusters = None if self.clusters is None else tuple(self.clusters[column] for column in columns)
+        return replace(
+            self,
+            questions=tuple(self.questions[column] for column in columns),
+            categories=np.where(absent, LOST, categories),
+            clusters=clusters,
+        )
 
     def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""

@@ -1,0 +1,154 @@
+"""What the columns of a table hold, by their headings and first values."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from adaptive_eval.trial import ScoreRange
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "model": ("model", "model_name", "model_id", "system", "agent", "llm", "generator", "engine"),
+    "question": (
+        "question", "question_id", "task_id", "instance_id", "item_id", "problem_id", "example_id",
+        "sample_id", "prompt_id", "case_id", "doc_id", "test_id", "item", "instance", "problem", "example",
+        "case", "test", "prompt", "id", "idx", "index", "task",
+    ),
+    "task": ("task", "task_name", "benchmark", "dataset", "subset"),
+    "trial": ("trial", "repeat", "epoch", "attempt", "run", "replicate", "sample_index"),
+    "category": ("category",),
+    "correct": (
+        "correct", "is_correct", "right", "passed", "pass", "success", "resolved", "is_resolved", "solved",
+    ),
+    "score": (
+        "score", "accuracy", "acc", "exact_match", "em", "reward", "grade", "result", "outcome", "value",
+    ),
+}  # fmt: skip
+"""Headings of our columns, the likeliest first; the last one of a question is a task that is one."""
+
+_VERDICTS = ("category", "correct", "score")
+
+WORDS: Mapping[str, int] = {
+    **dict.fromkeys(("true", "yes", "pass", "passed", "correct", "right", "resolved", "solved"), 1),
+    **dict.fromkeys(("false", "no", "fail", "failed", "incorrect", "wrong", "unresolved", "timeout"), 0),
+}
+"""Verdicts in words."""
+
+_ROWS_READ = 200
+
+
+@dataclass(frozen=True)
+class Headings:
+    """What the columns of a table are found to hold."""
+
+    columns: Mapping[str, str]  # from ours to the file's, where these differ
+    # columns with the verdicts of one model each, or on one question each
+    models: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    words: str = ""  # how such a table is read, for a person
+
+    def single(self, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the trials of a row; itself, where a row is a trial."""
+        for ours, names in (("model", self.models), ("question", self.questions)):
+            for name in names:
+                yield {**row, ours: name, "score": row.get(name)}
+        if not (self.models or self.questions):
+            yield row
+
+
+def plain_heading(heading: str) -> str:
+    """Return a heading in small letters, its words apart by underscores.
+
+    Examples
+    --------
+    >>> plain_heading("Task ID"), plain_heading("modelName"), plain_heading(" Is-Correct? ")
+    ('task_id', 'model_name', 'is_correct')
+    """
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", heading)
+    return re.sub(r"[^0-9a-z]+", "_", apart.lower()).strip("_")
+
+
+def read_headings(
+    rows: Sequence[Mapping[str, Any]], given: Mapping[str, str], scores: ScoreRange | None, *, named: bool
+) -> Headings:
+    """Return what the columns of a table hold; `named` says that all rows are of a model with a known name.
+
+    Examples
+    --------
+    >>> read_headings([{"Model": "a", "Task ID": "t1", "Passed": "1"}], {}, None, named=False).columns
+    {'model': 'Model', 'question': 'Task ID', 'correct': 'Passed'}
+    >>> read_headings([{"old": "1", "new": "0"}, {"old": "1", "new": "1"}], {}, None, named=False).models
+    ('old', 'new')
+    """
+    first: Mapping[str, Any] = next(iter(rows), {})
+    found = _named_columns(first, given)
+    taken = {*found.values(), *given.values()}
+    if any(name in found or name in given for name in _VERDICTS) or named:
+        return Headings(_differing(found))
+    verdicts = [name for name in first if name not in taken and _holds_verdicts(rows, name, scores)]
+    if len(verdicts) < 2:
+        return Headings(_differing(found))
+    if "model" not in found and "model" not in given:
+        if "question" not in found and "question" not in given:
+            found.update(_identity(rows, [name for name in first if name not in (*verdicts, *taken)]))
+        where = found.get("question") or given.get("question")
+        questions = f"the questions are in {where!r}" if where else "a row is a question"
+        words = f"read with a column a model: {', '.join(verdicts)}; {questions}"
+        return Headings(_differing(found), models=tuple(verdicts), words=words)
+    if "question" in found or "question" in given:
+        return Headings(_differing(found))
+    words = f"read with a column a question ({len(verdicts):,}), and a row a model"
+    return Headings(_differing(found), questions=tuple(verdicts), words=words)
+
+
+def sample_of(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows that tell what the columns hold."""
+    return list(islice(rows, _ROWS_READ))
+
+
+def _named_columns(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    """Return our columns that the headings name, from ours to the file's; those given are not looked for."""
+    headings: dict[str, str] = {}
+    for name in row:
+        headings.setdefault(plain_heading(str(name)), str(name))
+    found: dict[str, str] = {}
+    has_verdict = any(name in given for name in _VERDICTS)
+    for ours, names in _NAMES.items():
+        if has_verdict and ours in _VERDICTS:
+            continue
+        taken = {*found.values(), *given.values()}
+        candidates = [ours] if ours in row else [headings[name] for name in names if name in headings]
+        free = [name for name in candidates if name not in taken]
+        if ours not in given and free:
+            found[ours] = free[0]
+    return found
+
+
+def _differing(found: Mapping[str, str]) -> Mapping[str, str]:
+    return {ours: theirs for ours, theirs in found.items() if ours != theirs}
+
+
+def _identity(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, str]:
+    """Return the first of some columns whose values all differ, as that of the question."""
+    for name in names:
+        values = {str(row.get(name)) for row in rows}
+        if len(values) == len(rows) and "None" not in values:
+            return {"question": name}
+    return {}
+
+
+def _holds_verdicts(rows: Sequence[Mapping[str, Any]], name: str, scores: ScoreRange | None) -> bool:
+    low, high = scores or (0.0, 1.0)
+    values = [row.get(name) for row in rows]
+    given = [value for value in values if value not in (None, "")]
+    return bool(given) and all(_is_verdict(value, low, high) for value in given)
+
+
+def _is_verdict(value: Any, low: float, high: float) -> bool:
+    if isinstance(value, str) and value.strip().lower() in WORDS:
+        return True
+    try:
+        return low <= float(value) <= high
+    except (TypeError, ValueError):
+        return False

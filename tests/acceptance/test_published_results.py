@@ -1,0 +1,189 @@
+"""From a published file to a sentence with the winner, in one command: forms of tables, tools and groups."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import Finished, in_process
+
+QUICK = ("--replicates", "1", "--workers", "1")
+QUESTIONS = 40
+NEW = [int(number < 35) for number in range(QUESTIONS)]
+OLD = [int(number * 7 % 40 < 22) for number in range(QUESTIONS)]
+BOTH = list(zip([f"item {number}" for number in range(QUESTIONS)], NEW, OLD, strict=True))
+
+
+def analyzed(folder: Path, *arguments: str, code: int = 0) -> Finished:
+    return in_process("analyze", *arguments, *QUICK, cwd=folder, code=code)
+
+
+def data_of(folder: Path, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(analyzed(folder, *arguments, "--json").out)
+    return found
+
+
+def rows(*lines: str) -> str:
+    return "\n".join(lines) + "\n"
+
+
+LONG = [
+    (model, item, value) for item, *pair in BOTH for model, value in zip(("new", "old"), pair, strict=True)
+]
+TABLES = {
+    "two columns": rows("new,old", *(f"{a},{b}" for _, a, b in BOTH)),
+    "a column a model": rows("Task ID,new,old,level", *(f"{q},{a},{b},{7}" for q, a, b in BOTH)),
+    "words and a question that no heading names": rows(
+        "which,new,old", *(f"{q},{'yes' if a else 'no'},{'Yes' if b else 'No'}" for q, a, b in BOTH)
+    ),
+    "a column a question": rows(
+        ",".join(["Model", *(q for q, _, _ in BOTH)]),
+        f"new,{','.join(map(str, NEW))}",
+        f"old,{','.join(map(str, OLD))}",
+    ),
+    "capital headings": rows("Model,Task ID,Is Correct", *(f"{m},{q},{bool(v)}" for m, q, v in LONG)),
+    "tasks that are questions": rows("model,task,success", *(f"{m},{q},{v}" for m, q, v in LONG)),
+    "index of a data frame": rows(",new,old", *(f"{n},{a},{b}" for n, (_, a, b) in enumerate(BOTH))),
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_table_ends_in_a_sentence_with_the_winner(form, tmp_path):
+    (tmp_path / "table.csv").write_text(TABLES[form], "utf-8")
+    data = data_of(tmp_path, "table.csv")
+    assert data["sentence"].startswith(
+        "new is ahead of old on these questions, if the number of answers was "
+    )
+    (pair,) = data["fixed"]
+    assert (pair["test"], round(pair["p_value"], 4), pair["winner"]) == ("McNemar", 0.0044, "new")
+    assert 0.0 < pair["difference_low"] < 0.325 < pair["difference_high"]
+    assert [(line["model"], line["score"], line["trials"]) for line in data["models"]] == [
+        ("new", 0.875, 40),
+        ("old", 0.55, 40),
+    ]
+
+
+def test_a_file_a_model_is_named_for_its_file(tmp_path):
+    for name, values in (("new", NEW), ("old", OLD)):
+        (tmp_path / f"{name}.csv").write_text(
+            rows("id,correct", *(f"{n},{v}" for n, v in enumerate(values))), "utf-8"
+        )
+    assert data_of(tmp_path, "new.csv", "old.csv")["sentence"].startswith("new is ahead of old")
+    alone = analyzed(tmp_path, "new.csv").out
+    assert "new scores 0.875 [0.731, 0.947] on these questions" in alone
+    assert "needed" not in alone
+
+
+@pytest.mark.parametrize(
+    ("headings", "option"),
+    [
+        ("who,what,ok", "--map model=COLUMN,score=COLUMN,question=COLUMN"),
+        ("model,what,correct", "--map question=COLUMN"),
+        ("who,question,correct", "--map model=COLUMN"),
+    ],
+)
+def test_headings_that_say_nothing_are_listed_with_the_option(headings, option, tmp_path):
+    (tmp_path / "table.csv").write_text(rows(headings, *(f"{m},{q},{v}" for m, q, v in LONG)), "utf-8")
+    refused = analyzed(tmp_path, "table.csv", code=2)
+    assert option in refused.err
+    model, question, score = headings.split(",")
+    columns = f"model={model},question={question},score={score}"
+    assert data_of(tmp_path, "table.csv", "--map", columns)["fixed"][0]["winner"] == "new"
+
+
+def test_numbers_between_0_and_1_need_no_option(tmp_path):
+    lines = (f"{q},{a * 0.9 + 0.05},{b * 0.7}" for q, a, b in BOTH)
+    (tmp_path / "table.csv").write_text(rows("item,new,old", *lines), "utf-8")
+    (pair,) = data_of(tmp_path, "table.csv")["fixed"]
+    assert (pair["test"], pair["winner"]) == ("paired t", "new")
+
+
+def test_unequal_numbers_of_answers_have_the_sequential_verdict_first(tmp_path):
+    again = [line for line in LONG if line[0] == "new"]
+    (tmp_path / "table.csv").write_text(
+        rows("model,question,correct", *(f"{m},{q},{v}" for m, q, v in [*LONG, *again])), "utf-8"
+    )
+    data = data_of(tmp_path, "table.csv")
+    assert (data["verdict"], data["fixed"]) == ("anytime", None)
+    assert data_of(tmp_path, "table.csv", "--fixed")["verdict"] == "fixed"
+    shown = analyzed(tmp_path, "table.csv").out
+    assert "--fixed gives the verdict of one look" in shown
+    assert "At any look" in shown
+
+
+class TestGroups:
+    """Forty questions of four texts: a group of ten is answered alike."""
+
+    def grouped(self, folder: Path, groups: int) -> str:
+        lines = []
+        for number in range(QUESTIONS):
+            of_new = int(number * groups // QUESTIONS < groups * 3 // 4)
+            lines += [f"new,q{number},{of_new},t{number * groups // QUESTIONS}"]
+            lines += [f"old,q{number},{1 - of_new},t{number * groups // QUESTIONS}"]
+        (folder / "table.csv").write_text(rows("model,question,correct,text", *lines), "utf-8")
+        return "table.csv"
+
+    @pytest.mark.parametrize(("groups", "test"), [(4, "sign flips of groups"), (40, "cluster-robust t")])
+    def test_a_column_of_groups_makes_it_a_statement_about_questions_like_these(self, groups, test, tmp_path):
+        table = self.grouped(tmp_path, groups)
+        assert data_of(tmp_path, table)["fixed"][0]["winner"] == "new"
+        data = data_of(tmp_path, table, "--map", "cluster=text")
+        (pair,) = data["fixed"]
+        assert (pair["test"], data["target"]) == (test, "population")
+        assert (pair["winner"] == "new") == (groups == 40)
+        assert "on questions like these" in data["sentence"]
+        assert "on questions like these" in analyzed(tmp_path, table, "--map", "cluster=text").out
+        alone = data_of(tmp_path, table, "--map", "cluster=text", "--goal", "threshold=0.6")
+        assert {one["test"] for one in alone["fixed"]} <= {"sign flips of groups", "Wilson, with groups"}
+
+    def test_what_contradicts_groups_is_refused(self, tmp_path):
+        table = self.grouped(tmp_path, 4)
+        target = ("-o", "stopping.target=benchmark")
+        assert "leave one" in analyzed(tmp_path, table, "--map", "cluster=text", *target, code=2).err
+        assert "correct" in analyzed(tmp_path, table, "--map", "cluster=texts", code=2).err
+        (tmp_path / "moved.csv").write_text(
+            rows("model,question,correct,text", "a,q,1,t1", "b,q,0,t2", "a,r,1,t1", "b,r,0,t1"), "utf-8"
+        )
+        moved = analyzed(tmp_path, "moved.csv", "--map", "cluster=text", code=2)
+        assert "a question has one group" in moved.err
+
+    def test_groups_of_lm_eval_and_helm(self, tmp_path):
+        for model, values in (("new", NEW), ("old", OLD)):
+            place = tmp_path / "lm" / model
+            place.mkdir(parents=True)
+            samples = []
+            for number, value in enumerate(values):
+                doc = {"id": number, "subject": f"s{number % 4}"}
+                samples.append(
+                    {"doc_id": number, "doc": doc, "target": "x", "arguments": {}, "resps": [["x"]],
+                     "filtered_resps": ["x"], "filter": "none", "metrics": ["acc"], "acc": float(value)}
+                )  # fmt: skip
+            name = place / "samples_law_2025-01-01T00-00-00.000000.jsonl"
+            name.write_text("\n".join(map(json.dumps, samples)), "utf-8")
+        plain = data_of(tmp_path, "lm")
+        assert (plain["fixed"][0]["winner"], plain["target"]) == ("new", "benchmark")
+        data = data_of(tmp_path, "lm", "--map", "cluster=subject")
+        assert (data["fixed"][0]["test"], data["target"]) == ("sign flips of groups", "population")
+        assert "cluster" not in analyzed(tmp_path, "lm", "--map", "cluster=nothing", code=2).out
+
+
+def test_what_only_a_config_has_is_no_override(tmp_path):
+    (tmp_path / "table.csv").write_text(TABLES["two columns"], "utf-8")
+    refused = analyzed(tmp_path, "table.csv", "-o", "budget.trials=10", code=2)
+    assert "budget is a setting of a config" in refused.err
+    assert "top of the file" not in refused.err
+
+
+def test_population_without_groups_says_so(tmp_path):
+    (tmp_path / "table.csv").write_text(TABLES["two columns"], "utf-8")
+    data = data_of(tmp_path, "table.csv", "--fixed", "-o", "stopping.target=population")
+    assert data["target"] == "population"
+    assert "on questions like these" in data["sentence"]
+
+
+def test_an_array_with_many_models_and_groups_is_read_by_one_look(tmp_path):
+    np.savez(tmp_path / "table.npz", R=np.random.default_rng(1).integers(0, 2, (3, 30, 2)))
+    data = data_of(tmp_path, "table.npz")
+    assert data["verdict"] == "fixed"
+    assert len(data["fixed"]) == 3
