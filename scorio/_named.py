@@ -78,12 +78,24 @@ def read_labels(R: Any) -> tuple[Labels | None, Any]:
                 f"got {shapes}"
             )
         return tuple(str(name) for name in R), (np.ma.stack if masked else np.stack)(matrices)
+    if is_frame(R):
+        return frame_labels(R), as_array("R", R).T
+    return frame_labels(R), R
+
+
+def is_frame(R: Any) -> bool:
+    """Return whether outcomes are a table with named columns: a benchmark, with a model a column."""
+    return hasattr(R, "columns") and hasattr(R, "shape") and len(R.shape) == 2
+
+
+def frame_labels(R: Any) -> Labels | None:
+    """Return the models' names: columns of a table, coordinates of the first axis of an xarray."""
     labels = None
-    if hasattr(R, "coords") and hasattr(R, "dims"):  # xarray
-        labels = R.coords[R.dims[0]].values.tolist() if R.dims and R.dims[0] in R.coords else None
-    elif hasattr(R, "columns") and type(getattr(R, "index", None)).__name__ not in ("NoneType", "RangeIndex"):
-        labels = list(R.index)  # pandas: one row a model
-    return None if labels is None else tuple(str(label) for label in labels), R
+    if is_frame(R) and type(R.columns).__name__ != "RangeIndex":
+        labels = list(R.columns)
+    elif hasattr(R, "coords") and hasattr(R, "dims") and R.dims and R.dims[0] in R.coords:  # xarray
+        labels = R.coords[R.dims[0]].values.tolist()
+    return None if labels is None else tuple(str(label) for label in labels)
 
 
 def name_of(A: Any) -> str | None:

@@ -2,9 +2,13 @@
 
 :func:`compare` reads two outcome matrices, :func:`board` several, :func:`score` one; :class:`Monitor` takes
 outcomes one by one in anyone's loop. :func:`forecast` and :func:`sample_size` say how many trials a verdict
-takes. :func:`paired_difference`, :func:`permutation_test`, :func:`mcnemar`, :func:`bootstrap` and
-:func:`posterior_interval` are for one look after a number of trials fixed in advance; with fewer than ten
-questions :func:`permutation_test` is the one to take.
+takes. :func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`, :func:`mcnemar`,
+:func:`mean_score`, :func:`bootstrap` and :func:`posterior_interval` are for one look after a number of trials
+fixed in advance; with fewer than ten questions :func:`permutation_test` is the one to take.
+
+Outcomes are read by their form: vectors are streams of trials in their order, matrices questions x trials,
+three dimensions models x questions x trials, a frame a benchmark with a model a column. Results say how they
+were read.
 
 Examples
 --------
@@ -20,7 +24,7 @@ Two models answered the same 200 questions twice each; an entry is 1 where an an
 'first'
 >>> print(result)
 new is better than old (after 107 trials of each model; largest e-value 1.672e+10)
-new - old: +0.2325 [+0.1338, +0.3312] at 95 %, valid at every look
+new - old: +0.2325 [+0.1338, +0.3312] at 95 %, valid at every look; 200 questions x 2 trials
 """
 
 from scorio._names import lazy

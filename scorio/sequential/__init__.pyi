@@ -7,9 +7,11 @@ from scorio.sequential.families import rank_intervals as rank_intervals
 from scorio.sequential.fixed_tests import FixedTest as FixedTest
 from scorio.sequential.fixed_tests import bootstrap as bootstrap
 from scorio.sequential.fixed_tests import mcnemar as mcnemar
+from scorio.sequential.fixed_tests import mean_score as mean_score
 from scorio.sequential.fixed_tests import paired_difference as paired_difference
 from scorio.sequential.fixed_tests import permutation_test as permutation_test
 from scorio.sequential.fixed_tests import posterior_interval as posterior_interval
+from scorio.sequential.fixed_tests import unpaired_difference as unpaired_difference
 from scorio.sequential.monitor import Monitor as Monitor
 from scorio.sequential.planning import Forecast as Forecast
 from scorio.sequential.planning import SampleSize as SampleSize

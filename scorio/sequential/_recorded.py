@@ -1,22 +1,336 @@
-"""From arguments to trials along a trial sequence."""
+"""From arguments to trials: outcomes are read by their form, and what was read says how.
+
+One-dimensional data are a stream of trials in their order, two-dimensional data questions x trials, three
+dimensions models x questions x trials; a frame is a benchmark with a model a column and a question a row.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arguments import positive
-from scorio._arrays import Floats, Integers, Ints
-from scorio._named import Outcomes
+from scorio._arguments import bounds_pair, positive
+from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio._named import Labels, Outcomes, frame_labels, is_frame
 from scorio.eval._inputs import Missing, as_array, missing_mask, read_trials, refuse_masked
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIN_QUESTIONS
-from scorio.sequential.moments import unit_scores
+from scorio.sequential.moments import MISSING, MOMENT_LEVELS, unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
 
 Order: TypeAlias = "int | Sequence[int] | Integers | None"
 """Seed of the questions' order, the order itself, or None for the order as given."""
+Range: TypeAlias = "tuple[float, float] | None"
+"""The least and the greatest score."""
+Form: TypeAlias = Literal["stream", "questions"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """What outcomes are worth: categories by a table of unit scores, or numbers.
+
+    Parameters
+    ----------
+    scores : ndarray of float
+        Unit score of each category; of numbers those that occur.
+    lowest, width : float
+        The least score on the caller's scale, and how far the greatest lies above it.
+    numbers : bool
+        Whether scores are numbers, of which the first two moments are counted.
+    """
+
+    scores: Floats
+    lowest: float = 0.0
+    width: float = 1.0
+    numbers: bool = False
+
+    @classmethod
+    def of_weights(cls, weights: ArrayLike | None) -> "Scale":
+        """Return the scale of categories with these weights; of 0 and 1 without."""
+        if weights is None:
+            return cls(np.array([0.0, 1.0]))
+        given = np.asarray(weights)
+        if given.dtype.kind not in "biuf":
+            raise ValueError(f"weights must be numbers; got {weights!r}")
+        numbers = given.astype(np.float64)
+        return cls(unit_scores(numbers), float(numbers.min()), float(np.ptp(numbers)))
+
+    @classmethod
+    def of_range(cls, limits: Range) -> "Scale":
+        """Return the scale of numbers in a range, none of which is known yet."""
+        low, high = bounds_pair(limits, "range")
+        if not 0.0 < high - low < np.inf:
+            raise ValueError(f"range must be two finite numbers, the lower one first; got {limits!r}")
+        return cls(MOMENT_LEVELS, low, high - low, numbers=True)
+
+    @property
+    def limits(self) -> str:
+        """The least and the greatest score, in words."""
+        return f"{self.lowest:g} and {self.lowest + self.width:g}"
+
+    def unit(self, values: ArrayLike) -> Floats:
+        """Return numbers on this scale as unit scores."""
+        return np.asarray((np.asarray(values, dtype=np.float64) - self.lowest) / self.width)
+
+    def margin(self, equivalence: float | None) -> float | None:
+        """Return an equivalence margin in unit scores."""
+        if equivalence is None:
+            return None
+        if positive("equivalence", equivalence) >= self.width:
+            raise ValueError(
+                f"equivalence must be less than the range of scores, {self.width:g}; got {equivalence!r}"
+            )
+        return equivalence / self.width
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """Outcomes of one model: values of shape (M, N), and which of them are missing."""
+
+    argument: str
+    values: NDArray[Any]
+    absent: Bools
+
+    @property
+    def known(self) -> NDArray[Any]:
+        """The outcomes that are not missing."""
+        return self.values[~self.absent]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """Outcomes of models as they were read.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        The models, where they came with names.
+    models : list of Model
+        Their outcomes; streams have one trial a question.
+    form : {'stream', 'questions'}
+        How they were read.
+    scale : Scale
+        What the outcomes are worth.
+    """
+
+    names: Labels | None
+    models: list[Model]
+    form: Form
+    scale: Scale
+
+    @property
+    def reading(self) -> str:
+        """How the outcomes were read, in words."""
+        questions, repeats = self.models[0].values.shape
+        if self.form == "stream":
+            return f"a stream of {questions} trials in their order, of a population of questions"
+        return f"{counted(questions, 'question')} x {counted(repeats, 'trial')}"
+
+    def target(self, target: Target) -> Target:
+        """Return the target: trials of a stream are a sample of questions."""
+        return "population" if self.form == "stream" else target
+
+    def order(self, order: Order) -> Order:
+        """Return the order of the questions: streams keep theirs."""
+        return None if self.form == "stream" else order
+
+    def trials(self) -> Ints:
+        """Return categories of shape (L, M, N), -1 where a trial is missing."""
+        shapes = [model.values.shape for model in self.models]
+        if self.form == "questions" and len(set(shapes)) > 1:
+            said = " and ".join(f"{one} ({_shape_in_words(one)})" for one in dict.fromkeys(shapes))
+            raise ValueError(
+                f"{_arguments(self.models)} must have the same shape, questions x trials; got {said}. Fill "
+                "up the shorter with a value that `missing` names"
+            )
+        longest = max(questions for questions, _ in shapes)
+        found = np.full((len(shapes), longest, shapes[0][1]), MISSING, dtype=np.int64)
+        for categories, model in zip(found, self.models, strict=True):
+            categories[: len(model.values)] = self._categories(model)
+        return found
+
+    def question_means(self) -> list[Floats]:
+        """Return each model's mean score on every question, on the caller's scale."""
+        return [self._means(model) for model in self.models]
+
+    def known_scores(self) -> list[list[Floats]]:
+        """Return the scores of each model's trials, one array a question, on the caller's scale."""
+        found = []
+        for model in self.models:
+            rows = zip(self._values(model), model.absent, strict=True)
+            found.append([values[~absent] for values, absent in rows])
+        return found
+
+    def _categories(self, model: Model) -> Ints:
+        scale = self.scale
+        if scale.numbers:
+            found = np.searchsorted(scale.scores, scale.unit(model.values))
+            return np.where(model.absent, MISSING, found)
+        missing = model.absent if model.absent.any() else None
+        return read_trials(model.argument, model.values, scale.scores.size, missing)
+
+    def _means(self, model: Model) -> Floats:
+        number = np.logical_not(model.absent).sum(axis=1)
+        if not number.all():
+            question = int(number.argmin())
+            raise ValueError(
+                f"{model.argument} must have a trial of every question; question {question} has none"
+            )
+        return np.asarray(np.where(model.absent, 0.0, self._values(model)).sum(axis=1) / number)
+
+    def _values(self, model: Model) -> Floats:
+        """Return the score of each trial; where a trial is missing, any."""
+        if self.scale.numbers:
+            return np.asarray(model.values, dtype=np.float64)
+        rewards = self.scale.lowest + self.scale.width * self.scale.scores
+        return np.asarray(rewards[self._categories(model)])
+
+
+def read_each(
+    outcomes: Mapping[str, ArrayLike],
+    weights: ArrayLike | None = None,
+    missing: Missing = None,
+    limits: Range = None,
+) -> Recorded:
+    """Read arguments that hold one model each."""
+    return _recorded(None, dict(outcomes), [missing] * len(outcomes), weights, limits)
+
+
+def read_models(
+    R: Outcomes, weights: ArrayLike | None = None, missing: Missing = None, limits: Range = None
+) -> Recorded:
+    """Read an argument that holds several models: a mapping, a frame, or an array of three dimensions."""
+    if isinstance(R, Mapping):
+        found = {f"R[{name!r}]": outcomes for name, outcomes in R.items()}
+        return _recorded(tuple(map(str, R)), found, _masks(missing, found), weights, limits)
+    refuse_masked("R", R, missing)
+    labels = frame_labels(R)
+    array = as_array("R", R)
+    mask = missing if missing is None or np.ndim(missing) == 0 else np.asarray(missing)
+    if is_frame(R):  # a model a column, one trial a question
+        array = array.T[:, :, None]
+        mask = mask if not isinstance(mask, np.ndarray) else mask.T[:, :, None]
+    elif array.ndim == 2 and labels is not None:  # xarray: models x questions
+        array = array[:, :, None]
+        mask = mask if not isinstance(mask, np.ndarray) else mask[:, :, None]
+    if array.ndim != 3 or array.size == 0:
+        raise ValueError(
+            "R must hold several models: a mapping of names to outcomes, a frame with a model a column and "
+            f"a question a row, or an array of shape (models, questions, trials); got shape {array.shape}"
+            f"{_form_in_words(array)}"
+        )
+    found = {f"R[{number}]": outcomes for number, outcomes in enumerate(array)}
+    return _recorded(labels, found, _masks(mask, found), weights, limits)
+
+
+def _masks(missing: Missing, outcomes: Mapping[str, ArrayLike]) -> list[Missing]:
+    """Return what marks missing trials, for each model: a mask of all is cut along its first axis."""
+    axes = max(map(np.ndim, outcomes.values()), default=0)
+    if missing is None or np.ndim(missing) != axes + 1 or len(np.asarray(missing)) != len(outcomes):
+        return [missing] * len(outcomes)
+    return list(np.asarray(missing))
+
+
+def _recorded(
+    names: Labels | None,
+    outcomes: dict[str, ArrayLike],
+    missing: Sequence[Missing],
+    weights: ArrayLike | None,
+    limits: Range,
+) -> Recorded:
+    pairs = zip(outcomes.items(), missing, strict=True)
+    models = [_read_model(name, values, marker) for (name, values), marker in pairs]
+    if not models:
+        raise ValueError("R must hold at least one model; got none")
+    forms = {model.values.ndim for model in models}
+    if len(forms) > 1:
+        said = "; ".join(f"{model.argument} is{_form_in_words(model.values)[1:]}" for model in models)
+        raise ValueError(f"{_arguments(models)} must have one form; {said}")
+    form: Form = "stream" if forms == {1} else "questions"
+    columns = [_as_matrix(model) for model in models]
+    return Recorded(names, columns, form, _scale_of(columns, weights, limits))
+
+
+def _read_model(name: str, outcomes: ArrayLike, missing: Missing) -> Model:
+    refuse_masked(name, outcomes, missing)
+    if is_frame(outcomes) and np.shape(outcomes)[1:] != (1,):
+        raise ValueError(
+            f"{name} is a frame, which holds a model a column and a question a row: pass it alone, or "
+            f"{name}.to_numpy() for the questions x trials of one model"
+        )
+    array = as_array(name, outcomes)
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise ValueError(
+            f"{name} must be a stream of trials (one dimension) or questions x trials (two), at least one; "
+            f"got shape {array.shape}"
+        )
+    absent = np.zeros(array.shape, dtype=bool)
+    if missing is not None:
+        absent = missing_mask(name, array, np.asarray(missing))
+    return Model(name, array, absent)
+
+
+def _as_matrix(model: Model) -> Model:
+    if model.values.ndim == 2:
+        return model
+    return Model(model.argument, model.values[:, None], model.absent[:, None])
+
+
+def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range) -> Scale:
+    """Return the scale of outcomes: of weights or a range where given, else of 0 and 1 or of [0, 1]."""
+    _refuse_not_numbers(models)
+    if weights is not None:
+        if limits is not None:
+            raise ValueError("range must be None with weights: categories have weights, scores a range")
+        return Scale.of_weights(weights)
+    known = np.concatenate([model.known for model in models])
+    if limits is None and np.isin(known, (0, 1)).all():
+        return Scale.of_weights(None)
+    scale = Scale.of_range((0.0, 1.0) if limits is None else limits)
+    low = scale.lowest
+    outside = int(((known < low) | (known > low + scale.width)).sum())
+    if outside:
+        raise ValueError(
+            f"{_arguments(models)} must hold scores between {scale.limits}; got {outside} of {known.size} "
+            f"beyond them, from {known.min():g} to {known.max():g}. Scores of another range need "
+            "range=(low, high), categories weights=, a value that marks missing trials missing="
+        )
+    values = np.unique(np.append(scale.unit(known), MOMENT_LEVELS))
+    return Scale(values, low, scale.width, numbers=True)
+
+
+def _refuse_not_numbers(models: Sequence[Model]) -> None:
+    """Refuse NaN that `missing` does not name, and infinite numbers, in one error that counts them."""
+    found = [(model.argument, int((~np.isfinite(model.known)).sum()), model.values.size) for model in models]
+    bad = [f"{number} of {size} in {name}" for name, number, size in found if number]
+    if bad:
+        raise ValueError(
+            f"outcomes must be finite numbers; got NaN or infinite ones: {', '.join(bad)}. NaN that marks "
+            "trials without an answer needs missing=np.nan"
+        )
+
+
+def _arguments(models: Sequence[Model]) -> str:
+    return " and ".join(dict.fromkeys(model.argument.partition("[")[0] for model in models))
+
+
+def _form_in_words(array: NDArray[Any]) -> str:
+    if array.ndim == 1:
+        return f", a stream of {counted(array.size, 'trial')} of one model (one dimension)"
+    if array.ndim == 2:
+        return f", the {_shape_in_words(array.shape)} of one model (two dimensions)"
+    return ""
+
+
+def _shape_in_words(shape: tuple[int, ...]) -> str:
+    return f"{counted(shape[0], 'question')} x {counted(shape[1], 'trial')}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number of things in words."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def sequence_of(order: Order, questions: int, *, early_repeats: bool = True) -> TrialSequence:
@@ -38,77 +352,6 @@ def sequence_of(order: Order, questions: int, *, early_repeats: bool = True) -> 
     return TrialSequence(permutation, early_repeats=early_repeats)
 
 
-Reading: TypeAlias = tuple[list[NDArray[Any]], Order, Target, ArrayLike | None, Missing]
-
-
-def read_streams(
-    outcomes: Mapping[str, Outcomes],
-    order: Order,
-    target: Target,
-    weights: ArrayLike | None,
-    missing: Missing,
-) -> Reading:
-    """Return outcomes, by name of the argument, as matrices of categories, with how they are read.
-
-    Vectors are streams of trials that repeat no question: a sample, read in its order as far as all go.
-    """
-    given = [read_array(name, R, missing) for name, R in outcomes.items()]
-    if all(one.ndim == 1 for one in given):
-        steps = min(len(one) for one in given)
-        given = [one[:steps, None] for one in given]
-        order = None
-        target = "population"
-        if missing is not None and np.ndim(missing) == 1:
-            missing = np.asarray(missing)[:steps, None]
-    found, weights, missing = read_scores(dict(zip(outcomes, given, strict=True)), weights, missing)
-    return found, order, target, weights, missing
-
-
-def read_scores(
-    outcomes: Mapping[str, ArrayLike], weights: ArrayLike | None, missing: Missing
-) -> tuple[list[NDArray[Any]], ArrayLike | None, Missing]:
-    """Return outcomes, by name of the argument, as categories with their weights and what marks missing ones.
-
-    Numbers between 0 and 1 are scores, to a thousandth, unless there are `weights`.
-    """
-    given = {name: read_array(name, R, missing) for name, R in outcomes.items()}
-    if weights is not None or all(one.dtype.kind != "f" for one in given.values()):
-        return list(given.values()), weights, missing
-    absent = [np.isnan(one) for one in given.values()]
-    if missing is not None:
-        marker = np.asarray(missing)
-        for none, (name, one) in zip(absent, given.items(), strict=True):
-            none |= missing_mask(name, one, marker)
-    known = np.concatenate([one[~none] for one, none in zip(given.values(), absent, strict=True)])
-    if (known == known.round()).all():
-        return list(given.values()), weights, missing
-    if known.min() < 0.0 or known.max() > 1.0:
-        raise ValueError(
-            f"{' and '.join(given)} must hold categories, or scores between 0 and 1; got numbers from "
-            f"{known.min():g} to {known.max():g}"
-        )
-    values = np.unique(np.append(known.round(3), [0.0, 1.0]))
-    found = [np.searchsorted(values, one.round(3)) for one in given.values()]
-    return [np.where(none, -1, one) for one, none in zip(found, absent, strict=True)], values, -1
-
-
-def read_array(name: str, R: Outcomes, missing: Missing) -> NDArray[Any]:
-    """Return an argument as an array of numbers that hides no missing trials."""
-    refuse_masked(name, R, missing)
-    return as_array(name, R)
-
-
-def read_pair(A: ArrayLike, B: ArrayLike, categories: int, missing: Missing) -> Ints:
-    """Return the trials of two models, shape (2, M, N)."""
-    first, second = (read_trials(name, R, categories, missing) for name, R in (("A", A), ("B", B)))
-    if first.shape != second.shape:
-        raise ValueError(
-            f"A and B must have the same shape; got {first.shape} and {second.shape}. Fill up the shorter "
-            "with a value that `missing` names"
-        )
-    return np.stack([first, second])
-
-
 def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints, Ints]:
     """Return the trial sequence of recorded trials (L, M, N), the categories along it, and their numbers.
 
@@ -119,23 +362,3 @@ def lay_out(trials: Ints, order: Order) -> tuple[TrialSequence, Ints, Ints]:
     steps = questions * repeats
     categories = trials[:, sequence.question(0, steps), sequence.repeats(0, steps)]
     return sequence, categories, np.where(categories >= 0, np.arange(1, steps + 1), 0).max(axis=1)
-
-
-def read_weights(weights: ArrayLike | None) -> tuple[Floats, float, float]:
-    """Return the categories' unit scores, the lowest weight and the weights' range."""
-    if weights is None:
-        return np.array([0.0, 1.0]), 0.0, 1.0
-    given = np.asarray(weights)
-    if given.dtype.kind not in "biuf":
-        raise ValueError(f"weights must be numbers; got {weights!r}")
-    numbers = given.astype(np.float64)
-    return unit_scores(numbers), float(numbers.min()), float(np.ptp(numbers))
-
-
-def read_margin(equivalence: float | None, scale: float) -> float | None:
-    """Return the margin in unit scores."""
-    if equivalence is None:
-        return None
-    if positive("equivalence", equivalence) >= scale:
-        raise ValueError(f"equivalence must be less than the range of scores, {scale:g}; got {equivalence!r}")
-    return equivalence / scale

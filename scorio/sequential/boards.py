@@ -141,6 +141,7 @@ class Board:
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
         *,
+        numbers: bool = False,
         contrasts: Contrasts | None = None,
     ) -> Board:
         """Return the board of all pairs of models (or some contrasts) on one task, at the level of the rule.
@@ -159,6 +160,8 @@ class Board:
             Score of each category, in [0, 1].
         target, clusters
             As in :func:`scorio.sequential.compare`.
+        numbers : bool
+            Whether scores are numbers, of which only the first two moments are counted.
         contrasts : Contrasts, optional
             By default all pairs.
         """
@@ -168,7 +171,7 @@ class Board:
         each = family_of("pair")
         hypotheses = max(contrasts.hypotheses, 1)
         levels = Levels(family_of(family), each, hypotheses, rule.level, rule.level)
-        cells = Cells(sequence, floats(scores), models)
+        cells = Cells(sequence, floats(scores), models, moments=numbers)
         guard = log(1.0 / rule.level)
         run = RunSequence.of_task(sequence)
         answers = Answers(run, [cells], models, [1.0], target, [clusters], guard)

@@ -65,7 +65,7 @@ class Cells:
         The scores that are counted.
     progress : ndarray of int64, shape (L,)
         Steps of the sequence absorbed per model.
-    categories : ndarray of int8 or int16, shape (L, capacity)
+    categories : ndarray of int, the smallest that holds all, shape (L, capacity)
         The category at each absorbed step; :data:`MISSING` where there was no answer.
     copied : ndarray of bool, shape (L, capacity), or None
         Steps whose answer may be a copy of an earlier one; None while there is none (:meth:`doubt`).
@@ -103,14 +103,13 @@ class Cells:
         self.models = models
         self.repeat_weight = repeat_weight
         self._x = np.append(scores, [0.0] * -DROPPED)  # what has no answer scores nothing
-        self._x2 = self._x**2
         self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
         self._zero_one = scores.tolist() == [0.0, 1.0]
         self.counts = np.zeros((models, sequence.questions, self.levels.size), dtype=self.shares.dtype)
         self.progress = np.zeros(models, dtype=np.int64)
-        small = scores.size <= np.iinfo(np.int8).max
-        self.categories = np.full((models, 64), MISSING, dtype=np.int8 if small else np.int16)
+        smallest = np.min_scalar_type(-1 - scores.size)
+        self.categories = np.full((models, 64), MISSING, dtype=smallest)
         self.copied: Bools | None = None
         self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
@@ -245,7 +244,7 @@ class Cells:
         questions = self.sequence.question(start, stop)
         rows = models[:, None]
         counts = self.counts[rows, questions]
-        n0 = counts.sum(axis=2).astype(np.int64)
+        n0 = np.rint(counts.sum(axis=2)).astype(np.int64)
         present = categories >= 0
         repeated = self._repeated[rows] + (present & (n0 == 1)).cumsum(axis=1)
         length, refit = self._until_refit(models, start, repeated)
@@ -266,7 +265,8 @@ class Cells:
         else:
             sx, sxx = np.empty(n.shape), np.empty(n.shape)
             sx[0], sxx[0] = counts @ self.levels, counts @ self.levels**2
-            sx[1], sxx[1] = sx[0] + self._x[categories], sxx[0] + self._x2[categories]
+            gain = self._x[categories]
+            sx[1], sxx[1] = sx[0] + gain, sxx[0] + gain**2
         many = np.maximum(n, 1)
         y, v = sx / many, self._prior[rows].variance(n, sx, sxx)
         fresh = n0 == 0

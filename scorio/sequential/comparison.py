@@ -3,24 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, finite
 from scorio._arrays import Floats, Ints
-from scorio._named import Named, Outcomes, name_of, plotting, read_labels
-from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import (
-    Order,
-    lay_out,
-    read_margin,
-    read_pair,
-    read_scores,
-    read_streams,
-    read_weights,
-)
+from scorio._named import Named, Outcomes, name_of, plotting
+from scorio.eval._inputs import Missing
+from scorio.sequential._recorded import Order, Range, lay_out, read_each, read_models
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.courses import interval
@@ -28,6 +20,8 @@ from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
 from scorio.sequential.rules import Anytime
 
 Verdict = Literal["first", "second", "tie", "open"]
+
+_PLACES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +50,8 @@ class Comparison(Named):
         The same after each trial.
     names : tuple of str
         The two models.
+    reading : str
+        How the outcomes were read: as questions x trials, or as streams.
     """
 
     verdict: Verdict
@@ -71,7 +67,8 @@ class Comparison(Named):
     course_low: Floats
     course_high: Floats
     course_log_e: Floats
-    names: tuple[str, str] = ("first", "second")
+    names: tuple[str, str]
+    reading: str
 
     def rows(self) -> Mapping[str, Any]:
         """Return the course, one row a trial."""
@@ -95,7 +92,7 @@ class Comparison(Named):
         interval = f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
         return (
             f"{said} (after {self.trials} trials of each model; largest e-value {self.e_value:.4g})\n"
-            f"{a} - {b}: {interval} at {100 * self.confidence:g} %, valid at every look"
+            f"{a} - {b}: {interval} at {100 * self.confidence:g} %, valid at every look; {self.reading}"
         )
 
     def plot(self, axes: Any = None) -> Any:
@@ -136,6 +133,8 @@ class Score(Named):
         Always-valid p-value of a score of `against`: 1 / e_value or 1.
     course_score, course_low, course_high : ndarray
         Score and interval after each trial.
+    reading : str
+        How the outcomes were read: as questions x trials, or as a stream.
     """
 
     score: float
@@ -151,6 +150,7 @@ class Score(Named):
     course_score: Floats
     course_low: Floats
     course_high: Floats
+    reading: str
 
     def rows(self) -> Mapping[str, Any]:
         """Return the course, one row a trial."""
@@ -166,7 +166,7 @@ class Score(Named):
         said = "" if self.verdict is None else f"; {self.verdict} {self.against} (after {self.trials} trials)"
         interval = f"{self.score:.4f} [{self.low:.4f}, {self.high:.4f}]"
         name = "" if self.name is None else f"{self.name}: "
-        return f"{name}{interval} at {100 * self.confidence:g} %, valid at every look{said}"
+        return f"{name}{interval} at {100 * self.confidence:g} %, valid at every look{said}; {self.reading}"
 
 
 def compare(
@@ -179,6 +179,7 @@ def compare(
     clusters: ArrayLike | None = None,
     order: Order = 0,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
     names: Sequence[str] | None = None,
 ) -> Comparison:
@@ -191,11 +192,12 @@ def compare(
 
     Parameters
     ----------
-    A, B : array_like of int, shape (M, N)
-        Outcomes 0 and 1 (or categories, with `weights`) of two models on the same M questions in N trials.
-        Without `B`, `A` has both: a mapping of names to matrices, or an array of shape (2, M, N). Numbers
-        between 0 and 1 are scores, to a thousandth. Vectors are streams of trials that repeat no question,
-        read in their order as far as both go, with target 'population'.
+    A, B : array_like, shape (M, N) or (N,)
+        Outcomes of two models on the same M questions in N trials: 0 and 1, scores between 0 and 1 (or in
+        `range`), or categories with `weights`. Vectors are streams of trials that repeat no question, read in
+        their order as far as both go, with target 'population'. Without `B`, `A` has both models: a mapping
+        of names to either, an array of shape (2, M, N), or a frame with a model a column and a question a
+        row. The result's `reading` says how they were read.
     equivalence : float, optional
         Differences below this are practical ties, on the scale of the weights; by default there are none.
     confidence : float
@@ -209,9 +211,11 @@ def compare(
         by topic or difficulty, an order as given breaks the promise.
     weights : array_like, shape (C + 1,), optional
         Reward of each category; default 0 and 1.
+    range : (float, float), optional
+        The least and the greatest score that is possible, for scores that are numbers; default 0 and 1.
     missing : number or array_like of bool, optional
-        Value that marks missing trials, or their mask. Missing at a model's end, they were not made; others
-        were lost, may have been anything, and widen the interval.
+        Value that marks missing trials, such as NaN, or their mask. Missing at a model's end, they were not
+        made; others were lost, may have been anything, and widen the interval.
     names : (str, str), optional
         Names of the models, for printing; by default the keys or labels of the outcomes.
 
@@ -245,31 +249,35 @@ def compare(
     ('first', 105)
     >>> print(result)
     new is better than old (after 105 trials of each model; largest e-value 3.345e+10)
-    new - old: +0.2325 [+0.1330, +0.3320] at 95 %, valid at every look
+    new - old: +0.2325 [+0.1330, +0.3320] at 95 %, valid at every look; 200 questions x 2 trials
 
     Two streams of scores, the second longer:
 
     >>> compare(rng.beta(8, 2, 300), rng.beta(4, 4, 500)).verdict
     'first'
     """
-    labels = names or (name_of(A) or "first", name_of(B) or "second")
     if B is None:
-        found, pair = read_labels(A)
-        (pair,), weights, missing = read_scores({"A": pair}, weights, missing)
-        scores, _, scale = read_weights(weights)
-        trials = read_trials("A", pair, scores.size, missing, models=True)
-        labels = names or found or labels
+        given = read_models(A, weights, missing, range)
+        labels = names or given.names or _PLACES
     else:
-        both = {"A": A, "B": B}
-        (A, B), order, target, weights, missing = read_streams(both, order, target, weights, missing)
-        scores, _, scale = read_weights(weights)
-        trials = read_pair(A, B, scores.size, missing)
-    if len(trials) != 2 or len(labels) != 2:
-        raise ValueError(f"A and names must be of two models; got {len(trials)} and {len(labels)}")
+        given = read_each({"A": cast(ArrayLike, A), "B": B}, weights, missing, range)
+        labels = names or (name_of(A) or _PLACES[0], name_of(B) or _PLACES[1])
+    if len(given.models) != 2 or len(labels) != 2:
+        raise ValueError(f"A and names must be of two models; got {len(given.models)} and {len(labels)}")
+    scale = given.scale
     alpha = 1.0 - credibility(confidence)
-    margin = read_margin(equivalence, scale)
-    sequence, categories, made = lay_out(trials, order)
-    board = Board.of_pairs(sequence, 2, Anytime(alpha, margin), "pair", scores, target, clusters)
+    margin = scale.margin(equivalence)
+    sequence, categories, made = lay_out(given.trials(), given.order(order))
+    board = Board.of_pairs(
+        sequence,
+        2,
+        Anytime(alpha, margin),
+        "pair",
+        scale.scores,
+        given.target(target),
+        clusters,
+        numbers=scale.numbers,
+    )
     read = _Reading(board, categories, made)
     verdicts: dict[int, Verdict] = {BETTER: "first", WORSE: "second", TIE: "tie"}
     low, high, difference = *read.interval(), read.course.difference[0]
@@ -277,17 +285,18 @@ def compare(
         verdict=verdicts.get(read.verdict, "open"),
         trials=read.trials,
         e_value=read.e_value,
-        difference=scale * float(difference[-1]),
-        low=scale * float(low[-1]),
-        high=scale * float(high[-1]),
+        difference=scale.width * float(difference[-1]),
+        low=scale.width * float(low[-1]),
+        high=scale.width * float(high[-1]),
         confidence=confidence,
         equivalence=equivalence,
         p_value=read.p_value,
-        course_difference=scale * difference,
-        course_low=scale * low,
-        course_high=scale * high,
+        course_difference=scale.width * difference,
+        course_low=scale.width * low,
+        course_high=scale.width * high,
         course_log_e=read.course.statistic[0],
         names=(str(labels[0]), str(labels[1])),
+        reading=given.reading,
     )
 
 
@@ -299,6 +308,7 @@ def score(
     target: Target = "benchmark",
     order: Order = 0,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
     name: str | None = None,
 ) -> Score:
@@ -306,12 +316,12 @@ def score(
 
     Parameters
     ----------
-    A : array_like of int, shape (M, N)
-        Outcomes 0 and 1, categories with `weights`, or scores; or a stream, as in :func:`compare`.
+    A : array_like, shape (M, N) or (N,)
+        Outcomes 0 and 1, scores, or categories with `weights`; a vector is a stream, as in :func:`compare`.
     against : float, optional
-        A number on the scale of the weights, between the lowest and the highest; the verdict says on which
-        side of it the score is.
-    confidence, target, order, weights, missing
+        A number between the lowest and the highest score that is possible; the verdict says on which side of
+        it the score is.
+    confidence, target, order, weights, range, missing
         As in :func:`compare`.
     name : str, optional
         Name of the model, for printing; by default that of an xarray.DataArray.
@@ -340,28 +350,37 @@ def score(
     Examples
     --------
     >>> rng = np.random.default_rng(3)
-    >>> print(score(rng.random((400, 1)) < 0.7, against=0.5))
-    0.7050 [0.6329, 0.7771] at 95 %, valid at every look; above 0.5 (after 114 trials)
+    >>> result = score(rng.random((80, 4)) < 0.7, against=0.5)
+    >>> result.verdict, result.trials, result.reading
+    ('above', 112, '80 questions x 4 trials')
     """
-    label = name or name_of(A)
-    (A,), order, target, weights, missing = read_streams({"A": A}, order, target, weights, missing)
-    scores, lowest, scale = read_weights(weights)
+    given = read_each({"A": A}, weights, missing, range)
+    scale = given.scale
     alpha, level = 1.0 - credibility(confidence), 0.0
     if against is not None:
-        level = (finite("against", against) - lowest) / scale
+        level = float(scale.unit(finite("against", against)))
         if not 0.0 < level < 1.0:
             raise ValueError(
-                f"against must lie between the lowest and the highest weight, {lowest:g} and "
-                f"{lowest + scale:g}; got {against!r}"
+                f"against must lie between the lowest and the highest score, {scale.limits}; got {against!r}"
             )
-    sequence, categories, made = lay_out(read_trials("A", A, scores.size, missing)[None], order)
+    sequence, categories, made = lay_out(given.trials(), given.order(order))
     # Without a number the score is measured to no width at all: nothing is ever called.
-    width = np.full(1, 0.0 if against is None else np.nan)
-    contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), width)
-    board = Board.of_pairs(sequence, 1, Anytime(alpha), "pair", scores, target, contrasts=contrast)
+    precision = np.full(1, 0.0 if against is None else np.nan)
+    contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), precision)
+    board = Board.of_pairs(
+        sequence,
+        1,
+        Anytime(alpha),
+        "pair",
+        scale.scores,
+        given.target(target),
+        numbers=scale.numbers,
+        contrasts=contrast,
+    )
     read = _Reading(board, categories, made)
     low, high = (np.clip(level + end, 0.0, 1.0) for end in read.interval())
     found = level + read.course.difference[0]
+    lowest, width = scale.lowest, scale.width
     verdict = None
     e_value = None
     p_value = None
@@ -369,19 +388,20 @@ def score(
         verdict = {BETTER: "above", WORSE: "below"}.get(read.verdict, "open")
         e_value, p_value = read.e_value, read.p_value
     return Score(
-        score=lowest + scale * float(found[-1]),
-        low=lowest + scale * float(low[-1]),
-        high=lowest + scale * float(high[-1]),
+        score=lowest + width * float(found[-1]),
+        low=lowest + width * float(low[-1]),
+        high=lowest + width * float(high[-1]),
         confidence=confidence,
         against=against,
         verdict=verdict,
         trials=read.trials,
         e_value=e_value,
-        name=label,
+        name=name or name_of(A),
         p_value=p_value,
-        course_score=lowest + scale * found,
-        course_low=lowest + scale * low,
-        course_high=lowest + scale * high,
+        course_score=lowest + width * found,
+        course_low=lowest + width * low,
+        course_high=lowest + width * high,
+        reading=given.reading,
     )
 
 

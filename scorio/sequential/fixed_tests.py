@@ -5,17 +5,19 @@ between equal models in up to 80 % of runs. For that, use :func:`scorio.sequenti
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arguments import credibility, whole
+from scorio._arguments import credibility, one_of, whole
 from scorio._arrays import Floats, floats
 from scorio._named import Named
-from scorio.eval._inputs import Missing, as_array, read_binary, read_categories, read_question_weights
-from scorio.sequential._recorded import read_array, read_scores
+from scorio.eval._inputs import Missing, read_categories, read_question_weights
+from scorio.sequential._permutations import p_within_questions
+from scorio.sequential._recorded import Range, Recorded, counted, read_each
 
 _DRAWS = 1 << 21
 """Random numbers drawn at once."""
@@ -40,7 +42,11 @@ class FixedTest(Named):
     confidence : float
         Level of the interval.
     units : int
-        Independent units: questions, clusters, or discordant pairs.
+        Independent units: questions, clusters, trials of a single question, or discordant pairs.
+    null : str or None
+        The hypothesis that the p-value is about; None where there is no test.
+    reading : str
+        How the outcomes were read: as questions x trials; a vector has one trial a question.
     """
 
     test: str
@@ -51,6 +57,8 @@ class FixedTest(Named):
     standard_error: float | None
     confidence: float
     units: int
+    null: str | None = None
+    reading: str = ""
 
     def __str__(self) -> str:
         """Say the result in a line, and that it is for one look."""
@@ -58,8 +66,18 @@ class FixedTest(Named):
         if self.low is not None:
             parts.append(f"[{self.low:.4f}, {self.high:.4f}] at {100 * self.confidence:g} %")
         if self.p_value is not None:
-            parts.append(f"p = {self.p_value:.3g}")
-        return ", ".join(parts) + f" ({self.units} units; for one look)"
+            parts.append(f"p = {self.p_value:.3g} of {self.null}")
+        return ", ".join(parts) + f" ({self.units} units, {self.reading}; for one look)"
+
+
+EQUAL_MEANS = "equal mean scores"
+EXCHANGEABLE: Final = "exchangeable on every question"
+EQUAL_ON_EVERY: Final = "equal on every question"
+Null: TypeAlias = Literal["exchangeable on every question", "equal on every question"]
+FEW_QUESTIONS = 10
+"""Questions below which the signs of their differences have too few patterns for a small p-value."""
+FEW_UNITS = 50
+"""Units below which percentiles of a bootstrap cover less than they say: .86 to .90 at 95 %."""
 
 
 def paired_difference(
@@ -69,6 +87,7 @@ def paired_difference(
     clusters: ArrayLike | None = None,
     confidence: float = 0.95,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
     question_weights: ArrayLike | None = None,
 ) -> FixedTest:
@@ -78,17 +97,19 @@ def paired_difference(
 
     Parameters
     ----------
-    A, B : array_like of int, shape (M, N) or (M,)
-        Outcomes 0 and 1, categories with `weights`, or scores from 0 to 1, of the same M questions; the
-        number of trials may differ.
+    A, B : array_like, shape (M, N) or (M,)
+        Outcomes 0 and 1, scores from 0 to 1 (or in `range`), or categories with `weights`, of the same M
+        questions; the number of trials may differ.
     clusters : array_like, shape (M,), optional
         Group of each question whose results may depend on each other, such as its source text.
     confidence : float
         In (0, 1).
     weights : array_like, shape (C + 1,), optional
         Reward of each category; default 0 and 1.
+    range : (float, float), optional
+        The least and the greatest score that is possible, for scores that are numbers; default 0 and 1.
     missing : number or array_like of bool, optional
-        Value that marks trials that were not made, or their mask.
+        Value that marks trials that were not made, such as NaN, or their mask.
     question_weights : array_like, shape (M,), optional
         Weight of each question in the mean scores, with sum 1; default 1/M.
 
@@ -125,28 +146,115 @@ def paired_difference(
     >>> round(result.estimate, 4), round(result.standard_error, 4), round(result.p_value, 4)
     (0.3333, 0.1054, 0.025)
     """
-    from scipy.special import stdtr, stdtrit
-
     level = credibility(confidence)
-    d = _differences(A, B, weights, missing)
-    shares = read_question_weights(question_weights, d.size)
-    sizes = np.full(d.size, 1.0 / d.size) if shares is None else shares
-    estimate = float(d.mean() if shares is None else d @ shares)
-    name, sums = "paired difference", sizes * (d - estimate)
-    if clusters is not None:
-        name += " with clustered standard error"
-    sums = _cluster_sums(sums, clusters)
-    sizes = _cluster_sums(sizes, clusters)
-    _check_units(sums[sizes > 0.0], clusters)
-    whole_square = float(sizes @ sizes)
-    error = sqrt(float((sums**2 / (1.0 - 2.0 * sizes + whole_square)).sum()))
-    freedom = whole_square**2 / float((sizes**4).sum()) - 1.0
-    if error <= 1e-12 * abs(estimate):  # rounding
-        p = 1.0 if estimate == 0.0 else 2.0 ** (1 - sums.size)
-        return FixedTest(name, estimate, None, None, p, 0.0, level, sums.size)
-    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
-    p = 2.0 * float(stdtr(freedom, -abs(estimate) / error))
-    return FixedTest(name, estimate, estimate - reach, estimate + reach, p, error, level, sums.size)
+    given = read_each({"A": A, "B": B}, weights, missing, range)
+    d = _differences(given)
+    mean = _mean_of(d, clusters, question_weights)
+    if mean.degenerate:
+        p = 1.0 if mean.value == 0.0 else 2.0 ** (1 - mean.units)
+        mean = replace(mean, error=0.0)
+    else:
+        p = mean.p_value
+    return _of_mean("paired difference", mean, level, p, given.reading)
+
+
+def mean_score(
+    A: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    confidence: float = 0.95,
+    weights: ArrayLike | None = None,
+    range: Range = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> FixedTest:
+    """Student's interval of one model's mean score over questions like these, for one look; with clusters.
+
+    The questions (or clusters) are taken as a random sample: the standard error is that of [1]_, for
+    questions alone the standard deviation of their means over the root of their number.
+
+    Parameters
+    ----------
+    A : array_like, shape (M, N) or (M,)
+        As in :func:`paired_difference`.
+    clusters, confidence, weights, range, missing, question_weights
+        As in :func:`paired_difference`, whose notes have the formula with clusters.
+
+    Returns
+    -------
+    FixedTest
+        Without a p-value; without an interval where all questions are alike.
+
+    References
+    ----------
+    .. [1] Miller (2024). Adding Error Bars to Evals. arXiv:2411.00640.
+
+    Examples
+    --------
+    >>> A = [[1, 1], [1, 0], [1, 1], [0, 1], [1, 1], [0, 0]]
+    >>> alone, together = mean_score(A), mean_score(A, clusters=[0, 0, 0, 1, 1, 2])
+    >>> round(alone.standard_error, 4), round(together.standard_error, 4)
+    (0.1667, 0.175)
+    """
+    level = credibility(confidence)
+    given = read_each({"A": A}, weights, missing, range)
+    mean = _mean_of(given.question_means()[0], clusters, question_weights)
+    return _of_mean("mean score", mean, level, None, given.reading)
+
+
+def unpaired_difference(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    clusters: tuple[ArrayLike, ArrayLike] | None = None,
+    confidence: float = 0.95,
+    weights: ArrayLike | None = None,
+    range: Range = None,
+    missing: Missing = None,
+) -> FixedTest:
+    """Test the difference of two models' mean scores on questions of their own by Welch's t, for one look.
+
+    Where both have the same questions, :func:`paired_difference` is narrower. The trials of a single question
+    are the units, so that two models can be compared on one task.
+
+    Parameters
+    ----------
+    A, B : array_like, shape (M, N) or (M,)
+        As in :func:`paired_difference`; the questions of A and of B may differ in kind and number.
+    clusters : (array_like, array_like), optional
+        Group of each question of A, and of B.
+    confidence, weights, range, missing
+        As in :func:`paired_difference`.
+
+    Returns
+    -------
+    FixedTest
+
+    References
+    ----------
+    .. [1] Welch (1947). The generalization of "Student's" problem when several different population variances
+       are involved. Biometrika 34, 28-35.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> result = unpaired_difference(rng.random((1, 1000)) < 0.9, rng.random((1, 800)) < 0.8)
+    >>> result.low > 0.0, result.units
+    (True, 1800)
+    """
+    level = credibility(confidence)
+    parts = [read_each({name: R}, weights, missing, range) for name, R in (("A", A), ("B", B))]
+    groups = (None, None) if clusters is None else clusters
+    a, b = (_mean_of(_unit_means(part), names, None) for part, names in zip(parts, groups, strict=True))
+    square = a.error**2, b.error**2
+    error = sqrt(sum(square))
+    share = sum(one**2 / mean.freedom for one, mean in zip(square, (a, b), strict=True))
+    freedom = sum(square) ** 2 / share if share else 1.0
+    mean = _Mean(a.value - b.value, error, freedom, a.units + b.units, a.clustered)
+    same = parts[0].reading == parts[1].reading
+    reading = f"each {parts[0].reading}" if same else f"{parts[0].reading} and {parts[1].reading}"
+    # Units that are all alike say nothing of how much others would vary.
+    return _of_mean("unpaired difference", mean, level, None if mean.degenerate else mean.p_value, reading)
 
 
 def permutation_test(
@@ -154,22 +262,28 @@ def permutation_test(
     B: ArrayLike,
     *,
     clusters: ArrayLike | None = None,
+    null: Null | None = None,
     draws: int = 9_999,
     seed: int = 0,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
 ) -> FixedTest:
-    """Test the paired difference by flipping the signs of the questions' differences, for one look.
+    """Test the paired difference by permutations, for one look: of signs, or of trials within questions.
 
-    Exact in finite samples under the hypothesis that the models are exchangeable on every question (or
-    cluster). All sign patterns are counted where there are no more than `draws`, else so many are drawn.
+    Exact in finite samples. If the models are *exchangeable on every question* (or cluster), the sign of each
+    question's difference may be flipped; the least p-value is 2^(1 - M). If they are *equal on every
+    question*, its trials may be exchanged between the models: this is for few questions with many trials.
 
     Parameters
     ----------
-    A, B, clusters, weights, missing
+    A, B, clusters, weights, range, missing
         As in :func:`paired_difference`.
+    null : {'exchangeable on every question', 'equal on every question'}, optional
+        The hypothesis; by default the second below ten questions with more than one trial each and no
+        clusters, else the first. The result names it.
     draws : int
-        Sign patterns to draw.
+        Permutations to draw where they are too many to count.
     seed : int
         Seed of the draws.
 
@@ -178,27 +292,56 @@ def permutation_test(
     FixedTest
         Without an interval.
 
+    Raises
+    ------
+    ValueError
+        If an argument is malformed, or `clusters` is given for equality on every question.
+
     Examples
     --------
     >>> A, B = [[1], [1], [1], [1], [1], [0]], [[0], [0], [0], [0], [0], [0]]
     >>> permutation_test(A, B).p_value
     0.0625
+
+    One task, thirty runs of each model:
+
+    >>> result = permutation_test([[1] * 27 + [0] * 3], [[1] * 15 + [0] * 15])
+    >>> round(result.p_value, 5), result.null
+    (0.00151, 'equal on every question')
     """
     limit = whole("draws", draws)
-    d = _differences(A, B, weights, missing)
-    sums = _cluster_sums(d, clusters)
-    moved = sums[sums != 0.0]
+    given = read_each({"A": A, "B": B}, weights, missing, range)
+    d = _differences(given)
+    if null is None:
+        repeated = min(model.values.shape[1] for model in given.models) > 1
+        few = d.size < FEW_QUESTIONS and repeated and clusters is None
+        null = EQUAL_ON_EVERY if few else EXCHANGEABLE
+    one_of("null", null, get_args(Null))
+    units = d.size
+    if null == EQUAL_ON_EVERY:
+        if clusters is not None:
+            raise ValueError("clusters must be None for models that are equal on every question")
+        p = p_within_questions(*_known_trials(given), limit, seed)
+    else:
+        sums = _cluster_sums(d, clusters)
+        units = sums.size
+        p = _p_of_signs(sums[sums != 0.0], limit, seed)
+    return FixedTest(
+        "permutation test", float(d.mean()), None, None, p, None, 0.95, units, null, given.reading
+    )
+
+
+def _p_of_signs(moved: Floats, limit: int, seed: int) -> float:
+    """Return the p-value of a sum among those with other signs; all are counted up to `limit` of them."""
     observed = abs(moved.sum()) * (1.0 - 1e-12)
     if moved.size < 63 and 1 << moved.size <= limit:
         patterns = (np.arange(1 << moved.size)[:, None] >> np.arange(moved.size)) & 1
-        p = float((np.abs((2 * patterns - 1) @ moved) >= observed).mean())
-    else:
-        rng, extreme = np.random.default_rng(seed), 1
-        for at in _pieces(limit, moved.size):
-            signs = 2 * rng.integers(0, 2, (at.stop - at.start, moved.size), dtype=np.int8) - 1
-            extreme += int((np.abs(signs @ moved) >= observed).sum())
-        p = extreme / (limit + 1)
-    return FixedTest("permutation test", float(d.mean()), None, None, p, None, 0.95, sums.size)
+        return float((np.abs((2 * patterns - 1) @ moved) >= observed).mean())
+    rng, extreme = np.random.default_rng(seed), 1
+    for at in _pieces(limit, moved.size):
+        signs = 2 * rng.integers(0, 2, (at.stop - at.start, moved.size), dtype=np.int8) - 1
+        extreme += int((np.abs(signs @ moved) >= observed).sum())
+    return extreme / (limit + 1)
 
 
 def mcnemar(A: ArrayLike, B: ArrayLike) -> FixedTest:
@@ -231,16 +374,22 @@ def mcnemar(A: ArrayLike, B: ArrayLike) -> FixedTest:
     """
     from scipy.stats import binomtest
 
-    columns = []
-    for name, R in (("A", A), ("B", B)):
-        array = as_array(name, R)
-        columns.append(array[:, None] if array.ndim == 1 else array)
-        if columns[-1].shape[1:] != (1,):
-            raise ValueError(f"{name} must have one trial a question, shape (M,); got shape {array.shape}")
-    d = _differences(columns[0], columns[1], None, None)
+    given = read_each({"A": A, "B": B})
+    for model in given.models:
+        if model.values.shape[1] != 1:
+            shape = model.values.shape
+            raise ValueError(
+                f"{model.argument} must have one trial a question, shape (M,); got shape {shape}"
+            )
+    if given.scale.numbers:
+        raise ValueError("A and B must hold outcomes 0 and 1 for mcnemar; paired_difference takes scores")
+    d = _differences(given)
     for_a, discordant = int((d > 0).sum()), int((d != 0).sum())
     p = float(binomtest(for_a, discordant).pvalue) if discordant else 1.0
-    return FixedTest("McNemar test", float(d.mean()), None, None, p, None, 0.95, discordant)
+    name = "McNemar test"
+    return FixedTest(
+        name, float(d.mean()), None, None, p, None, 0.95, discordant, EXCHANGEABLE, given.reading
+    )
 
 
 def bootstrap(
@@ -252,13 +401,16 @@ def bootstrap(
     draws: int = 9_999,
     seed: int = 0,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
 ) -> FixedTest:
     """Percentile interval of a mean score, or of a paired difference, by resampling questions; for one look.
 
+    Below fifty questions (or clusters) such intervals cover less than they say, and are refused.
+
     Parameters
     ----------
-    A, B, clusters, confidence, weights, missing
+    A, B, clusters, confidence, weights, range, missing
         As in :func:`paired_difference`; without `B` the mean score of A.
     draws : int
         Resamples of the questions (or of whole clusters).
@@ -278,17 +430,26 @@ def bootstrap(
     (0.48, 0.62)
     """
     level, number = credibility(confidence), whole("draws", draws)
-    values = _means("A", A, weights, missing) if B is None else _differences(A, B, weights, missing)
+    outcomes = {"A": A} if B is None else {"A": A, "B": B}
+    given = read_each(outcomes, weights, missing, range)
+    values = given.question_means()[0] if B is None else _differences(given)
     sums = _cluster_sums(values, clusters)
     sizes = _cluster_sums(np.ones(values.size), clusters)
-    _check_units(sums, clusters)
+    if sums.size < FEW_UNITS:
+        other = "mean_score" if B is None else "paired_difference"
+        kind = "questions" if clusters is None else "clusters"
+        raise ValueError(
+            f"bootstrap needs at least {FEW_UNITS} {kind}: with fewer its interval covers less than it says; "
+            f"got {sums.size}. Take {other}, which allows for few"
+        )
     rng, means = np.random.default_rng(seed), np.empty(number)
     for at in _pieces(number, sums.size):
         drawn = rng.integers(0, sums.size, (at.stop - at.start, sums.size))
         means[at] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]).tolist()
     estimate = float(values.mean())
-    return FixedTest("bootstrap", estimate, low, high, None, float(means.std()), level, sums.size)
+    error = float(means.std())
+    return FixedTest("bootstrap", estimate, low, high, None, error, level, sums.size, None, given.reading)
 
 
 def posterior_interval(
@@ -351,8 +512,19 @@ def posterior_interval(
             means[at] = (gammas @ trials.w / gammas.sum(axis=2)).mean(axis=1)
         low, high = np.quantile(means, tails)
     error = float(np.sqrt(spread.sum())) / len(alpha)
+    number, estimate = len(alpha), float(value.mean())
+    reading = counted(number, "question")
     return FixedTest(
-        "posterior quantiles", float(value.mean()), float(low), float(high), None, error, level, len(alpha)
+        "posterior quantiles",
+        estimate,
+        float(low),
+        float(high),
+        None,
+        error,
+        level,
+        number,
+        None,
+        reading,
     )
 
 
@@ -363,25 +535,71 @@ def _pieces(draws: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + step, draws))
 
 
-def _means(name: str, R: ArrayLike, weights: ArrayLike | None, missing: Missing) -> Floats:
-    """Return each question's mean reward; a vector has one trial a question."""
-    given = read_array(name, R, missing)
-    if given.ndim == 1:
-        given = given[:, None]
-        missing = missing if missing is None or np.ndim(missing) == 0 else np.asarray(missing)[:, None]
-    (R,), weights, missing = read_scores({name: given}, weights, missing)
-    if weights is None:
-        trials = read_binary(R, None, missing, None)
-        if np.any(np.asarray(trials.n) == 0):
-            raise ValueError(f"{name} must have a trial of every question")
-        return trials.correct / floats(trials.n)
-    counted = read_categories(R, weights, None, missing, None)
-    counted.require_trials(name)
-    return np.asarray(counted.counts @ counted.w / counted.counts.sum(axis=1))
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """A mean of questions or clusters, its standard error and degrees of freedom."""
+
+    value: float
+    error: float
+    freedom: float
+    units: int
+    clustered: bool
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether all units are alike, up to rounding."""
+        return self.error <= 1e-12 * abs(self.value)
+
+    @property
+    def p_value(self) -> float:
+        """Student's two-sided p-value of a mean of 0."""
+        from scipy.special import stdtr
+
+        return 2.0 * float(stdtr(self.freedom, -abs(self.value) / self.error))
 
 
-def _differences(A: ArrayLike, B: ArrayLike, weights: ArrayLike | None, missing: Missing) -> Floats:
-    a, b = _means("A", A, weights, missing), _means("B", B, weights, missing)
+def _mean_of(values: Floats, clusters: ArrayLike | None, question_weights: ArrayLike | None) -> _Mean:
+    """Return the weighted mean of questions with its standard error, see :func:`paired_difference`."""
+    shares = read_question_weights(question_weights, values.size)
+    sizes = np.full(values.size, 1.0 / values.size) if shares is None else shares
+    estimate = float(values.mean() if shares is None else values @ shares)
+    sums = _cluster_sums(sizes * (values - estimate), clusters)
+    sizes = _cluster_sums(sizes, clusters)
+    _check_units(sums[sizes > 0.0], clusters)
+    whole_square = float(sizes @ sizes)
+    error = sqrt(float((sums**2 / (1.0 - 2.0 * sizes + whole_square)).sum()))
+    freedom = whole_square**2 / float((sizes**4).sum()) - 1.0
+    return _Mean(estimate, error, freedom, sums.size, clusters is not None)
+
+
+def _of_mean(name: str, mean: _Mean, level: float, p: float | None, reading: str) -> FixedTest:
+    """Return the result of a mean; units that are all alike leave it without an interval."""
+    from scipy.special import stdtrit
+
+    low = high = None
+    if not mean.degenerate:
+        reach = float(stdtrit(mean.freedom, 0.5 + level / 2.0)) * mean.error
+        low, high = mean.value - reach, mean.value + reach
+    if mean.clustered:
+        name += " with clustered standard error"
+    null = None if p is None else EQUAL_MEANS
+    return FixedTest(name, mean.value, low, high, p, mean.error, level, mean.units, null, reading)
+
+
+def _unit_means(given: Recorded) -> Floats:
+    """Return the questions' mean scores; the scores of all trials of a single question."""
+    means = given.question_means()[0]
+    return means if means.size > 1 else given.known_scores()[0][0]
+
+
+def _known_trials(given: Recorded) -> tuple[list[Floats], list[Floats]]:
+    """Return the scores of both models' trials, one array a question."""
+    first, second = given.known_scores()
+    return first, second
+
+
+def _differences(given: Recorded) -> Floats:
+    a, b = given.question_means()
     if a.size != b.size:
         raise ValueError(f"A and B must have the same questions; got {a.size} and {b.size}")
     return a - b
@@ -391,7 +609,10 @@ def _check_units(sums: Floats, clusters: ArrayLike | None) -> None:
     """Refuse a single unit: nothing says how much it varies."""
     if sums.size < 2:
         kind = "questions" if clusters is None else "clusters"
-        raise ValueError(f"there must be at least two {kind}; got {sums.size}")
+        raise ValueError(
+            f"there must be at least two {kind}; got {sums.size}. Of a single question take permutation_test "
+            "or unpaired_difference, whose units are its trials"
+        )
 
 
 def _cluster_sums(values: Floats, clusters: ArrayLike | None) -> Floats:

@@ -73,7 +73,7 @@ def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
     moments : bool
         For scores that are numbers: an answer is shared among 0, 1/2 and 1 so that the number of answers, the
         sum of their scores and that of the squares are right. A share may be negative. Shares are multiples
-        of 2**-30, so that sums of them are exact.
+        of 2**-36, so that sums of up to 2**17 of them are exact.
 
     Returns
     -------
@@ -85,19 +85,19 @@ def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
     >>> shares(np.array([0.0, 0.25, 1.0]), moments=True)[1].tolist()
     [0.375, 0.75, -0.125]
     """
-    table: NDArray[Any]
-    if moments:
-        exact = np.stack([4.0 * scores * (1.0 - scores), scores * (2.0 * scores - 1.0)])
-        half, one = np.round(exact * 2**30) / 2**30
-        table = np.stack([1.0 - half - one, half, one], axis=1)
-    else:
-        table = np.eye(scores.size, dtype=np.int32)
-    return np.pad(table, ((0, len(Mark)), (0, 0)))
+    if not moments:
+        return np.pad(np.eye(scores.size, dtype=np.int32), ((0, len(Mark)), (0, 0)))
+    table = np.zeros((scores.size + len(Mark), MOMENT_LEVELS.size))
+    none, half, one = table[: scores.size].T
+    half[:] = np.round(4.0 * scores * (1.0 - scores) * 2**36) / 2**36
+    one[:] = np.round(scores * (2.0 * scores - 1.0) * 2**36) / 2**36
+    none[:] = 1.0 - half - one
+    return table
 
 
 def cell_sums(counts: NDArray[Any], levels: Floats) -> tuple[Ints, Floats, Floats]:
     """Return the trials, Σ scores and Σ squared scores of cells, from their counts of scores `levels`."""
-    return counts.sum(axis=-1).astype(np.int64), counts @ levels, counts @ levels**2
+    return np.rint(counts.sum(axis=-1)).astype(np.int64), counts @ levels, counts @ levels**2
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, one_of, whole
-from scorio.sequential._recorded import Order, read_margin, read_weights, sequence_of
+from scorio.sequential._recorded import Order, Scale, counted, sequence_of
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import Target
 from scorio.sequential.moments import MISSING, NOT_YET
 from scorio.sequential.rules import Anytime
-from scorio.sequential.standings import Standings, standings
+from scorio.sequential.standings import Settings, Standings, standings
 
 
 class Monitor:
@@ -69,13 +69,14 @@ class Monitor:
         self._index = {name: number for number, name in enumerate(self._ids)}
         if len(self._index) < len(self._ids) or not self._ids:
             raise ValueError("questions must be different ids, at least one")
-        scores, self._lowest, self._scale = read_weights(weights)
-        self._categories = scores.size
-        self._given = (confidence, family, equivalence)
+        scale = Scale.of_weights(weights)
+        self._categories = scale.scores.size
+        reading = counted(len(self._ids), "question")
+        self._settings = Settings(self.names, scale, confidence, family, equivalence, reading)
         self._sequence = sequence_of(order, len(self._ids))
-        rule = Anytime(1.0 - credibility(confidence), read_margin(equivalence, self._scale))
+        rule = Anytime(1.0 - credibility(confidence), scale.margin(equivalence))
         number = len(self.names)
-        self._board = Board.of_pairs(self._sequence, number, rule, family, scores, target, clusters)
+        self._board = Board.of_pairs(self._sequence, number, rule, family, scale.scores, target, clusters)
         self._counted = np.zeros((len(self.names), len(self._ids)), dtype=np.int64)
         self._asked = [0] * len(self.names)
 
@@ -121,7 +122,7 @@ class Monitor:
     @property
     def state(self) -> Standings:
         """The present results."""
-        return standings(self._board, self.names, self._lowest, self._scale, *self._given)
+        return standings(self._board, self._settings)
 
     @property
     def waiting(self) -> tuple[int, ...]:

@@ -10,15 +10,7 @@ from numpy.typing import ArrayLike
 from scorio._arguments import credibility, finite, positive, whole
 from scorio._named import Named
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import (
-    Order,
-    lay_out,
-    read_margin,
-    read_pair,
-    read_scores,
-    read_weights,
-    sequence_of,
-)
+from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_each, sequence_of
 from scorio.sequential.answer_bets import AnswerBets
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
@@ -118,6 +110,7 @@ def forecast(
     seed: int = 0,
     order: Order = 0,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
 ) -> Forecast:
     """Forecast when a comparison that is still open will be decided.
@@ -127,7 +120,7 @@ def forecast(
 
     Parameters
     ----------
-    A, B, equivalence, confidence, order, weights, missing
+    A, B, equivalence, confidence, order, weights, range, missing
         As in :func:`scorio.sequential.compare`.
     passes : int
         Trials of each question up to which continuations are followed.
@@ -151,16 +144,15 @@ def forecast(
     >>> bool(expected.low <= expected.median <= expected.high)
     True
     """
-    (A, B), weights, missing = read_scores({"A": A, "B": B}, weights, missing)
-    if A.ndim == 1:
+    given = read_each({"A": A, "B": B}, weights, missing, range)
+    if given.form == "stream":
         raise ValueError("A must have shape (M, N); got a vector: A[:, None] has one trial of each question")
-    scores, _, scale = read_weights(weights)
-    trials = read_pair(A, B, scores.size, missing)
+    scale = given.scale
     alpha = 1.0 - credibility(confidence)
-    margin = read_margin(equivalence, scale)
-    sequence, categories, made = lay_out(trials, order)
+    margin = scale.margin(equivalence)
+    sequence, categories, made = lay_out(given.trials(), order)
     questions, steps = sequence.questions, max(int(made.min()), 1)
-    cells, guard = Cells(sequence, scores, 2), log(1.0 / alpha)
+    cells, guard = Cells(sequence, scale.scores, 2, moments=scale.numbers), log(1.0 / alpha)
     cells.absorb(np.arange(2), categories[:, :steps])
     block = PairReader(cells, [0], [1], guard=guard).read(np.arange(1), steps)
     if block.questions[0, -1] < 10:
@@ -257,7 +249,7 @@ def sample_size(
     if not (0.0 < finite("mean", mean) <= mean + finite("gap", gap) < 1.0):
         raise ValueError(f"gap must be in [0, 1 - mean) and mean in (0, 1); got gap {gap}, mean {mean}")
     alpha = 1.0 - credibility(confidence)
-    margin = read_margin(equivalence, 1.0)
+    margin = Scale.of_weights(None).margin(equivalence)
     positive("concentration", concentration)
     rng = np.random.default_rng(seed)
     coins = [

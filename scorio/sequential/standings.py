@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility
 from scorio._arrays import Floats
-from scorio._named import Named, Outcomes, plotting, read_labels
-from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_scores, read_weights
+from scorio._named import Named, Outcomes, plotting
+from scorio.eval._inputs import Missing
+from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_models
 from scorio.sequential.boards import Board
 from scorio.sequential.contrasts import Target
 from scorio.sequential.courses import interval
@@ -44,6 +44,8 @@ class Standings(Named):
         Always-valid p-value of each pair on its own: 1 over the largest evidence until its verdict, or 1.
     confidence, family, equivalence
         As given.
+    reading : str
+        How the outcomes were read: as questions x trials, or as streams.
     """
 
     names: tuple[str, ...]
@@ -59,6 +61,7 @@ class Standings(Named):
     confidence: float
     family: str
     equivalence: float | None
+    reading: str
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -94,7 +97,7 @@ class Standings(Named):
             lines.append(f"{name:<{width}}  {score:6.4f}  [{low:.4f}, {high:.4f}]    {rank}")
         lines.append(
             f"{len(self.open)} of {len(self.names) * (len(self.names) - 1) // 2} pairs are open; "
-            f"{self.family} at {100 * self.confidence:g} %, valid at every look"
+            f"{self.family} at {100 * self.confidence:g} %, valid at every look; {self.reading}"
         )
         return "\n".join(lines)
 
@@ -120,6 +123,7 @@ def board(
     clusters: ArrayLike | None = None,
     order: Order = 0,
     weights: ArrayLike | None = None,
+    range: Range = None,
     missing: Missing = None,
     names: Sequence[str] | None = None,
 ) -> Standings:
@@ -127,12 +131,13 @@ def board(
 
     Parameters
     ----------
-    R : array_like of int, shape (L, M, N), or mapping of names to matrices (M, N)
-        Outcomes of L models on the same M questions. The keys of a mapping, the labels of the first axis of
-        an xarray.DataArray and the index of a pandas.DataFrame (L, M) become the names.
+    R : mapping of names to outcomes (M, N) or (N,), frame, or array_like of shape (L, M, N)
+        Outcomes of L models on the same M questions, or a stream of each, as in :func:`compare`. The keys of
+        a mapping, the columns of a frame (a question a row) and the labels of the first axis of an
+        xarray.DataArray become the names.
     family : {'holm', 'pair'}
         What `confidence` promises: no wrong winner on the board, or no wrong winner in a given pair.
-    equivalence, confidence, target, clusters, order, weights, missing
+    equivalence, confidence, target, clusters, order, weights, range, missing
         As in :func:`compare`. Models with unequal numbers of trials are padded and `missing` marks the rest.
     names : sequence of str, optional
         Names of the models.
@@ -157,44 +162,61 @@ def board(
     large   0.8050  [0.7541, 0.8559]    1
     medium  0.4883  [0.4246, 0.5521]    2
     small   0.3217  [0.2630, 0.3803]    3
-    0 of 3 pairs are open; holm at 95 %, valid at every look
+    0 of 3 pairs are open; holm at 95 %, valid at every look; 300 questions x 2 trials
     """
-    found, tensor = read_labels(R)
-    (tensor,), weights, missing = read_scores({"R": tensor}, weights, missing)
-    scores, lowest, scale = read_weights(weights)
-    trials = read_trials("R", tensor, scores.size, missing, models=True)
-    models = len(trials)
+    given = read_models(R, weights, missing, range)
+    scale = given.scale
+    models = len(given.models)
     if models < 2:
-        raise ValueError(f"R must have at least two models; got shape {trials.shape}")
-    labels = tuple(map(str, names or found or (f"model {number}" for number in range(models))))
+        raise ValueError(f"R must have at least two models; got {models}")
+    labels = names or given.names or _numbered(models)
     if len(labels) != models:
         raise ValueError(f"names must have one name a model, {models}; got {len(labels)}")
     if len(set(labels)) < models:
         raise ValueError(f"names must differ; got {list(labels)}")
-    sequence, categories, made = lay_out(trials, order)
-    rule = Anytime(1.0 - credibility(confidence), read_margin(equivalence, scale))
-    told = Board.of_pairs(sequence, models, rule, family, scores, target, clusters)
+    sequence, categories, made = lay_out(given.trials(), given.order(order))
+    rule = Anytime(1.0 - credibility(confidence), scale.margin(equivalence))
+    told = Board.of_pairs(
+        sequence,
+        models,
+        rule,
+        family,
+        scale.scores,
+        given.target(target),
+        clusters,
+        numbers=scale.numbers,
+    )
     told.tell_all(categories, made)
-    return standings(told, labels, lowest, scale, confidence, family, equivalence)
+    settings = Settings(tuple(map(str, labels)), scale, confidence, family, equivalence, given.reading)
+    return standings(told, settings)
 
 
-def standings(
-    told: Board,
-    names: Sequence[str],
-    lowest: float,
-    scale: float,
-    confidence: float,
-    family: str,
-    equivalence: float | None,
-) -> Standings:
-    """Return the standings of a board of all pairs, on the scale of weights from `lowest` on."""
+def _numbered(models: int) -> list[str]:
+    return [f"model {number}" for number in range(models)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """What a board was asked: names, scale and promise, and how its outcomes were read."""
+
+    names: tuple[str, ...]
+    scale: Scale
+    confidence: float
+    family: str
+    equivalence: float | None
+    reading: str
+
+
+def standings(told: Board, settings: Settings) -> Standings:
+    """Return the standings of a board of all pairs, on the caller's scale."""
+    names, scale = settings.names, settings.scale
     fold = told.fold
     first = told.contrasts.first
     second = told.contrasts.second
     means = told.answers.scores()
     low, high = interval(means, told.alpha)
     models = len(names)
-    score = lowest + scale * means.difference[:, 0]
+    score = scale.lowest + scale.width * means.difference[:, 0]
     p_values = np.ones((models, models))
     p_values[first, second] = np.exp(-np.maximum(fold.latest.statistic, 0.0))
     better = []
@@ -213,17 +235,18 @@ def standings(
         if said != TIE:
             better.append((i, j))
     return Standings(
-        names=tuple(names),
+        names=names,
         trials=tuple(told.answers.progress.tolist()),
         scores=score,
-        low=lowest + scale * np.clip(low[:, 0], 0.0, 1.0),
-        high=lowest + scale * np.clip(high[:, 0], 0.0, 1.0),
+        low=scale.lowest + scale.width * np.clip(low[:, 0], 0.0, 1.0),
+        high=scale.lowest + scale.width * np.clip(high[:, 0], 0.0, 1.0),
         ranks=tuple(rank_intervals(models, better)),
         verdicts=verdicts,
         open=tuple(undecided),
         difference=score[:, None] - score,
         p_values=np.minimum(p_values, p_values.T),
-        confidence=confidence,
-        family=family,
-        equivalence=equivalence,
+        confidence=settings.confidence,
+        family=settings.family,
+        equivalence=settings.equivalence,
+        reading=settings.reading,
     )

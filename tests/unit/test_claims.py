@@ -122,7 +122,8 @@ def test_labels_of_arrays_are_kept():
 
 def test_nullable_frames_name_models():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(R[:, :, 0], index=list(NAMES)).astype("Int64")
-    frame.iloc[0, 3] = pandas.NA
-    assert rank.bayes(frame, missing=np.nan).names == NAMES
+    frame = pandas.DataFrame(R[:, :, 0].T, columns=list(NAMES)).astype("Int64")
+    frame.iloc[3, 0] = pandas.NA
+    found = rank.bayes(frame, missing=np.nan)
+    assert (found.names, found.ranks.tolist()) == (NAMES, [1, 2, 3])
     assert sequential.board(frame, missing=np.nan).names == NAMES
