@@ -69,6 +69,9 @@ CUT_OFF = ("length", "max_tokens", "model_length")
 NO_ANSWER = "no_answer_"
 """Begins the name of the signal of an answer that is none; the cause follows."""
 
+FILTERED = f"{NO_ANSWER}content_filter"
+"""Name of the signal of an answer that a filter withheld."""
+
 UNSCORED = "unscored: "
 """Begins the reason of a missing trial whose answer could not be scored."""
 

@@ -88,7 +88,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import AGAINST, Question, ScoreRange
+from adaptive_eval.trial import AGAINST, Question, ScoreRange, TrialKey
 from adaptive_eval.views.details import STARTED_AT, WORTH
 from adaptive_eval.views.sentences import repeat_notices
 
@@ -304,7 +304,12 @@ class Built:
         ]
         weights = {task.name: task.weights for task in self.spec.tasks}
         return Watches(
-            AnswerWatch(may_be_cut, ranked=config.on.mostly_empty == "rank"),
+            AnswerWatch(
+                may_be_cut,
+                asked=[model.name for model in config.models],
+                ranked=config.on.mostly_empty == "rank",
+                nothing_is_wrong=config.on.nothing_found == "wrong",
+            ),
             IndependenceAudit({model.name: asked_temperature(model) for model in sampled}),
             DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)}),
         )
@@ -316,7 +321,13 @@ class Built:
                 (record.request.key, record.request.task, record.request.question)
                 for record in reader.trials()
             )
-        return session.replay(watches.read_back(session, reader.logged()), reader.unanswered())
+
+        def text_of(key: TrialKey) -> str:
+            found = [record.completion for record in reader.trials(model=key.model, step=key.index)]
+            return "".join(completion.text for completion in found if completion is not None)
+
+        log = watches.read_back(session, reader.logged(), text_of)
+        return session.replay(log, reader.unanswered())
 
     def runner(
         self,

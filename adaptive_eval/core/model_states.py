@@ -38,6 +38,8 @@ class ModelStates:
         """Dropped models, with the reason."""
         self.spent: set[int] = set()
         """Models whose own budget has ended, dropped or no longer needed."""
+        self.unusable: set[int] = set()
+        """Dropped models whose answers say nothing about them."""
         self.launched: dict[tuple[int, int], InFlightTrial] = {}
         """Trials in flight, by model and index."""
 

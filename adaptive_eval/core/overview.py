@@ -440,9 +440,10 @@ def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
 
 def partial_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs stay open, and the models that have stopped."""
-    found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "spent": []}
+    found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "unusable": [], "spent": []}
     for model in states.stopped:
-        found["spent" if model in states.spent else "silent"].append(comparison.spec.names[model])
+        why = "unusable" if model in states.unusable else "silent"
+        found["spent" if model in states.spent else why].append(comparison.spec.names[model])
     return found
 
 

@@ -251,6 +251,8 @@ class Session:
             is_goal = self.spec.goal.kind == "budget"
             grounds = {"scope": "models", "owner": "", "models": stopped, "is_goal": is_goal}
             return StopVerdict("budget", evidence=grounds)
+        if states.unusable:
+            return StopVerdict("unusable", evidence={"cause": "models", "models": stopped})
         return StopVerdict("endpoints", evidence={"models": stopped})
 
     def _stop_without_work(self) -> None:
@@ -295,12 +297,17 @@ class Session:
             self._stop(StopVerdict(reason, text, evidence or {}))
         return self._report()
 
-    def stop_model(self, name: str, reason: str, *, spent: bool = False) -> list[Decision]:
-        """Drop a model: its endpoint refuses it, or its time is `spent`. The other models continue.
+    def stop_model(
+        self, name: str, reason: str, *, spent: bool = False, unusable: bool = False
+    ) -> list[Decision]:
+        """Drop a model: its endpoint refuses it, its time is `spent`, or its answers are `unusable`.
 
-        Its open pairs stay undecided. Its trials in flight still count when they are completed.
+        The other models continue. Its open pairs stay undecided. Its trials in flight still count when they
+        are completed.
         """
         model = self._intake.model(name)
+        if unusable:
+            self.states.unusable.add(model)
         if spent:
             self.states.spent.add(model)
         if model not in self.states.stopped and not (spent and self.states.retired[model]):

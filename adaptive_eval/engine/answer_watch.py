@@ -1,7 +1,7 @@
 """Answers that say nothing about the models: scorers that fail or find nothing, answers cut off or empty.
 
-Each is told at the first sign, with its likely cause. It ends the run where most answers are affected, or
-stops the model that gives hardly any: a ranking by such answers would rank the scorer, or the token limit.
+Each is told at the first sign, with its likely cause. A model is stopped alone where most of its answers
+cannot be used. The run ends where those of every model to a task cannot: a ranking would rank the scorer.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +14,15 @@ from adaptive_eval.engine.independence import COPY
 from adaptive_eval.engine.protocols import News, Unusable
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
-from adaptive_eval.trial import AGAINST, CUT_OFF, NO_ANSWER, NOTHING_FOUND, UNSCORED
+from adaptive_eval.trial import (
+    AGAINST,
+    CUT_OFF,
+    FILTERED,
+    NO_ANSWER,
+    NOTHING_FOUND,
+    UNSCORED,
+    TrialKey,
+)
 
 ENOUGH, FEWEST = 20, 5
 """Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
@@ -44,6 +52,8 @@ class _Task:
     not_found: int = 0  # those in which it found no result
     cut: int = 0  # those that were cut off
     categories: Counter[int] = field(default_factory=Counter)
+    # some of the answers in which it found none: the trial, and the text where it is known
+    examples: list[tuple[TrialKey, str]] = field(default_factory=list)
     votes: int = 0  # a judge's votes in both orders, and those that the order decided
     by_order: int = 0
     order_share: float = 0.0  # of them from which it is told, and how they count
@@ -75,6 +85,25 @@ class _Task:
 
 
 @dataclass(slots=True)
+class _Cell:
+    """Counts of one model's answers to one task."""
+
+    answers: int = 0
+    failed: int = 0  # those that the scorer could not score
+    unread: int = 0  # whole ones in which it found no result
+
+    @property
+    def fails(self) -> bool:
+        """Whether most answers could not be scored."""
+        return self.failed > MOST * self.answers
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether most of enough answers hold nothing that the scorer can read."""
+        return self.answers >= ENOUGH and self.unread > MOST * self.answers
+
+
+@dataclass(slots=True)
 class _Model:
     """Counts of one model's answers."""
 
@@ -82,6 +111,17 @@ class _Model:
     none: Counter[str] = field(default_factory=Counter)  # those that are none, by cause
     limited: int = 0  # those that must not be cut off, and those of them that were
     cut: int = 0
+    withheld: int = 0  # those that a filter withheld, and that count as missing
+
+    @property
+    def slack(self) -> float:
+        """By how much of the range of scores the answers that a filter withheld could move the score."""
+        return self.withheld / self.answers if self.answers else 0.0
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether most of enough answers were cut off."""
+        return self.limited >= ENOUGH and self.cut > MOST * self.limited
 
     @property
     def empty(self) -> int:
@@ -131,8 +171,16 @@ _NONE = "{it.empty:,} of its {it.answers:,} answers have no text to score {it.ca
 _OF_MODELS: tuple[_Sign, ...] = (
     (
         "warning/no-answers",
-        lambda model: model.empty >= max(FEWEST, MANY * model.answers),
+        lambda model: model.empty - model.withheld >= max(FEWEST, MANY * model.answers),
         f"{{name}}: {_NONE}",
+    ),
+    (
+        "warning/content-filter",
+        lambda model: model.withheld > 0,
+        "{name}: a filter of the server withheld {it.withheld:,} of its {it.answers:,} answers "
+        "(content_filter {it.withheld:,}). They count as missing and are not asked again; each may have been "
+        "right or wrong, so the score is uncertain by {it.slack:.1%} of its range more. "
+        "on: {{content_filter: wrong}} counts them as wrong",
     ),
     (
         "warning/cut-off",
@@ -149,7 +197,8 @@ class AnswerWatch:
 
     In the tasks `may_be_cut` the user has said how cut off answers count; there they are not looked at. A
     model whose answers are none is `ranked` all the same if the user says so. Failures of a scorer in earlier
-    sessions are left out: it may have been mended.
+    sessions are left out: it may have been mended. Of the models `asked`, all must have answers that hold
+    nothing before the run ends for that, and it does not where the user has said that `nothing_is_wrong`.
 
     Examples
     --------
@@ -166,13 +215,28 @@ does its reasoning parser match the model? Its score would say nothing, so it is
 {mostly_empty: rank} ranks it
     """
 
-    def __init__(self, may_be_cut: Collection[str] = (), *, ranked: bool = False) -> None:
+    shown = 3  # answers in which nothing was found that are shown where the run ends for it
+    longest = 200  # characters of such an answer
+
+    def __init__(
+        self,
+        may_be_cut: Collection[str] = (),
+        *,
+        asked: Collection[str] = (),
+        ranked: bool = False,
+        nothing_is_wrong: bool = False,
+    ) -> None:
         self._may_be_cut = frozenset(may_be_cut)
+        self._asked = frozenset(asked)
         self._ranked = ranked
+        self._nothing_is_wrong = nothing_is_wrong
+        self.text_of: Callable[[TrialKey], str] = lambda key: ""  # the answer of a stored trial
+        self._cells: defaultdict[tuple[str, str], _Cell] = defaultdict(_Cell)
+        self._verdict: StopVerdict | None = None
         self._tasks: defaultdict[str, _Task] = defaultdict(_Task)
         self._models: defaultdict[str, _Model] = defaultdict(_Model)
         self._told: set[tuple[str, str]] = set()
-        self._stopped: set[str] = set()
+        self._left: set[str] = set()  # models that are asked no more
 
     def take(self, trial: LoggedTrial) -> Sequence[News]:
         """Take in a finished trial; return the first remark of each kind, and a model that is not ranked."""
@@ -185,6 +249,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         for signal in trial.signals:
             if signal.startswith(NO_ANSWER):
                 model.none[signal.removeprefix(NO_ANSWER)] += 1
+        model.withheld += trial.category is None and FILTERED in trial.signals
         if COPY not in trial.signals:
             if trial.task not in self._may_be_cut:
                 model.limited += 1
@@ -198,32 +263,58 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         failed = trial.category is None and not found_none
         if failed and trial.earlier:
             return
-        task = self._tasks[trial.task]
+        task, cell = self._tasks[trial.task], self._cells[trial.task, trial.key.model]
+        cut = trial.finish_reason in CUT_OFF
         task.answers += 1
-        task.cut += trial.finish_reason in CUT_OFF
+        cell.answers += 1
+        task.cut += cut
         task.votes += trial.votes
         task.by_order += trial.by_order
         if AGAINST in trial.signals:  # two sampled answers are often as good
             task.order_share, task.order_counts = MOST, "as ties"
-        if trial.category is not None:
-            task.categories[trial.category] += 1
-            task.not_found += NOTHING_FOUND in trial.signals
-        elif failed:
+        if failed:
             task.failed += 1
+            cell.failed += 1
             task.said = trial.missing.removeprefix(UNSCORED)
+        elif trial.category is not None:
+            task.categories[trial.category] += 1
+            if NOTHING_FOUND in trial.signals:
+                task.not_found += 1
+                cell.unread += not cut
+                if len(task.examples) < self.shown:
+                    task.examples.append((trial.key, trial.text))
+        self._verdict = self._verdict or self._verdict_on(trial.task)
+
+    def _verdict_on(self, name: str) -> StopVerdict | None:
+        """Return why the answers of every model to a task cannot be used; None where some can."""
+        task = self._tasks[name]
+        if task.failed >= FEWEST and task.failed > MOST * task.answers:
+            answering = [cell for (of, _), cell in self._cells.items() if of == name and cell.answers]
+            if len(answering) >= min(2, len(self._asked)) and all(cell.fails for cell in answering):
+                return _unusable("scorer", name, task.failed, task.answers, said=task.said)
+        if task.unread and not self._nothing_is_wrong:
+            models = self._asked - self._left or {model for of, model in self._cells if of == name}
+            if all(self._cells[name, model].holds_nothing for model in models):
+                examples = [(text or self.text_of(key))[: self.longest] for key, text in task.examples]
+                return _unusable("nothing_found", name, task.not_found, task.answers, examples=examples)
+        return None
 
     def _news(self, task: str, model: str) -> list[News]:
         """Return what the latest answer of a model to a task shows for the first time."""
-        signs = _signs_of(task, self._tasks[task], _OF_TASKS) | _signs_of(
-            model, self._models[model], _OF_MODELS
-        )
+        signs = _signs_of(task, self._tasks[task], _OF_TASKS)
+        signs |= _signs_of(model, self._models[model], _OF_MODELS)
         news: list[News] = [said for sign, said in signs.items() if sign not in self._told]
         self._told.update(signs)
-        reason = None if model in self._stopped else self.refusal(model)
-        if reason is not None:
-            self._stopped.add(model)
-            news.append(Unusable(model, reason))
+        if model not in self._left and self._verdict is None:
+            reason = self.refusal(model) or self._unscored(task, model)
+            if reason is not None:
+                self._left.add(model)
+                news.append(Unusable(model, reason))
         return news
+
+    def leave(self, model: str) -> None:
+        """Note that a model is asked no more."""
+        self._left.add(model)
 
     @property
     def answered(self) -> frozenset[str]:
@@ -235,22 +326,40 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         return self._models[model].empty
 
     def refusal(self, name: str) -> str | None:
-        """Say why a model is not ranked, where nearly all of its answers are none."""
+        """Say why a model is not ranked: its answers are cut off, or none; None where it is."""
         model = self._models[name]
-        if self._ranked or model.answers < ENOUGH or model.empty < NEARLY_ALL * model.answers:
+        if model.cut_off:
+            return (
+                f"{model.cut:,} of its {model.limited:,} answers were cut off at the token limit, so it is "
+                "not ranked; raise its max_tokens in a new run, or say how such answers count: by the "
+                "rubric's truncated, or on: {length: wrong}"
+            )
+        if model.answers >= ENOUGH and model.empty >= NEARLY_ALL * model.answers and not self._ranked:
+            ranks_it = "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
+            return f"{_NONE.format(it=model)} {ranks_it}"
+        return None
+
+    def _unscored(self, task: str, model: str) -> str | None:
+        """Say why a model is not ranked whose answers the scorer cannot score, while it scores others."""
+        cell = self._cells[task, model]
+        if cell.failed < FEWEST or not cell.fails or not self._works_elsewhere(task, model):
             return None
-        ranks_it = "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
-        return f"{_NONE.format(it=model)} {ranks_it}"
+        return (
+            f"{cell.failed:,} of its {cell.answers:,} answers to task {task} could not be scored, so it is "
+            f"not ranked: {self._tasks[task].said}"
+        )
+
+    def _works_elsewhere(self, task: str, model: str) -> bool:
+        """Return whether the scorer of a task can score most answers of another model."""
+        return any(
+            cell.answers >= FEWEST and not cell.fails
+            for (of, other), cell in self._cells.items()
+            if of == task and other != model
+        )
 
     def verdict(self) -> StopVerdict | None:
         """Return why the run must end; None where it may go on."""
-        for name, task in self._tasks.items():
-            if task.failed >= FEWEST and task.failed > MOST * task.answers:
-                return _unusable("scorer", name, task.failed, task.answers, task.said)
-        for name, model in self._models.items():
-            if model.limited >= ENOUGH and model.cut > MOST * model.limited:
-                return _unusable("length", name, model.cut, model.limited, "")
-        return None
+        return self._verdict
 
     def remarks(self) -> Sequence[Coded]:
         """Return what is wrong at present, each with its likely cause."""
@@ -278,6 +387,8 @@ def _signs_of(name: str, it: _Task | _Model, signs: Sequence[_Sign]) -> dict[tup
     return found
 
 
-def _unusable(cause: str, owner: str, affected: int, answers: int, said: str) -> StopVerdict:
-    evidence = {"cause": cause, "owner": owner, "affected": affected, "answers": answers, "said": said}
-    return StopVerdict("unusable", evidence=evidence)
+def _unusable(
+    cause: str, task: str, affected: int, answers: int, *, said: str = "", examples: Sequence[str] = ()
+) -> StopVerdict:
+    evidence = {"cause": cause, "owner": task, "affected": affected, "answers": answers}
+    return StopVerdict("unusable", evidence={**evidence, "said": said, "examples": list(examples)})

@@ -21,7 +21,7 @@ from adaptive_eval.errors import (
     ScorerUnavailable,
 )
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN, AttemptRecord, EndpointHealth
-from adaptive_eval.trial import TrialKey
+from adaptive_eval.trial import FILTERED, TrialKey
 
 End: TypeAlias = Literal["scored", "unscored", "missing", "refused", "requeued", "abandoned"]
 """The end of a trial: with a score; with an answer that could not be scored; without an answer for good; with
@@ -241,7 +241,7 @@ class InFlightTrials:
         if trial.score.category is not None:
             lane.consecutive_missing = 0
             return "scored"
-        if COPY not in trial.score.signals:  # a copy is an answer
+        if not trial.score.signals.keys() & {COPY, FILTERED}:  # a copy is an answer, and so is a refusal
             lane.consecutive_missing += 1
         return "unscored"
 

@@ -54,8 +54,10 @@ class Controller(Protocol):
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Release a trial in flight without an outcome; `billed`: a request was sent."""
 
-    def stop_model(self, model: str, reason: str, *, spent: bool = False) -> Sequence[Decision]:
-        """Ask nothing more of `model`, which has failed or has `spent` its time.
+    def stop_model(
+        self, model: str, reason: str, *, spent: bool = False, unusable: bool = False
+    ) -> Sequence[Decision]:
+        """Ask nothing more of `model`, which has failed, has `spent` its time, or gives `unusable` answers.
 
         Its trials in flight may be abandoned.
         """

@@ -276,11 +276,9 @@ class Runner:
             event.set()
         for key, billed in unlogged.dropped:
             self._controller.abandon(key, billed=billed)
-        # Before the session gets outcomes: it must not call a ranking resolved that rests on such answers.
-        self._watch(record.logged(servers[record.request.key]) for record in records)
         if records:
             self._emit(Finished(tuple(records)))
-            self._decided(self._controller.tell([record.outcome for record in records]))
+            self._tell(record.logged(servers[record.request.key]) for record in records)
             self._size_rounds()
         self._decided(self._in_flight.fleet.changes.take_decisions(self._pace.trials))
         fleet = self._in_flight.fleet
@@ -313,27 +311,34 @@ class Runner:
             if results.forecast is not None:
                 limit.expect(results.forecast.trials.low, asked)
 
-    def _watch(self, trials: Iterable[LoggedTrial]) -> None:
-        """Say what is wrong with answers; stop a model, or end the run, where most cannot be used."""
-        for trial in trials:
-            for news in self._watches.take(trial):
-                if isinstance(news, Unusable):
-                    self._stop_model(news.model, news.reason)
-                else:
-                    self._remark([news])
-        verdict = self._watches.verdict()
-        if verdict is not None and self._controller.stopped is None:
-            self._decided(self._controller.end(verdict.reason, verdict.text, verdict.evidence))
+    def _tell(self, trials: Iterable[LoggedTrial]) -> None:
+        """Tell the session outcomes, and say what is wrong with answers.
+
+        A model is stopped, or the run ended, before the session counts the answer that shows why: it must not
+        call a ranking resolved that rests on such answers.
+        """
+        for found in self._watches.follow(trials):
+            match found:
+                case list():
+                    self._decided(self._controller.tell(found) if found else ())
+                case Unusable():
+                    self._stop_model(found.model, found.reason, unusable=True)
+                case StopVerdict():
+                    if self._controller.stopped is None:
+                        self._decided(self._controller.end(found.reason, found.text, found.evidence))
+                case _:
+                    self._remark([found])
 
     def _remark(self, texts: Iterable[str]) -> None:
         for text in texts:
             self._emit(Remarked(self._pace.clock.time(), text))
 
-    def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
+    def _stop_model(self, model: str, reason: str, *, spent: bool = False, unusable: bool = False) -> None:
         """Stop a model, unless it is stopped already."""
         if model in self._in_flight.lanes:
             self._in_flight.stop_model(model)
-            self._decided(self._controller.stop_model(model, reason, spent=spent))
+            self._watches.answers.leave(model)
+            self._decided(self._controller.stop_model(model, reason, spent=spent, unusable=unusable))
 
     def _check_verdict(self) -> None:
         verdict = self._controller.stopped

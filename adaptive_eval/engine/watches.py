@@ -3,8 +3,9 @@
 Each watch takes every finished trial in the same way, live and when the log of earlier sessions is read back.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.answer_watch import AnswerWatch
@@ -13,7 +14,10 @@ from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.engine.protocols import Controller, News, Unusable, Watch
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
-from adaptive_eval.trial import Missing, TrialOutcome
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
+
+Told: TypeAlias = list[TrialOutcome | Missing]
+"""Outcomes to be told to the session together."""
 
 
 @dataclass(frozen=True)
@@ -51,27 +55,45 @@ class Watches:
                 return verdict
         return None
 
+    def follow(self, trials: Iterable[LoggedTrial]) -> Iterator[Told | News | StopVerdict]:
+        """Yield the outcomes of trials to be told, and what is found before the trial that shows it counts.
+
+        So that a run that is read back comes to the same end, however its trials were stored together.
+        """
+        outcomes: Told = []
+        ended = False
+        for trial in trials:
+            news, verdict = self.take(trial), None if ended else self.verdict()
+            if news or verdict is not None:
+                yield outcomes
+                outcomes = []
+                yield from news
+            if verdict is not None:
+                yield verdict
+                ended = True
+            outcomes.append(trial.outcome)
+        yield outcomes
+
     def read_back(
-        self, session: Controller, log: Iterable[Sequence[LoggedTrial]]
-    ) -> Iterator[list[TrialOutcome | Missing]]:
+        self,
+        session: Controller,
+        log: Iterable[Sequence[LoggedTrial]],
+        text_of: Callable[[TrialKey], str] = lambda key: "",
+    ) -> Iterator[Told]:
         """Yield the outcomes of a stored log for `session`, which is told what the watches find where it was.
 
-        A model is stopped, or the run ended, before the trial counts that shows why: as while the run lives.
+        `text_of` returns the answer of a stored trial, for those that are shown.
         """
+        self.answers.text_of = text_of
         for trials in log:
-            outcomes: list[TrialOutcome | Missing] = []
-            for trial in trials:
-                unusable = [news for news in self.take(trial) if isinstance(news, Unusable)]
-                verdict = self.verdict() if session.stopped is None else None
-                if unusable or verdict is not None:
-                    yield outcomes
-                    outcomes = []
-                for news in unusable:
-                    session.stop_model(news.model, news.reason)
-                if verdict is not None and session.stopped is None:
-                    session.end(verdict.reason, verdict.text, verdict.evidence)
-                outcomes.append(trial.outcome)
-            yield outcomes
+            for found in self.follow(trials):
+                match found:
+                    case list():
+                        yield found
+                    case Unusable():
+                        session.stop_model(found.model, found.reason, unusable=True)
+                    case StopVerdict() if session.stopped is None:
+                        session.end(found.reason, found.text, found.evidence)
 
     def added_to(self, results: Results) -> Results:
         """Return `results` with what the session does not see: answers that are none, changes, remarks."""

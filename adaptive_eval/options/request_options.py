@@ -117,8 +117,8 @@ Treated: TypeAlias = Literal["wrong", "missing"]
 class OnConfig(Section):
     """How an empty or refused answer counts: wrong (scored as it is), or missing (never scored)."""
 
-    content_filter: Treated = "wrong"
-    """Withheld by a filter of the server."""
+    content_filter: Treated = "missing"
+    """Withheld by a filter of the server: such an answer may have been right or wrong."""
     tool_calls: Treated = "wrong"
     """A call of a tool that the task does not offer."""
     reasoning: Treated = "wrong"
@@ -129,6 +129,9 @@ class OnConfig(Section):
     """No text, for no reason given."""
     mostly_empty: Literal["stop", "rank"] = "stop"
     """A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it."""
+    nothing_found: Literal["stop", "wrong"] = "stop"
+    """Most answers of every model to a task, of 20 or more each, hold nothing that the scorer can read: end
+    the run without a verdict, or count them as wrong."""
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -79,6 +79,7 @@ class LoggedTrial(NamedTuple):
         0  # a judge's votes in both orders, and those that the order decided; known while a run lives
     )
     by_order: int = 0
+    text: str = ""  # the answer's, known while the run lives
     earlier: bool = False  # whether it is of an earlier session of the run
 
     @property
@@ -181,6 +182,7 @@ completion_tokens=0, cached_tokens=0))
             response=None if answer is None else answer.response_digest,
             signals=tuple(signals),
             server=server,
+            text="" if answer is None else answer.text,
             votes=int(signals.get(JUDGEMENTS) or 0) // 2 if ORDER_DECIDED in signals else 0,
             by_order=int(signals.get(ORDER_DECIDED) or 0),
         )

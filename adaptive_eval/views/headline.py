@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 
-from adaptive_eval.core.results import FIXED, ContrastKind, Results
+from adaptive_eval.core.results import FIXED, ContrastKind, ModelResult, Results
 from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing, trimmed
 from adaptive_eval.views.verdicts import (
     decided_trials,
@@ -87,9 +87,13 @@ def _renamed(sentence: str, names: Mapping[str, str]) -> str:
 
 
 def _best_words(results: Results) -> str:
-    first = [line for line in results.models if line.rank == 1]
+    if results.stop is not None and results.stop.reason == "unusable":
+        return "No model is ranked"
+    ranked = [line for line in results.models if line.state != "stopped"] or list(results.models)
+    place = min(line.rank for line in ranked)
+    first = [line for line in ranked if line.rank == place]
     best = first[0]
-    if best.score is None:
+    if best.score is None or (len(results.models) > 1 and _says_nothing(best, results)):
         return "No model is ahead yet"
     decimals = decimals_for([best.score, best.score_low, best.score_high])
     score = fixed(best.score, decimals)
@@ -101,6 +105,13 @@ def _best_words(results: Results) -> str:
         names = listing([line.model for line in first])
         return f"{names} have the highest score: {fixed(best.score, decimals)}"
     return f"{best.model} has the highest score: {score}"
+
+
+def _says_nothing(line: ModelResult, results: Results) -> bool:
+    """Return whether the interval of a score is the whole scale."""
+    least, most = results.scale or (0.0, 1.0)
+    low, high = line.score_low, line.score_high
+    return low is None or high is None or (low <= least and high >= most)
 
 
 def _own_clauses(results: Results) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, hypot, log, sqrt
-from typing import Literal
+from typing import Any, Literal
 
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
 from adaptive_eval.core.spec import SessionSpec
@@ -431,3 +431,43 @@ def good_enough_words(chosen: Sequence[str], within: float) -> str:
     """Return the claim about a best model, or about the best ones, that are known within the margin only."""
     who = chosen[0] if len(chosen) == 1 else f"any of {listing(chosen)}"
     return f"no other model is better than {who} by more than {trimmed(within)}"
+
+
+_LONGEST_EXAMPLE = 80
+
+
+def unusable_words(found: Mapping[str, Any]) -> str:
+    """Return why a run ended whose answers cannot be used, and the way out.
+
+    Examples
+    --------
+    >>> found = {"cause": "nothing_found", "owner": "sums", "affected": 60, "answers": 60, "examples": ["12"]}
+    >>> print(unusable_words(found))
+    60 of 60 answers to task sums hold nothing that its scorer can read, such as '12': mend its pattern or \
+the prompt and rescore, or set on: {nothing_found: wrong}
+    """
+    if found["cause"] == "models":
+        stopped = []
+        for model, why in found["models"].items():
+            stopped.append(f"{model}: {why if isinstance(why, str) else 'its budget ended'}")
+        return f"the answers of the models that the goal needs cannot be used ({'; '.join(stopped)})"
+    share = f"{found['affected']:,} of {found['answers']:,} answers to task {found['owner']}"
+    if found["cause"] == "scorer":
+        return f"{share} could not be scored: {found['said']}"
+    examples = [f"'{cut(inert(text), _LONGEST_EXAMPLE)}'" for text in found["examples"]]
+    shown = f", such as {', '.join(examples)}" if examples else ""
+    return (
+        f"{share} hold nothing that its scorer can read{shown}: mend its pattern or the prompt and rescore, "
+        "or set on: {nothing_found: wrong}"
+    )
+
+
+def unranked_words(models: Sequence[str]) -> str:
+    """Return that the answers of these models cannot be used.
+
+    Examples
+    --------
+    >>> unranked_words(["oak", "elm"])
+    'most answers of oak and elm cannot be used'
+    """
+    return f"most answers of {listing(models)} cannot be used"

@@ -45,7 +45,7 @@ def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path, cause):
     done = run(tmp_path, lambda *_: CAUSES[cause])
     data = report(tmp_path / "run")
     assert done.code == 4, done.said
-    assert data["run"]["stop"]["reason"] == "endpoints"
+    assert data["run"]["stop"]["reason"] == "unusable"
     assert of_bad(tmp_path)["no_answer"].keys() == {cause}
     assert 20 <= of_bad(tmp_path)["no_answer"][cause] < 60
     assert f"({cause} " in done.said
@@ -56,7 +56,7 @@ def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path):
     def withheld(prompt: str, number: int) -> dict[str, Any]:
         return {"message": said(f"Part {number} of"), "finish_reason": "content_filter"}
 
-    done = run(tmp_path, withheld, on={"mostly_empty": "rank"})
+    done = run(tmp_path, withheld, on={"mostly_empty": "rank", "content_filter": "wrong"})
     assert done.code == 0, done.said
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "resolved"
     first = report(tmp_path / "run")
@@ -85,6 +85,79 @@ def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path, tre
     assert "no answer" in shown
     assert f"content\\_filter {withheld}" in (tmp_path / "run" / "report.md").read_text("utf-8")
     assert f"content_filter {withheld}" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+# One model whose answers cannot be used, and a scorer that can use none.
+
+
+def run_three(folder: Path, answer: Callable[[str, str, int], dict[str, Any]], **more: Any) -> Finished:
+    """Run good, bad and odd, which answer as `answer` says."""
+    with answering(answer) as url:
+        data = two_models(folder, url, **{"budget": {"trials": 1200}, **more})
+        data["models"].append({**data["models"][0], "name": "odd"})
+        return in_process("run", write_config(folder, data), "--out", "run", "--display", "none", cwd=folder)
+
+
+def half_cut_off(model: str, prompt: str, number: int) -> dict[str, Any]:
+    """Answer right as good, wrong as bad; as odd right, but more than half of it cut off."""
+    cut = {"finish_reason": "length"} if model == "odd" and number % 3 else {}
+    return {"message": reply(prompt, number, right=model != "bad"), **cut}
+
+
+def test_a_model_that_cannot_be_used_is_stopped_alone_and_the_others_are_ranked(tmp_path):
+    done = run_three(tmp_path, half_cut_off)
+    assert done.code == 3, done.said
+    data = report(tmp_path / "run")
+    assert data["run"]["stop"]["reason"] == "partial"
+    assert data["run"]["stop"]["evidence"]["unusable"] == ["odd"]
+    verdicts = {frozenset((pair["first"], pair["second"])): pair["verdict"] for pair in data["pairs"]}
+    assert verdicts.pop(frozenset({"good", "bad"})) in ("better", "worse")
+    assert set(verdicts.values()) == {"open"}
+    odd = next(model for model in data["models"] if model["model"] == "odd")
+    assert 20 <= odd["trials"] < 60
+    (stopped,) = (one["text"] for one in data["decisions"] if one["kind"] == "model_stopped")
+    assert "cut off at the token limit" in stopped
+    assert "on: {length: wrong}" in stopped
+    again = in_process("run", "run", "--display", "none", cwd=tmp_path)
+    assert (again.code, report(tmp_path / "run")["pairs"]) == (3, data["pairs"])
+
+
+def test_a_run_ends_when_nothing_is_left_that_its_goal_needs(tmp_path):
+    goals = {
+        "baseline": ({"kind": "baseline", "model": "odd"}, 4),
+        "threshold": ({"kind": "threshold", "value": 0.4}, 3),
+    }
+    for name, (goal, code) in goals.items():
+        (tmp_path / name).mkdir()
+        done = run_three(tmp_path / name, half_cut_off, goal=goal)
+        assert done.code == code, done.said
+        assert "has the highest score" not in done.said
+    assert report(tmp_path / "baseline" / "run")["run"]["stop"]["evidence"]["cause"] == "models"
+    found = report(tmp_path / "threshold" / "run")["pairs"]
+    assert {pair["first"]: pair["verdict"] for pair in found} == {
+        "good": "better",
+        "bad": "worse",
+        "odd": "open",
+    }
+
+
+@pytest.mark.parametrize("on", [{}, {"nothing_found": "wrong"}])
+def test_a_scorer_that_finds_nothing_in_any_answer_gives_no_verdict(tmp_path, on):
+    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+        return {"message": said(f"No number, attempt {'x' * (number % 7)}")}
+
+    done = run_three(tmp_path, answer, on=on, stopping={"equivalence": 0.15}, budget={"trials": 900})
+    data = report(tmp_path / "run")
+    if on:
+        assert (done.code, {pair["verdict"] for pair in data["pairs"]}) == (0, {"tie"})
+        return
+    assert done.code == 4, done.said
+    assert {pair["verdict"] for pair in data["pairs"]} == {"open"}
+    assert all(model["trials"] < 60 for model in data["models"])
+    assert " ".join(done.said.split()).count("No number, attempt") >= 3
+    again = in_process("run", "run", "--display", "none", cwd=tmp_path, code=4)
+    assert " ".join(again.said.split()).count("No number, attempt") >= 3
+    assert "highest score" not in again.said
 
 
 # A server that loses answers for being wrong: the run calls no verdict that they could turn.

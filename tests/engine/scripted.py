@@ -99,11 +99,11 @@ class ScriptedController:
         self.journal.append(("abandon", key))
         self.abandoned[key] = billed
 
-    def stop_model(self, model, reason, *, spent=False):
+    def stop_model(self, model, reason, *, spent=False, unusable=False):
         self.journal.append(("stop_model", model))
         self.stopped_models[model] = reason
         if len(self.stopped_models) == len(self.steps):
-            return self._stop("endpoints", "no model is left")
+            return self._stop("unusable" if unusable else "endpoints", "no model is left")
         decision = Decision("model_stopped", (model,), reason, 0, len(self.told), reason, {})
         return [decision, *self._resolve()]
 

@@ -8,6 +8,7 @@ from scripted import ScriptedScoring
 
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.independence import COPY
+from adaptive_eval.engine.protocols import Unusable
 from adaptive_eval.engine.watches import Watches
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
@@ -22,6 +23,7 @@ NOTHING = TaskScoring(None, Rubric()).categorised(
 )
 FAILED = Score(None, None, reason="the scorer failed: KeyError: 'x' (own.py, line 2)")
 EMPTY = Score(None, None, {"no_answer_empty": True}, "no answer")
+FILTERED = Score(None, None, {"no_answer_content_filter": True}, "no answer: content_filter")
 COPIED = Score(None, None, {COPY: True}, "a copy")
 BY_ORDER = Score(None, None, {"judgements": 2, "order_decided": 1}, "the judge m decided by the order")
 TIED = Score(1, None, {"judgements": 2, "order_decided": 1, "against": "x"}, "judged")
@@ -51,20 +53,23 @@ def watched(*answers: tuple[int, Score, str], **options) -> AnswerWatch:
         ([(1, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(4, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(5, FAILED, "stop")], ["warning/scorer-failed"], "scorer"),
-        ([(5, FAILED, "stop"), (3, RIGHT, "stop"), (2, WRONG, "stop")], ["warning/scorer-failed"], None),
+        ([(3, RIGHT, "stop"), (2, WRONG, "stop"), (5, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(30, COPIED, "stop")], [], None),
         ([(19, WRONG, "stop")], [], None),
         ([(20, WRONG, "stop")], ["warning/all-alike"], None),
         ([(19, WRONG, "stop"), (2, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(20, RIGHT, "stop")], ["warning/all-alike"], None),
-        ([(20, NOTHING, "stop")], ["warning/nothing-found"], None),
-        ([(11, NOTHING, "stop"), (9, RIGHT, "stop")], ["warning/nothing-found"], None),
+        ([(19, NOTHING, "stop")], [], None),
+        ([(20, NOTHING, "stop")], ["warning/nothing-found"], "nothing_found"),
+        ([(11, NOTHING, "stop"), (9, RIGHT, "stop")], ["warning/nothing-found"], "nothing_found"),
+        ([(10, NOTHING, "stop"), (10, RIGHT, "stop")], [], None),
+        ([(1, FILTERED, "content_filter")], ["warning/content-filter"], None),
         ([(18, RIGHT, "stop"), (1, WRONG, "stop"), (1, WRONG, "length")], [], None),
         ([(18, RIGHT, "stop"), (2, WRONG, "length")], ["warning/cut-off"], None),
         ([(10, RIGHT, "stop"), (10, WRONG, "length")], ["warning/cut-off"], None),
-        ([(9, RIGHT, "stop"), (11, WRONG, "length")], ["warning/cut-off"], "length"),
-        ([(20, WRONG, "length")], ["warning/cut-off"], "length"),
-        ([(20, WRONG, "model_length")], ["warning/cut-off"], "length"),
+        ([(9, RIGHT, "stop"), (11, WRONG, "length")], ["warning/cut-off"], None),
+        ([(20, WRONG, "length")], ["warning/cut-off"], None),
+        ([(20, WRONG, "model_length")], ["warning/cut-off"], None),
         ([(19, WRONG, "length")], [], None),
         ([(10, EMPTY, "stop")], ["warning/no-answers"], None),
         ([(1, VOTED, "stop"), (1, BY_ORDER, "stop")], ["warning/scorer-failed", "warning/judge-order"], None),
@@ -81,8 +86,53 @@ def test_what_is_wrong_with_answers_is_said_and_ends_the_run_where_it_is_most(an
 
 def test_cut_off_answers_are_left_alone_where_the_user_says_how_they_count():
     watch = watched((30, WRONG, "length"), may_be_cut={"t"})
-    assert watch.verdict() is None
+    assert watch.refusal("m") is None
     assert not list(watch.remarks())
+
+
+def test_a_model_most_of_whose_answers_are_cut_off_is_stopped_alone_once():
+    watch = AnswerWatch(asked={"m", "o"})
+    stopped = []
+    for step in range(60):
+        finish = "length" if step % 2 == 0 else "stop"  # of the model m
+        for news in watch.take(record(step, RIGHT, finish, models="mo").logged()):
+            stopped += [(step, news.model)] if isinstance(news, Unusable) else []
+    assert stopped == [(38, "m")]
+    assert watch.verdict() is None
+
+
+def test_nothing_found_ends_a_run_when_every_model_has_given_enough_answers():
+    def first_verdict(scores, models="mo", left=(), **options):
+        watch = AnswerWatch(asked=set(models), **options)
+        for model in left:
+            watch.leave(model)
+        for step, score in enumerate(scores):
+            watch.take(record(step, score, models=models).logged())
+            if watch.verdict() is not None:
+                return step, watch.verdict().evidence
+        return None
+
+    step, evidence = first_verdict([NOTHING] * 60)
+    assert (step, evidence["cause"], evidence["examples"]) == (39, "nothing_found", ["text"] * 3)
+    assert first_verdict([NOTHING] * 60, nothing_is_wrong=True) is None
+    assert first_verdict([NOTHING, RIGHT] * 40) is None, "one of the models answers in the form"
+    assert first_verdict([NOTHING, RIGHT] * 40, left="o")[0] == 38, "it is asked no more"
+    assert first_verdict([NOTHING] * 60, "m")[0] == 19
+
+
+def test_a_scorer_that_fails_on_the_answers_of_one_model_stops_that_model():
+    watch, stopped = AnswerWatch(asked={"m", "o"}), []
+    for step in range(40):
+        score = FAILED if step % 2 == 0 else RIGHT
+        stopped += [
+            news
+            for news in watch.take(record(step, score, models="mo").logged())
+            if isinstance(news, Unusable)
+        ]
+        assert watch.verdict() is None
+    (news,) = stopped
+    assert news.model == "m"
+    assert "own.py, line 2" in news.reason
 
 
 def test_a_model_that_answers_nothing_is_ranked_where_the_user_says_so():
@@ -116,8 +166,8 @@ def resumed(folder, answers, models="m", **options) -> AnswerWatch:
 
 def test_a_resumed_run_knows_of_stored_answers_that_were_cut_off(tmp_path):
     answers = [(WRONG, "length")] * 20
-    assert resumed(tmp_path / "run", answers).verdict().evidence["answers"] == 20
-    assert resumed(tmp_path / "meant", answers, may_be_cut={"t"}).verdict() is None
+    assert "20 of its 20 answers" in resumed(tmp_path / "run", answers).refusal("m")
+    assert resumed(tmp_path / "meant", answers, may_be_cut={"t"}).refusal("m") is None
 
 
 @pytest.mark.parametrize(
