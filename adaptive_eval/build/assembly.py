@@ -40,7 +40,7 @@ from adaptive_eval.build.model_clients import (
     shortage,
     solvers_of,
 )
-from adaptive_eval.build.previous_runs import Previous, previous_of
+from adaptive_eval.build.previous_runs import Previous, named_as, previous_of
 from adaptive_eval.build.prompts import (
     RenderedPrompts,
     answer_key,
@@ -189,7 +189,7 @@ class Built:
             ]
         notices += repeat_notices(self.spec)
         if self.config.references and not self.spec.references:
-            notices.append("there is no earlier run to compare with, so this one is the first of its series")
+            notices.append(_first_of_series(self.config))
         if few := shortage(self.config, most_connections()):
             notices.append(few)
         return tuple(notices)
@@ -395,6 +395,17 @@ class Built:
             task.name: TaskScoring(self.scorers[task.name], self.rubrics[task.name], self.config.on.missing)
             for task in self.tasks
         }
+
+
+def _first_of_series(config: RunConfig) -> str:
+    """Say that a run has no earlier one to compare with, and which would belong to its series."""
+    words = "there is no earlier run to compare with, so this one is the first of its series"
+    if all(section.run is not None for section in config.references):
+        return words
+    return (
+        f"{words}: of the runs that ask and score the same, none is {named_as(config.name)}. For another "
+        'pattern write references: [{run: "runs/NAME-*", series: previous}]'
+    )
 
 
 def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyType({})) -> Built:

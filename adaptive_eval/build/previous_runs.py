@@ -31,6 +31,9 @@ from adaptive_eval.tasks.task import Task
 if TYPE_CHECKING:  # reading previous trials needs much that a run without them does not
     from adaptive_eval.build.previous_trials import PreviousTrials, Wanted
 
+RUNS = "runs"
+"""The folder that runs are kept in."""
+
 META = "previous"
 """Key of the run file's description that holds what was taken."""
 
@@ -141,8 +144,8 @@ def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted
 
     seen = {model.name for model in config.models}
     found: list[ReferenceSpec] = []
-    left_out = f"no run matches {section.run}"
-    for directory in _latest_first(section.run or "", config.base_dir, config.name):
+    left_out = f"no run matches {section.run or named_as(config.name)}"
+    for directory in _latest_first(section.run, config.base_dir, config.name):
         try:
             trials = trials_of_run(directory, str(directory), wanted, all_tasks=True)
             found += [_reference(name, trials, wanted) for name in trials.models if name not in seen]
@@ -164,13 +167,19 @@ def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted
 _NUMBER = re.compile(r"(\d+(?:\.\d+)*)")  # or a version, whose parts are compared: 1.10 is after 1.9
 
 
-def _latest_first(pattern: str, base: Path, own: str) -> list[Path]:
+def named_as(own: str) -> str:
+    """Return the pattern of the runs that are named as the run `own`, but for a number."""
+    words, steps = _words_and_numbers(own)
+    return f"{RUNS}/{'*'.join(words)} with a lower number" if steps else f"{RUNS}/{own} with a number"
+
+
+def _latest_first(pattern: str | None, base: Path, own: str) -> list[Path]:
     """Return the directories of runs that match a pattern, below the config's folder or the current one.
 
     Those that differ from the name `own` by lower numbers come first, the next lower one before all; then
-    the others, the one that was started last first.
+    the others, the one that was started last first. Without a pattern only the former belong to the series.
     """
-    place = Path(pattern).expanduser() / RUN_FILE
+    place = Path(f"{RUNS}/*" if pattern is None else pattern).expanduser() / RUN_FILE
     found = (glob(str(folder / place)) for folder in (base, Path.cwd()))  # noqa: PTH207 - may be absolute
     files = {Path(file).resolve() for file in chain.from_iterable(found)}
     started = {}
@@ -179,12 +188,12 @@ def _latest_first(pattern: str, base: Path, own: str) -> list[Path]:
             started[directory] = float(reader.meta().get("started_at", 0.0))
     words, steps = _words_and_numbers(own)
 
-    def nearness(directory: Path) -> tuple[Steps, float]:
+    def lower(directory: Path) -> Steps:
         theirs, their_steps = _words_and_numbers(directory.name)
-        is_lower = theirs == words and their_steps < steps
-        return their_steps if is_lower else (), started[directory]
+        return their_steps if theirs == words and their_steps < steps else ()
 
-    return sorted(started, key=nearness, reverse=True)
+    belonging = [directory for directory in started if pattern is not None or lower(directory)]
+    return sorted(belonging, key=lambda directory: (lower(directory), started[directory]), reverse=True)
 
 
 def _words_and_numbers(name: str) -> tuple[Sequence[str], Steps]:

@@ -77,7 +77,8 @@ def _references(config: RunConfig) -> Found:
     models = [model.name for model in config.models]
     seen: list[str] = []
     for place, section in enumerate(config.references):
-        if (section.run is None) == (section.file is None):
+        sources = [source for source in (section.run, section.file) if source is not None]
+        if len(sources) > 1 or not (sources or section.series):
             yield ("references", place), "give run (an earlier run's directory) or file (recorded outcomes)"
         if bool(section.models) == bool(section.series) or (section.series and section.file):
             yield ("references", place), "give models (their names), or for a run a series: previous, earlier"

@@ -137,13 +137,13 @@ class ReferenceConfig(Section):
     """Names of its models to compare with."""
     series: Literal["previous", "earlier"] | None = None
     """In place of models, if run is a pattern such as runs/step-*: the models of the run before (previous) or
-    of all its runs (earlier), without models of this config and without runs that asked or scored
-    otherwise."""
+    of all its runs (earlier), without models of this config and without runs that asked or scored otherwise.
+    Without run: of runs/* those named as this one, with a lower number."""
 
 
 def _series(value: Any) -> Any:
-    """Return references that are one word in full: a series of runs in the folder that runs are kept in."""
-    return ({"run": "runs/*", "series": value},) if isinstance(value, str) else value
+    """Return references that are one word in full: the series that the run's own name belongs to."""
+    return ({"series": value},) if isinstance(value, str) else value
 
 
 class PriorConfig(Section):
@@ -191,7 +191,7 @@ class RunConfig(Section):
         BeforeValidator(_series, json_schema_input_type=tuple[ReferenceConfig, ...] | str),
     ] = ()
     """Models of earlier runs to compare with; they are asked nothing. The word previous or earlier alone is
-    that series of runs/*."""
+    that series of the runs named as this one, with a lower number."""
     prior: PriorConfig | None = None
     """Earlier results for the estimates."""
     retry: RetryConfig = Field(default_factory=RetryConfig)

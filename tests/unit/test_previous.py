@@ -136,6 +136,31 @@ class TestReferences:
             (found[own],) = (one.name.removeprefix("m") for one in run.spec.references)
         assert found == before
 
+    def test_the_word_previous_takes_only_what_is_named_as_the_run_with_a_lower_number(self, folder):
+        """Whatever else lies in the folder, of the same questions and scoring."""
+        (folder / "runs").mkdir()
+        shoot = {"w": 0.5, "x": 0.5, "y": 0.5, "z": 0.5}
+        stored_run(folder, "runs/shootout", shoot)
+        stored_run(folder, "runs/step-3000", {"later": 0.5})
+        goal = {"kind": "width", "width": 0.1}
+        for word, own, taken in (
+            ("previous", "step-1000", []),
+            ("previous", "shootout", []),
+            ("previous", "step-4000", ["later"]),
+            ("earlier", "step-3000", []),
+        ):
+            run = built(folder, "new", name=own, references=word, goal=goal)
+            assert [one.name for one in run.spec.references] == taken, (word, own)
+            assert bool(taken) != any("first of its series" in words for words in run.notices)
+        stored_run(folder, "runs/step-500", {"before": 0.5})
+        stored_run(folder, "runs/step-200", {"first": 0.5})
+        for word, taken in (("previous", ["before"]), ("earlier", ["before", "first"])):
+            run = built(folder, "new", name="step-1000", references=word, goal=goal)
+            assert [one.name for one in run.spec.references] == taken
+        named = [{"run": "runs/shoot*", "series": "previous"}]
+        run = built(folder, "new", name="step-1000", references=named, goal=goal)
+        assert {one.name for one in run.spec.references} == set(shoot), "the pattern is the user's"
+
     def test_the_first_of_a_series_has_no_reference_when_it_continues_either(self, folder):
         series = {"references": [{"run": "r*", "series": "earlier"}], "goal": "width=0.1 and ranking"}
         first = built(folder, "new", **series)
