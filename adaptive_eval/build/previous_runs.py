@@ -211,21 +211,16 @@ def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) ->
             "prior is found by the model's name"
         )
 
-    def counted(depth: int | None) -> Mapping[str, Counts]:
-        found: dict[str, dict[str, Any]] = {name: {} for name in names}
-        for name, one in product(names, wanted):
-            counts = trials.counts(name, one, depth)
-            if counts is not None:
-                found[name][one.task.name] = counts
-        return found
-
-    first = counted(section.depth)
+    found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for name, one in product(names, wanted):
+        counts = trials.counts(name, one, section.depth)
+        if counts is not None:
+            found[name][one.task.name] = counts
     left_out = [model.name for model in config.models if model.name not in names]
-    source = _in_words(place, first, left_out, transfer=section.transfer)
-    return PriorSpec(first, source, counted(None) if section.transfer else None)
+    return PriorSpec(found, _in_words(place, found, left_out))
 
 
-def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str], *, transfer: bool) -> str:
+def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str]) -> str:
     """Say how many previous trials a question are used, of which models, and where from."""
     groups: dict[str, list[str]] = {}
     for name, tables in counts.items():
@@ -237,4 +232,4 @@ def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str],
     text = f"{'; '.join(parts)}, from {place}"
     if left_out:
         text += f"; none of {', '.join(left_out)}"
-    return f"{text}; the early ranking uses all previous trials" if transfer else text
+    return text

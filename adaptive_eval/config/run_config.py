@@ -153,8 +153,6 @@ class PriorConfig(Section):
     """The earlier run's directory, or a file of recorded outcomes."""
     depth: int = Field(default=1, ge=1, le=10**6)
     """How many earlier trials per question Bayes@N starts from; 1 to 4 help."""
-    transfer: bool = False
-    """Show an early ranking too, which uses all earlier trials."""
 
 
 class RunConfig(Section):

@@ -154,7 +154,6 @@ def _models(
     }
     shown["bayes_sigma"] = unit * sigma
     columns = {name: _shown(known & np.isfinite(values), values) for name, values in shown.items()}
-    columns |= _early(board, estimate, known)
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rows = []
     for model, name in enumerate(spec.names):
@@ -204,19 +203,6 @@ def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
     if answers.costs is None:
         return None
     return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
-
-
-def _early(board: Board, estimate: ContrastBlock, known: Bools) -> dict[str, NDArray[Any]]:
-    """Return every model's place in the early ranking by field, if one is configured."""
-    origin, unit = board.spec.scale
-    found = board.previous.early(estimate, known)
-    if found is None:
-        return {}
-    mu, sigma = found
-    there = ~np.isnan(mu)
-    ranks = np.array(positions(np.where(there, mu, -np.inf)))
-    shown = {"transfer_mu": origin + unit * mu, "transfer_sigma": unit * sigma, "early_rank": ranks}
-    return {name: _shown(there, values) for name, values in shown.items()}
 
 
 def _with_missing(board: Board, model: int, score: float) -> dict[str, Any]:

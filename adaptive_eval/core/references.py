@@ -5,8 +5,6 @@ Its progress counts as unlimited, so a contrast with it follows the other model'
 references are not compared, because no trial could change the result.
 
 Priors enter no decision. Added to the new trials (R0), they make Bayes@N more precise while a model has few.
-Through a random effect per model (:func:`scorio.rank.transfer_posterior`) they give an early ranking, in
-which they lose weight if the new trials disagree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,19 +14,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, SessionError
-from scorio.sequential.parts import (
-    Bools,
-    Cells,
-    ContrastBlock,
-    Floats,
-    Ints,
-    TrialSequence,
-    cluster_spread,
-    score_block,
-)
-
-UNKNOWN = 1e6
-"""Variance of the score of a model without trials: no information."""
+from scorio.sequential.parts import Cells, Ints
 
 
 def check_references(spec: SessionSpec) -> None:
@@ -107,50 +93,13 @@ class PreviousTrials:
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
         self._r0: list[Ints] | None = None
-        self._previous: tuple[Floats, Floats] | None = None
         if spec.prior is None:
             return
         self._r0 = [_table(spec, task, spec.prior.counts) for task in spec.tasks]
-        if spec.prior.transfer is not None:
-            self._previous = self._scores([_table(spec, task, spec.prior.transfer) for task in spec.tasks])
 
     def with_prior(self, counts: NDArray[np.int32], task: int) -> NDArray[np.integer]:
         """Return a task's category counts with R0 added."""
         return counts if self._r0 is None else counts + self._r0[task]
-
-    def early(self, scores: ContrastBlock, known: Bools) -> tuple[Floats, Floats] | None:
-        """Return the transferred mean and standard deviation of every model's score, in unit scores."""
-        if self._previous is None:
-            return None
-        # The ranking metrics take longer to import than all else here.
-        from scorio.rank import transfer_posterior
-
-        before, variance = self._previous
-        x = np.where(known, scores.difference[:, 0], np.where(np.isnan(before), 0.5, before))
-        v = np.where(known, scores.variance[:, 0], UNKNOWN)
-        found = transfer_posterior(x, v, before, variance)
-        nothing = ~known & np.isnan(before)
-        return np.where(nothing, np.nan, found.mu), np.where(nothing, np.nan, found.sigma)
-
-    def _scores(self, tables: list[Ints]) -> tuple[Floats, Floats]:
-        """Return mean and variance of the earlier scores, weighted as on the board."""
-        spec = self.spec
-        mean, variance = np.zeros((2, len(spec.names)))
-        for weight, task, table in zip(spec.task_weights, spec.tasks, tables, strict=True):
-            cells = Cells(
-                TrialSequence(range(len(task.questions))),
-                task.unit_scores,
-                len(spec.names),
-                moments=task.numbers,
-            )
-            for model in range(len(spec.models)):
-                cells.load(model, table[model])
-            spread = cluster_spread(cells, task.clusters)
-            block = score_block(cells.latest(), len(task.questions), spec.stopping.target, spread)
-            none = block.questions[:, 0] == 0
-            mean += weight * np.where(none, np.nan, block.difference[:, 0])
-            variance += weight**2 * np.where(none, np.nan, block.variance[:, 0])
-        return mean, variance
 
 
 def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Ints]]) -> Ints:

@@ -62,10 +62,6 @@ class ModelResult:
         Cost so far; None where the config gives no price.
     note : str
         Words from outside, such as why the model was stopped; empty where its own budget did.
-    transfer_mu, transfer_sigma : float or None
-        Mean and standard deviation of the score with the help of earlier results, for the early ranking only.
-    early_rank : int or None
-        Position in the order of `transfer_mu`, 1 is best.
     score_if_missing_wrong, score_if_missing_right : float or None
         What `score` would be had every missing answer among the counted steps been of the least, or of the
         greatest worth; None where none is missing.
@@ -96,9 +92,6 @@ class ModelResult:
     completion_tokens: int
     usd: float | None
     note: str = ""
-    transfer_mu: float | None = None
-    transfer_sigma: float | None = None
-    early_rank: int | None = None
     score_if_missing_wrong: float | None = None
     score_if_missing_right: float | None = None
     copies: int = 0
@@ -410,7 +403,7 @@ class Change:
 class Results(ResultsTable):
     """The whole state of a session that a person may want to see.
 
-    `prior` says which earlier trials are in Bayes@N and the early ranking; None for none. `fixed_passes` is
+    `prior` says which earlier trials are in Bayes@N; None for none. `fixed_passes` is
     the number of trials a question that a run of fixed length would have needed for intervals as narrow as
     those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
     is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.

@@ -142,7 +142,7 @@ class ReferenceSpec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorSpec:
-    """Earlier trials of the models of the run: for Bayes@N and an early ranking, never for a decision.
+    """Earlier trials of the models of the run: for Bayes@N, never for a decision.
 
     Parameters
     ----------
@@ -151,13 +151,10 @@ class PriorSpec:
         from. A model may be left out.
     source : str
         What is used, of whom and where from, in words.
-    transfer : mapping, optional
-        Like `counts`: the earlier trials that the early ranking starts from; without it there is none.
     """
 
     counts: Mapping[str, Mapping[str, NDArray[np.int64]]]
     source: str
-    transfer: Mapping[str, Mapping[str, NDArray[np.int64]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -522,8 +522,7 @@ REPORT: tuple[Column[Summary], ...] = (
         value=lambda run: run.results.prior,
         optional=True,
         outlets=JSON,
-        meaning="which earlier trials are in Bayes@N and the early ranking, and where they come from; "
-        "null for none",
+        meaning="which earlier trials are in Bayes@N, and where they come from; null for none",
     ),
     Column(
         key="rankings",

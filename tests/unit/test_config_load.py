@@ -102,7 +102,7 @@ def test_the_json_schema_describes_the_grammar():
     assert {"schema", "weights", "thresholds", "thresholds_from"} < set(
         definitions["RubricConfig"]["properties"]
     )
-    assert set(definitions["PriorConfig"]["properties"]) == {"from", "depth", "transfer"}
+    assert set(definitions["PriorConfig"]["properties"]) == {"from", "depth"}
     assert {"type": "string"} in definitions["RunBudget"]["properties"]["tokens"]["anyOf"]
     json.dumps(schema)
 

@@ -197,16 +197,12 @@ class TestReferences:
             print(built(folder, "new", references=REFERENCE, tasks=other).spec)
 
 
-def test_a_prior_takes_the_first_trials_of_each_question_and_the_early_ranking_takes_all(folder):
+def test_a_prior_takes_the_first_trials_of_each_question(folder):
     trials = stored_run(folder, "first", {"a": 0.8, "old": 0.3})
     prior = built(folder, "a", "b", prior={"from": "first", "depth": 2}).spec.prior
     assert set(prior.counts) == {"a"}
     assert np.array_equal(prior.counts["a"]["t"], expected_counts(trials, "a", depth=2))
     assert prior.source == "2 previous trials a question of a, from first; none of b"
-    assert prior.transfer is None
-    early = built(folder, "a", "b", prior={"from": "first", "transfer": True}).spec.prior
-    assert np.array_equal(early.transfer["a"]["t"], expected_counts(trials, "a"))
-    assert early.source.endswith("; the early ranking uses all previous trials")
 
 
 class TestFiles:
@@ -249,7 +245,7 @@ class TestFiles:
 
 def test_what_was_taken_stays_without_its_run_unless_the_config_asks_for_something_else(folder):
     stored_run(folder, "first", {"a": 0.8, "b": 0.5})
-    taken = {"references": REFERENCE, "prior": {"from": "first", "depth": 2, "transfer": True}}
+    taken = {"references": REFERENCE, "prior": {"from": "first", "depth": 2}}
     run, other = built(folder, "b", **taken), [{"run": "first", "models": ["b"]}]
     meta, before = run.meta(), run.spec.references[0].counts["t"]
     continued = replace(built(folder, "new", references=other), continued=meta)

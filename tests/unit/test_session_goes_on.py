@@ -184,18 +184,18 @@ def test_replay_of_a_log_with_holes_asks_for_them_first():
     assert [request.key.index for request in requests][:2] == [2, 3]
 
 
-# Earlier trials in a session: in Bayes@N and the early ranking, and in no decision.
+# Earlier trials in a session: in Bayes@N, and in no decision.
 
 
 SOURCE = "2 earlier trials a question from runs/previous"
 
 
-def prior(*chances, transfer=False, trials=2):
+def prior(*chances, trials=2):
     """Prior of models m0, m1, …; None for one without earlier trials."""
     known = {model: chance for model, chance in enumerate(chances) if chance is not None}
     counts = {f"m{model}": counts_of(chance, 30, trials, seed=model) for model, chance in known.items()}
     tables = {model: {"t": table} for model, table in counts.items()}
-    return PriorSpec(tables, SOURCE, tables if transfer else None)
+    return PriorSpec(tables, SOURCE)
 
 
 def line_of(session, model):
@@ -203,16 +203,15 @@ def line_of(session, model):
 
 
 @pytest.mark.parametrize("rule", ["anytime", "zscore"])
-def test_a_prior_enters_no_decision_nor_any_figure_but_bayes_and_the_early_ranking(rule):
+def test_a_prior_enters_no_decision_nor_any_figure_but_bayes(rule):
     spec, answer = make_spec(3, 30, max_passes=3, rule=rule), coin([0.9, 0.5, 0.2])
     without = drive(Session(spec), answer)
-    session = drive(Session(replace(spec, prior=prior(0.9, 0.1, 0.6, transfer=True))), answer)
+    session = drive(Session(replace(spec, prior=prior(0.9, 0.1, 0.6))), answer)
     assert session.decisions == without.decisions
     assert session.results().pairs == without.results().pairs
     for line, other in zip(session.results().models, without.results().models, strict=True):
         assert line.bayes_mu != other.bayes_mu
-        plain = replace(line, bayes_mu=other.bayes_mu, bayes_sigma=other.bayes_sigma)
-        assert replace(plain, transfer_mu=None, transfer_sigma=None, early_rank=None) == other
+        assert replace(line, bayes_mu=other.bayes_mu, bayes_sigma=other.bayes_sigma) == other
 
 
 class TestBayes:
@@ -220,9 +219,7 @@ class TestBayes:
         tables = {"m0": {"t": counts_of(0.9), "u": counts_of(0.2, trials=10)}}
         spec = make_spec(2, 30, goal="budget", trials=240)
         tasks = (spec.tasks[0], replace(spec.tasks[0], name="u", weight=3.0))
-        spec = replace(spec, tasks=tasks, prior=PriorSpec(tables, SOURCE, tables))
-        before = 0.25 * tables["m0"]["t"][:, 1].mean() / 20 + 0.75 * tables["m0"]["u"][:, 1].mean() / 10
-        assert line_of(Session(spec), "m0").transfer_mu == pytest.approx(before, abs=1e-4)
+        spec = replace(spec, tasks=tasks, prior=PriorSpec(tables, SOURCE))
         session, shares = drive(Session(spec), coin([0.6, 0.5])), np.array([0.25, 0.75])
         for model, own in enumerate((tables["m0"], {"t": None, "u": None})):
             counts = zip((cells.counts[model] for cells in session.board.cells), own.values(), strict=True)
@@ -233,38 +230,7 @@ class TestBayes:
             )
 
     def test_says_what_is_in_it_also_after_a_trip_through_the_run_file(self):
-        results = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).results()
+        results = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results()
         assert results.prior == SOURCE
         assert from_json(json.loads(json.dumps(to_json(results)))) == results
         assert Session(make_spec(2, 30)).results().prior is None
-
-
-class TestEarlyRanking:
-    def test_before_the_first_trial_it_is_that_of_the_earlier_results(self):
-        session = Session(replace(make_spec(3, 30), prior=prior(0.1, 0.9, 0.5, transfer=True, trials=20)))
-        lines = session.results().models
-        assert [line.early_rank for line in lines] == [3, 1, 2]
-        without = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
-        assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in without} == {(None,) * 3}
-        before = session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20
-        assert lines[1].transfer_mu == pytest.approx(before, abs=1e-4)
-        assert lines[1].score is None
-
-    def test_references_take_their_place_with_their_own_score(self):
-        references = (ReferenceSpec("old", {"t": counts_of(0.9)}),)
-        spec = replace(make_spec(1, 30), prior=prior(0.5, transfer=True), references=references)
-        session = Session(spec)
-        assert line_of(session, "old").early_rank == 1
-        assert line_of(session, "old").transfer_mu == line_of(session, "old").score
-
-    def test_it_is_as_certain_of_a_task_that_is_cut_in_two(self):
-        counts, names = counts_of(0.6, 12, 2), tuple(f"q{number}" for number in range(12))
-        sigmas = []
-        for parts, weights in ((1, (0.0, 1.0)), (2, (0.0, 1.0)), (2, (-1.0, 3.0))):
-            tables = {"m0": {f"t{part}": counts[part::parts] for part in range(parts)}}
-            tasks = tuple(TaskSpec(f"t{part}", names[part::parts], weights) for part in range(parts))
-            spec = replace(make_spec(1, goal="budget", trials=9), tasks=tasks)
-            session = Session(replace(spec, prior=PriorSpec(tables, SOURCE, tables)))
-            sigmas.append(line_of(session, "m0").transfer_sigma)
-        assert sigmas[1] == pytest.approx(sigmas[0], rel=0.05)
-        assert sigmas[2] == pytest.approx(4 * sigmas[1])
