@@ -33,7 +33,7 @@ from adaptive_eval.trial import TrialKey as TrialKey
 from adaptive_eval.trial import TrialOutcome as TrialOutcome
 from adaptive_eval.trial import TrialRequest as TrialRequest
 from adaptive_eval.trial import Usage as Usage
-from adaptive_eval.views.sentences import describe as describe
-from adaptive_eval.views.sentences import explain as explain
+from adaptive_eval.views.decision_sentences import describe as describe
+from adaptive_eval.views.promises import explain as explain
 
 __version__: str

@@ -19,7 +19,7 @@ from adaptive_eval.options.scorers import GradedScorerConfig, InspectScorerConfi
 from adaptive_eval.scoring.scorer import ScorerFailed, graded
 from adaptive_eval.tasks.sources import modules_of
 from adaptive_eval.trial import Completion, Message, Missing, Question, Score, TrialKey, TrialOutcome
-from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.decision_sentences import describe
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from adaptive_eval.core.results import ModelResult, Results, from_json
 from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
-    from adaptive_eval.views.comparison import Comparison
+    from adaptive_eval.views.run_changes import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Com
         If there is no run in one of the directories.
     """
     from adaptive_eval.store.reader import RunReader
-    from adaptive_eval.views.comparison import compare
     from adaptive_eval.views.reading import summarise
+    from adaptive_eval.views.run_changes import compare
 
     with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
         return compare(summarise(one), summarise(two))

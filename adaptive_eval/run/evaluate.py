@@ -33,8 +33,8 @@ from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.sentences import describe
 
 if TYPE_CHECKING:
     from adaptive_eval.engine.events import Event

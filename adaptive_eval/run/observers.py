@@ -16,10 +16,10 @@ from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.errors import UsageError
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
 from adaptive_eval.views.numbers import duration
-from adaptive_eval.views.sentences import describe
 from adaptive_eval.views.verdicts import resolved_words
 
 if TYPE_CHECKING:

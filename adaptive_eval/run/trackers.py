@@ -15,8 +15,8 @@ from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.events import Event, Progress, Stopped
 from adaptive_eval.errors import library
 from adaptive_eval.views.column_types import Outlet, selected
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.model_columns import MODELS, model_rows
-from adaptive_eval.views.sentences import describe
 
 EVERY = 10.0
 """Seconds between two reports."""

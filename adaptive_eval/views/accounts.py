@@ -14,6 +14,9 @@ from adaptive_eval.trial import NO_ANSWER
 
 _QUESTIONS = 10
 
+MOST_SUSPECT = 20
+"""Suspect questions that a report lists at most."""
+
 MOST_QUESTIONS = 2_000
 """Questions that a page lists at most."""
 

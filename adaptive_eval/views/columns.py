@@ -13,15 +13,10 @@ from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.accounts import QuestionAccount
 from adaptive_eval.views.budgets import BudgetUse, budget_name, used_words
 from adaptive_eval.views.column_types import Column, Outlet, Span, Unit
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import cut, inert
 from adaptive_eval.views.numbers import amount, duration, fixed, percent, range_words, short
-from adaptive_eval.views.sentences import (
-    condition_words,
-    describe,
-    difference_words,
-    evidence_words,
-    span_words,
-)
+from adaptive_eval.views.sentences import condition_words, difference_words, evidence_words, span_words
 from adaptive_eval.views.summary import evidence_progress, tie_progress
 from adaptive_eval.views.verdicts import pair_name, verdict_words
 

@@ -13,9 +13,10 @@ from rich.control import Control
 from rich.live import Live
 from rich.text import Text
 
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import count
-from adaptive_eval.views.sentences import describe, say
+from adaptive_eval.views.run_sentences import end_words, progress_words, start_words
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.terminal import run_display
 
@@ -98,7 +99,7 @@ class PlainLines:
         if not self._started:
             self._started = True
             self._last_progress = now
-            said.append((at, say("run.start", summary)))
+            said.append((at, start_words(summary)))
         for number in range(self._decisions, len(summary.decisions)):
             one, made = summary.decisions[number], summary.times[number] if summary.times else at
             said.append((made, f"decision at {count(one.trials, 'trial')}: {describe(one)}"))
@@ -111,9 +112,9 @@ class PlainLines:
         running = summary.state == "running"
         if running and now - self._last_progress >= self._every:
             self._last_progress = now
-            said.append((at, say("run.progress", summary)))
+            said.append((at, progress_words(summary)))
         if not running and not self._ended:
-            said.append((at, say("run.end", summary)))
+            said.append((at, end_words(summary)))
         self._ended = not running
         return [inert(f"{_stamp(when)} {text}") for when, text in said]
 

@@ -8,19 +8,82 @@ rendered again, with a script of ours that fetches it. Every text that a templat
 import base64
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from jinja2 import Environment
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from adaptive_eval import __version__
 from adaptive_eval.trial import TrialKey
-from adaptive_eval.views import accounts, details, inert, plots, score_tables, trials
+from adaptive_eval.views import (
+    accounts,
+    budgets,
+    details,
+    inert,
+    numbers,
+    plots,
+    run_sentences,
+    score_tables,
+    sentences,
+    trials,
+    verdicts,
+)
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.numbers import NOTHING
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_columns import counts
-from adaptive_eval.views.sentences import TEMPLATES, compiled_templates, environment, promises, public
 from adaptive_eval.views.summary import Summary
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def compiled_templates(kind: str) -> BytecodeCache:
+    """Return where an environment keeps its compiled templates: beside Python's, if that may be written."""
+    from jinja2 import FileSystemBytecodeCache
+    from jinja2 import __version__ as version
+
+    class Kept(FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+    return Kept(str(TEMPLATES.parent / "__pycache__"), f"%s.{kind}.jinja-{version}")
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of all templates, with the figures and words of the views."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(  # noqa: S701 - pages are made by an overlay that escapes
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        optimized=False,  # it takes longer than it saves: a template is filled once or twice
+        bytecode_cache=compiled_templates("text"),
+    )
+    for module in (numbers, verdicts, budgets, sentences, run_sentences):
+        made.globals.update(public(module))
+    made.globals.update(app_version=__version__, describe=describe)
+    return made
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions, texts and numbers that a module has for others, by name."""
+    found = {}
+    for name, value in vars(module).items():
+        own = isinstance(value, str | int | tuple) or getattr(value, "__module__", "") == module.__name__
+        if own and not name.startswith("_"):
+            found[name] = value
+    return found
+
 
 _TEXT, _NAME = 1_000, 200
 _CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
@@ -81,7 +144,7 @@ def style_source() -> str:
 @cache
 def _pages() -> tuple[Environment, Environment]:
     """Return the environments of pages and of Markdown: the one of all templates, which the first escapes."""
-    plain = environment()
+    plain = _environment()
     for module in (accounts, details, inert, plots, score_tables, trials):
         plain.globals |= public(module)
     plain.filters |= {"md": inert.md, "unordered": frozenset}

@@ -16,10 +16,11 @@ from adaptive_eval.views.columns import (
     Tally,
     pair_rows,
 )
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.plots import shown_pairs
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.score_tables import agreement
-from adaptive_eval.views.sentences import describe, promises
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving, tied_groups
 

@@ -6,9 +6,9 @@ from typing import Any
 from adaptive_eval.core.results import to_json as results_to_json
 from adaptive_eval.views.column_types import Outlet, data_of, schema_of
 from adaptive_eval.views.columns import BUDGETS, ENDPOINTS
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.plain_data import json_lines, json_text
 from adaptive_eval.views.report_columns import REPORT
-from adaptive_eval.views.sentences import describe
 from adaptive_eval.views.summary import Summary
 
 MONITOR_SCHEMA = "adaptive-eval/monitor"

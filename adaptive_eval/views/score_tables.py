@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.inert import inert, md, table
 from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, rank_interval
-from adaptive_eval.views.sentences import level_words, say, score_decimals, score_name
+from adaptive_eval.views.run_sentences import caption_words
+from adaptive_eval.views.sentences import level_words, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import rank_column
 
@@ -46,7 +47,7 @@ def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
     head, *rows = _paper_table(summary.results)
     shown = [[place, md(name), *figures] for place, name, *figures in rows]
-    return f"{table(head, shown, 'clrrrr')}\n\n{md(say('run.caption', summary.results))}"
+    return f"{table(head, shown, 'clrrrr')}\n\n{md(caption_words(summary.results))}"
 
 
 def paper_latex(summary: Summary) -> str:
@@ -59,7 +60,7 @@ def paper_latex(summary: Summary) -> str:
         [
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{tex(say('run.caption', summary.results))}}}",
+            rf"  \caption{{{tex(caption_words(summary.results))}}}",
             r"  \begin{tabular}{clrrrr}",
             r"    \toprule",
             lines[0],

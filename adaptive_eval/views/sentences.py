@@ -1,23 +1,12 @@
-"""The sentences of all views: templates of plain text, which a view escapes as any other text."""
+"""Words for the lines and figures of a run, the same in every view."""
 
-from __future__ import annotations
-
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
 
-from adaptive_eval import __version__
 from adaptive_eval.core.determinism import REPEATS
-from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict
+from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import EndpointHealth
-from adaptive_eval.views import budgets, numbers, verdicts
+from adaptive_eval.views.decision_sentences import own_budget_words
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import (
     NOTHING,
@@ -29,105 +18,34 @@ from adaptive_eval.views.numbers import (
     trimmed,
     usd,
 )
-from adaptive_eval.views.verdicts import state_word
-
-if TYPE_CHECKING:
-    from jinja2 import BytecodeCache, Environment
-    from jinja2.bccache import Bucket
-
-TEMPLATES = Path(__file__).parent / "templates"
-
-
-def compiled_templates(kind: str) -> BytecodeCache:
-    """Return where an environment keeps its compiled templates: beside Python's, if that may be written."""
-    from jinja2 import FileSystemBytecodeCache
-    from jinja2 import __version__ as version
-
-    class Kept(FileSystemBytecodeCache):
-        def dump_bytecode(self, bucket: Bucket) -> None:
-            with suppress(OSError):
-                super().dump_bytecode(bucket)
-
-    return Kept(str(TEMPLATES.parent / "__pycache__"), f"%s.{kind}.jinja-{version}")
-
-
-@cache
-def environment() -> Environment:
-    """Return the environment of all templates, with the figures and words of the views."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(  # noqa: S701 - pages are made by an overlay that escapes
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        optimized=False,  # it takes longer than it saves: a template is filled once or twice
-        bytecode_cache=compiled_templates("text"),
-    )
-    for module in (numbers, verdicts, budgets, sys.modules[__name__]):
-        made.globals.update(public(module))
-    made.globals.update(app_version=__version__, inert=inert)
-    return made
-
-
-def public(module: ModuleType) -> dict[str, Any]:
-    """Return the functions, texts and numbers that a module has for others, by name."""
-    found = {}
-    for name, value in vars(module).items():
-        own = isinstance(value, str | int | tuple) or getattr(value, "__module__", "") == module.__name__
-        if own and not name.startswith("_"):
-            found[name] = value
-    return found
-
-
-def say(name: str, *about: Any) -> str:
-    """Return what the macro FILE.NAME says about something.
-
-    Examples
-    --------
-    >>> run = Results("rank all models", "anytime", 0.95, "holm", 0.05, 30, (), (), (), 0, None)
-    >>> say("run.settings", run)
-    'Goal: rank all models; rule: anytime at 95 %; Holm over all pairs; ties within ±0.05.'
-    """
-    file, macro = name.split(".")
-    return str(getattr(_module(file), macro)(*about))
-
-
-def said(name: str, *about: Any) -> list[str]:
-    """Return what a macro says in lines, without empty ones."""
-    return [line for line in say(name, *about).splitlines() if line]
-
-
-@cache
-def _module(file: str) -> Any:
-    return environment().get_template(f"{file}.jinja").module
-
-
-def sentences(template: str, **context: Any) -> list[str]:
-    """Return the lines of a text template, without empty ones."""
-    shown = environment().get_template(template).render(context)
-    return [line for line in shown.splitlines() if line]
-
-
-def describe(what: Decision | StopVerdict) -> str:
-    """Return a decision, or why a session stopped, as a sentence.
-
-    Examples
-    --------
-    >>> used = {"scope": "task", "owner": "sums", "used": {"trials": [60, 60]}}
-    >>> describe(StopVerdict("budget", evidence=used))
-    'the budget of task sums ended before the goal was reached: 60 of 60 trials'
-    >>> describe(Decision("model_stopped", ("oak",), "stopped", 7, 90, "HTTP 401"))
-    'oak stopped: HTTP 401'
-    """
-    if isinstance(what, StopVerdict):
-        return what.text or say("decisions.stop", what.reason, what.evidence)
-    return say("decisions.decision", what)
+from adaptive_eval.views.verdicts import gap_after_two_passes, state_word
 
 
 def repeat_notices(spec: SessionSpec) -> list[str]:
     """Say how models that should repeat their answers are treated, and if `spend` saves nothing."""
-    return said("spec.notices", spec, REPEATS, verdicts.gap_after_two_passes)
+    notices = []
+    if spec.by_cost and not spec.tasks_in_rounds:
+        advice = "only rounds ask expensive questions less often, and they do not go with these settings"
+        if spec.rounds_suit:
+            advice = "allocation.questions: rounds asks expensive questions less often"
+        notices.append(
+            f"spend: {spec.spend} saves nothing here, because all models share one order of questions; "
+            f"{advice}"
+        )
+    vouched = [model.name for model in spec.models if model.deterministic]
+    if vouched:
+        notices.append(
+            f"{', '.join(vouched)}: `deterministic: true` vouches for the same answer every time. {REPEATS} "
+            "questions are asked twice; if the answers agree, every question is asked once only"
+        )
+    if spec.greedy:
+        greedy = [spec.models[number].name for number in spec.greedy]
+        notices.append(
+            f"{', '.join(greedy)}: answers may flip at temperature 0 too, so questions are asked again. If "
+            f"none flips, a difference of {gap_after_two_passes(spec):.2g} takes about 2 passes, and half of "
+            "it 4"
+        )
+    return notices
 
 
 def ceiling_words(spec: SessionSpec) -> str:
@@ -142,7 +60,13 @@ def ceiling_words(spec: SessionSpec) -> str:
     >>> ceiling_words(spec)
     'at most 9,600 trials: 80 passes × 60 questions × 2 models'
     """
-    return say("spec.ceiling", spec)
+    passes, budget, models = spec.stopping.max_passes, spec.budget.trials, len(spec.models)
+    whole = None if passes is None else passes * spec.questions * models
+    if budget is not None and (whole is None or budget < whole):
+        return f"at most {budget:,} trials: the budget"
+    if whole is None:
+        return ""
+    return f"at most {whole:,} trials: {passes:,} passes × {spec.questions:,} questions × {models:,} models"
 
 
 def note_words(line: ModelResult, results: Results) -> str:
@@ -151,62 +75,7 @@ def note_words(line: ModelResult, results: Results) -> str:
         return line.note
     own = [one for one in results.budgets if (one.scope, one.owner) == ("model", line.model)]
     used = {one.name: (one.spent, one.limit) for one in own if one.limit is not None}
-    return say("decisions.own_budget", used)
-
-
-def explain(results: Results, first: str, second: str | None = None) -> str:
-    """Describe the result of a pair, with its figures and the promise of the rule."""
-    names = [line.model for line in results.models]
-    unknown = [name for name in (first, second) if name is not None and name not in names]
-    if unknown:
-        raise SessionError(f"there is no model {unknown[0]!r}; the models are {', '.join(names)}")
-    if second is None:
-        found = [pair for pair in results.pairs if pair.kind != "pair" and pair.first == first]
-    else:
-        found = [pair for pair in results.pairs if {pair.first, pair.second} == {first, second}]
-    if not found:
-        asked = first if second is None else f"{first} and {second}"
-        raise SessionError(f"the goal ({results.goal}) does not ask about {asked}")
-    promised = promises(results).holds[:2]
-    return "\n\n".join(say("decisions.explained", pair, results, promised) for pair in found)
-
-
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """Sentences on what holds and on what does not."""
-
-    holds: tuple[str, ...]  # what the run's rule promises
-    limits: tuple[str, ...]  # what it does not, and what is only for reference
-
-
-def promises(
-    results: Results,
-    target: str | None = None,
-    together: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    judged: Mapping[str, int] = MappingProxyType({}),
-    cut_off: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Promises:
-    """Return the promises that belong to a run's rule, family, margin and confidence.
-
-    Examples
-    --------
-    >>> run = Results("rank all models", "zscore", 0.95, "pair", None, 30, (), (), (), 0, None)
-    >>> promises(run).holds
-    ()
-    """
-    kinds = [pair.kind for pair in results.pairs]
-    lines = sentences(
-        "promises.txt",
-        results=results,
-        target=target,
-        together=together,
-        judged=judged,
-        cut_off=cut_off,
-        compared=len(kinds) - kinds.count("width"),
-        kinds=sorted(set(kinds)),
-    )
-    end = lines.index("---")
-    return Promises(tuple(lines[:end]), tuple(lines[end + 1 :]))
+    return own_budget_words(used)
 
 
 def used(results: Results) -> str:
@@ -333,3 +202,14 @@ def condition_words(health: EndpointHealth) -> str:
     state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
     errors = kinds_words(health.errors) if any(health.errors.values()) else ""
     return ", ".join(filter(None, (state, errors)))
+
+
+def decided_after_words(pair: PairResult) -> str:
+    """Return after how many trials of each model a pair was decided, or that it was not by then."""
+    return f"not by {pair.trials_each:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
+
+
+def bounds_words(line: ModelResult) -> str:
+    """Return what the score would be if every missing answer were wrong, and if it were right."""
+    worst, best = line.score_if_missing_wrong, line.score_if_missing_right
+    return NOTHING if worst is None or best is None else f"{fixed(worst)} / {fixed(best)}"

@@ -15,6 +15,7 @@ from rich.text import Text
 from adaptive_eval.views.budgets import BudgetUse, budget_name
 from adaptive_eval.views.column_types import Column, Outlet, Row, Unit, selected, shown_to_people
 from adaptive_eval.views.columns import BUDGETS, ENDPOINTS, PAIRS, pair_rows
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import cut, distinct_labels, inert
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.numbers import (
@@ -27,14 +28,16 @@ from adaptive_eval.views.numbers import (
     short,
 )
 from adaptive_eval.views.plots import Scale, scale_over
-from adaptive_eval.views.sentences import (
-    condition_words,
-    describe,
-    said,
-    say,
-    score_decimals,
-    score_name,
+from adaptive_eval.views.run_sentences import (
+    chances_words,
+    exact_sentences,
+    outlook_phrases,
+    saved_words,
+    settings_words,
+    spent_words,
+    waiting_answers,
 )
+from adaptive_eval.views.sentences import condition_words, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (
     of_kind,
@@ -101,13 +104,13 @@ def render_summary(
         results, width = summary.results, options.max_width
         words = summary.headline_within(_label(width))
         shown: list[RenderableType] = [Text(inert(words), style=HEADING)]
-        shown.append(Text(say("run.spent", results, summary.elapsed)))
+        shown.append(Text(spent_words(results, summary.elapsed)))
         if results.models:
             shown += ["", leaderboard(summary, width, len(results.models), bayes=bayes)]
         if results.pairs:
             shown += ["", *_open_pairs(summary, width, 10), _tally(summary, width)]
-        for remarks in ("run.waiting", "run.exact", "run.saved", "run.chances"):
-            for remark in said(remarks, results):
+        for remarks in (waiting_answers, exact_sentences, saved_words, chances_words):
+            for remark in remarks(results):
                 shown += ["", Text(inert(remark))]
         if summary.warnings:
             shown += ["", *_warnings(summary, 10)]
@@ -128,7 +131,7 @@ def _parts(summary: Summary, width: int, height: int) -> list[RenderableType]:
     if summary.results.pairs:
         parts.append(_tally(summary, width))
     if summary.outlook is not None:
-        parts.append(_cut("Forecast (approx.) " + " · ".join(said("run.outlook", summary.outlook)), width))
+        parts.append(_cut("Forecast (approx.) " + " · ".join(outlook_phrases(summary.outlook)), width))
     if summary.rates.budgets:
         parts.append(_budgets(summary, width, one_line=height < _ONE_LINE))
     parts += _errors(summary, width)
@@ -144,7 +147,7 @@ def _extras(summary: Summary, width: int) -> list[RenderableType]:
     if summary.endpoints and summary.state == "running":
         extras.append(_endpoints(summary, width))
     if summary.results.models:
-        extras.append(_cut(say("run.settings", summary.results), width))
+        extras.append(_cut(settings_words(summary.results), width))
     return extras
 
 

@@ -9,7 +9,6 @@ from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.trial import AGAINST, Completion, Score, sent_messages, shown_call, shown_message
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.views.inert import as_text, excerpt, inert
-from adaptive_eval.views.sentences import said
 
 ALONE, SETTINGS = 200_000, 3_000
 """Characters shown of a prompt or an answer, and of a request."""
@@ -144,14 +143,37 @@ def sample_lines(
     """Yield one trial as lines for a terminal; text of models is inert."""
     answer, score = record.completion, record.score
     if answer is None or score is None:
-        yield from said("samples.missing", record)
+        yield f"{_place(record)} · missing"
+        yield f"  why        {inert(record.missing or '')}"
         return
-    yield from said("samples.head", record, _result(score, _name(score.category, categories)))
+    late = " · after the stop" if record.after_stop else ""
+    yield f"{_place(record)} · {_result(score, _name(score.category, categories))}{late}"
     for label, text in _parts(record, answer):
         shown = text if full else excerpt(text, _HEAD, _TAIL)
         for number, line in enumerate(shown.splitlines() or [""]):
             yield f"  {inert(label)[:9] if number == 0 else ''}".ljust(INDENT) + inert(line)
-    yield from said("samples.score", score, target)
+    yield from _score_lines(score, target)
+
+
+def _place(record: TrialRecord) -> str:
+    request = record.request
+    return inert(f"{request.key.model} · {request.task}/{request.question} · step {request.key.index}")
+
+
+def _score_lines(score: Score, target: str | None) -> Iterator[str]:
+    """Yield what was read from an answer, why it has its category, and its signals."""
+    extracted = "nothing" if score.extracted is None else inert(score.extracted)
+    expected = "" if target is None else f"   target {inert(target)}"
+    yield f"  extracted  {extracted}{expected}"
+    yield f"  why        {inert(score.reason)}"
+    signals = [f"{name} {_figure(value)}" for name, value in score.signals.items() if name != AGAINST]
+    yield f"  signals    {inert(', '.join(signals))}"
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _parts(record: TrialRecord, answer: Completion) -> Iterator[tuple[str, str]]:

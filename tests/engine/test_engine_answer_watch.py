@@ -15,7 +15,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
-from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.decision_sentences import describe
 
 RIGHT, WRONG = Score(1, "x", reason="right (boxed)"), Score(0, "y", reason="wrong (boxed)")
 NOTHING = TaskScoring(None, Rubric()).categorised(

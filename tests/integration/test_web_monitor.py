@@ -13,7 +13,7 @@ import run_examples as runs
 import standings_examples as examples
 
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.decision_sentences import describe
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 

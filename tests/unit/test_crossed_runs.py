@@ -25,8 +25,8 @@ from adaptive_eval.trial import COPY_REASON, Completion, Score, Usage
 from adaptive_eval.views.files import write_leaderboard, write_reports
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.report_json import report_data
+from adaptive_eval.views.run_sentences import rankings_note
 from adaptive_eval.views.score_tables import ranking_rows
-from adaptive_eval.views.sentences import say
 from scorio.eval import bayes
 
 CHANCES = {"fair": 0.5, "good": 0.97, "poor": 0.25}
@@ -554,7 +554,7 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         assert [row.outcome for row in found] == [*there]
         assert name == "numbers" or [weights[row.category] for row in found] == [*there.values()]
     rankings = runs.read_summary(run).known.rankings
-    assert "without a score" not in say("run.rankings_note", rankings, rankings[0][1])
+    assert "without a score" not in rankings_note(rankings, rankings[0][1])
     (place,) = [at for at, (known, _) in enumerate(rankings) if known == f"{name} both"]
     lines = {line["model"]: line for line in again["models"]}
     for before, (model, *shown) in zip(first["models"], ranking_rows(rankings)[1:], strict=False):

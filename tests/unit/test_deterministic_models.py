@@ -10,7 +10,9 @@ from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
-from adaptive_eval.views.sentences import describe, explain, repeat_notices
+from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.promises import explain
+from adaptive_eval.views.sentences import repeat_notices
 from adaptive_eval.views.verdicts import pair_order
 from scorio.sequential.evidence import confidence_radius
 

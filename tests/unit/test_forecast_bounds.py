@@ -12,7 +12,7 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
-from adaptive_eval.views.sentences import say
+from adaptive_eval.views.run_sentences import chances_words
 
 
 @pytest.mark.parametrize("models", [100, 150])
@@ -49,8 +49,8 @@ def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones(limit, reason
     assert [one.resolved for one in chances] == sorted(one.resolved for one in chances)
     assert reason != "budget" or results.forecast.resolved_within_budget == 0.0
     gone = replace(results, models=(replace(results.models[0], state="stopped"), *results.models[1:]))
-    assert "goal is reached (simulated" in say("run.chances", results)
-    assert "goal is reached if m0 answers again (simulated" in say("run.chances", gone)
+    assert "goal is reached (simulated" in chances_words(results)[0]
+    assert "goal is reached if m0 answers again (simulated" in chances_words(gone)[0]
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 

@@ -16,9 +16,9 @@ from adaptive_eval.core.results import BudgetLine, StopVerdict, to_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.reading import Attachment, is_running
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.sentences import describe
 from adaptive_eval.views.summary import budget_use, evidence_progress, summary_at
 
 # Watching a run from outside: what is seen, when it ends, and what is left alone.

@@ -20,7 +20,7 @@ from adaptive_eval.cli.run_terminal import Stream, Terminal
 from adaptive_eval.engine.events import Decided, Draining, Progress
 from adaptive_eval.views.live import LiveView, choose_display, make_console
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.sentences import said
+from adaptive_eval.views.run_sentences import outlook_phrases
 from adaptive_eval.views.summary import outlook
 from adaptive_eval.views.terminal import COMPACT_HEIGHT, render_summary, run_display
 
@@ -294,7 +294,7 @@ def test_time_is_the_median_at_the_present_rate():
     before = examples.snapshot_of(replace(examples.midrun(), trials=728 - 40), 144.0)  # 40 trials in 10 s
     view = view_with(MORE, previous=before)
     assert view.outlook.seconds.median == pytest.approx(1_056 / 4)
-    assert "4 min 24 s (2 min 28 s–18 min 10 s)" in said("run.outlook", view.outlook)
+    assert "4 min 24 s (2 min 28 s–18 min 10 s)" in outlook_phrases(view.outlook)
     line = json.loads(JsonLines().line(view))
     assert line["results"]["forecast"]["trials"] == {"low": 594, "median": 1_056, "high": 4_362}
     assert line["forecast_seconds"]["median"] == pytest.approx(264.0)

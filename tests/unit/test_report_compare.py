@@ -11,15 +11,11 @@ from hostile_run import IMAGE, hostile_summary
 from markdown_it import MarkdownIt
 from test_report_html import LOADS, Page
 
-from adaptive_eval.views.comparison import (
-    compare,
-    comparison_data,
-    comparison_html,
-    comparison_markdown,
-    comparison_words,
-)
+from adaptive_eval.views.comparison import comparison_data, comparison_html, comparison_markdown
+from adaptive_eval.views.comparison_sentences import comparison_words
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.plain_data import json_text
+from adaptive_eval.views.run_changes import compare
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 ASKED = {"tasks": {"forest": {"prompt": "?", "dataset": "a1"}}, "models": {}, "seed": 7}

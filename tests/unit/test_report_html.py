@@ -21,14 +21,16 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.details import MOST, Course
 from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, course_plots
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_json import report_data
+from adaptive_eval.views.run_sentences import methods_words, outlook_phrases
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
-from adaptive_eval.views.sentences import describe, promises, said, say
 from adaptive_eval.views.summary import summary_at
 from adaptive_eval.views.trials import ApartExample
 from scorio.eval import pass_at_k, pass_hat_k
@@ -196,7 +198,7 @@ def test_a_papers_table_has_every_model_in_per_cent_but_scores_of_another_scale_
 def test_a_papers_sentence_counts_scored_trials_as_its_table_does(summary):
     results = summary.results
     cut = replace(results, models=tuple(replace(line, questions=7) for line in results.models))
-    said = say("run.methods", replace(summary, results=cut))
+    said = methods_words(replace(summary, results=cut))
     assert f"7 of {results.questions} questions" in said
     assert f"N = {sum(line.trials for line in results.models):,} scored trials" in said
     assert f"{sum(line.missing for line in results.models)} further trials without a score" in said
@@ -328,4 +330,4 @@ def test_the_page_and_its_forecast_are_bounded(large, board):
     assert html.count("<tr>") < 2_000
     simulated = len(large.results().forecast.pairs)
     assert simulated < large.results().forecast.open_pairs
-    assert any(f"from the {simulated:,} slowest of" in words for words in said("run.outlook", board.outlook))
+    assert any(f"from the {simulated:,} slowest of" in words for words in outlook_phrases(board.outlook))

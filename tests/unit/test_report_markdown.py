@@ -18,11 +18,11 @@ from test_report_html import tables_of
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views import sentences
+from adaptive_eval.views import page
 from adaptive_eval.views.details import Details
 from adaptive_eval.views.inert import fenced, inert, md, table
 from adaptive_eval.views.page import to_markdown
-from adaptive_eval.views.sentences import promises
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.verdicts import family_words
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
@@ -147,12 +147,12 @@ def test_a_line_of_a_megabyte_is_cut_with_a_word_on_it():
 
 
 def test_compiled_templates_are_kept_by_kind_and_missed_where_they_cannot_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(sentences, "TEMPLATES", tmp_path / "templates")
+    monkeypatch.setattr(page, "TEMPLATES", tmp_path / "templates")
     kinds = {"text": False, "html": True}
 
     def shown():
         loader = jinja2.DictLoader({"page": "{{ '<' }}"})
-        caches = {kind: sentences.compiled_templates(kind) for kind in kinds}
+        caches = {kind: page.compiled_templates(kind) for kind in kinds}
         made = {
             kind: jinja2.Environment(loader=loader, autoescape=kinds[kind], bytecode_cache=cache)
             for kind, cache in caches.items()

@@ -14,7 +14,8 @@ from adaptive_eval.core.results import PairResult, Results, StopVerdict
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import decimals_for, duration, fixed, interval, listing, percent, signed, usd
-from adaptive_eval.views.sentences import difference_words, evidence_words, say, span_words
+from adaptive_eval.views.run_sentences import saved_words
+from adaptive_eval.views.sentences import difference_words, evidence_words, span_words
 from adaptive_eval.views.verdicts import (
     decided_trials,
     established,
@@ -143,7 +144,7 @@ def test_a_pair_is_shown_from_its_better_model():
 def test_saving_is_told_only_where_it_is_honest():
     done = examples.finished()
     assert saving(done) == (5_650, 12_000)
-    words = say("run.saved", done)
+    words = " ".join(saved_words(done))
     for figure in ("5,650 trials", "12,000 trials", "(2,400 per model)", "52 % fewer"):
         assert figure in words
     assert saving(examples.out_of_budget()) is None, "uniform would have ended on the budget too"
@@ -169,12 +170,12 @@ def test_a_run_dearer_than_one_of_fixed_length_says_so():
     dearer = replace(examples.finished(), fixed_passes=10)
     passes, trials = fixed_length(dearer)
     assert (passes, trials) == (10, 10 * 5 * dearer.questions)
-    assert f"{trials:,} trials" in say("run.saved", dearer)
-    assert f"{5_650 / trials:.2g} times as many here" in say("run.saved", dearer)
+    assert f"{trials:,} trials" in " ".join(saved_words(dearer))
+    assert f"{5_650 / trials:.2g} times as many here" in " ".join(saved_words(dearer))
     even = round(5_650 / 5 / dearer.questions)
     close = replace(examples.finished(), fixed_passes=even)
     assert abs(5_650 / fixed_length(close)[1] - 1) < 0.05
-    assert "fixed length" not in say("run.saved", close)
+    assert "fixed length" not in " ".join(saved_words(close))
 
 
 HARMLESS = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf"

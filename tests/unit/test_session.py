@@ -13,7 +13,8 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
-from adaptive_eval.views.sentences import describe, explain
+from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.promises import explain
 
 
 def test_names_model_step_question_repeat_and_seed():

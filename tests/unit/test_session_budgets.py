@@ -11,7 +11,8 @@ from adaptive_eval.core.budget import Account, Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome, Usage
-from adaptive_eval.views.sentences import describe, note_words
+from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.sentences import note_words
 from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving
 
 # Budgets: what they allow, how they end, and what may have been paid.

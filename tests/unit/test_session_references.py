@@ -10,7 +10,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.trial import COPY_REASON, Missing, TrialKey
-from adaptive_eval.views.sentences import describe
+from adaptive_eval.views.decision_sentences import describe
 
 
 def against(spec, **chances):

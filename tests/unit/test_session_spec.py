@@ -12,7 +12,8 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, StoppingSpec, TaskSpec
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.options import decisions
-from adaptive_eval.views.sentences import explain, promises, repeat_notices
+from adaptive_eval.views.promises import explain, promises
+from adaptive_eval.views.sentences import repeat_notices
 from scorio.sequential.rules import Anytime
 
 # Specifications made by hand: mistakes are refused by name, and what can never be decided is said.

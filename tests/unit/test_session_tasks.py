@@ -15,7 +15,8 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialOutcome
-from adaptive_eval.views.sentences import describe, promises
+from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.promises import promises
 from scorio.sequential.evidence import confidence_radius, log_evidence, log_evidence_above
 
 # Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights.

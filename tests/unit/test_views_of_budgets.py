@@ -23,8 +23,10 @@ from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
 from adaptive_eval.views.page import to_html, to_markdown
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.sentences import ceiling_words, promises, said, say
+from adaptive_eval.views.run_sentences import chances_words, presumed_words, problem_words, ranks_note
+from adaptive_eval.views.sentences import ceiling_words
 from adaptive_eval.views.summary import RunHeader, budget_use, summary_at
 from adaptive_eval.views.terminal import render_summary
 from adaptive_eval.views.verdicts import rank_column
@@ -66,14 +68,14 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
     console.print(render_summary(replace(view, results=results), Path("report.html")))
     said = console.file.getvalue()
     assert "; the judge of planks 10.9k tokens, $0.0297" in said
-    of_run = say("run.presumed", [presumed])
-    assert say("run.presumed", [presumed, replace(presumed, scope="model")]) == of_run
+    (of_run,) = presumed_words([presumed])
+    assert presumed_words([presumed, replace(presumed, scope="model")]) == [of_run]
     lost = [replace(line, presumed=line.spent / 4) for line in judge[1:]]
     console.print(render_summary(replace(view, results=replace(results, budgets=tuple(lost))), Path("r")))
     assert "; the judge of planks 8,193 and at most 2,731 tokens, $0.0223 and at most $0.0074" in (
         console.file.getvalue()
     )
-    billed, _, at_most = say("run.presumed", [presumed, *lost]).partition("; ")
+    billed, _, at_most = presumed_words([presumed, *lost])[0].partition("; ")
     assert re.findall(r"[\d.,]*\d", billed) == ["1.30", "8,193", "0.0223"]
     assert re.findall(r"[\d.,]*\d", at_most) == ["0.2000", "2,731", "0.0074"]
     assert "33 answers are in no score: they wait for an earlier one of the same model." in said
@@ -163,7 +165,7 @@ def test_in_the_terminal():
 
 
 def test_on_the_page():
-    words = said("run.problems", "running", view_of_servers().results.models, view_of_servers().endpoints, 0)
+    words = problem_words("running", view_of_servers().results.models, view_of_servers().endpoints, 0)
     model = snapshot().endpoints[0].model
     ends = {"gpu2": "does not answer", "gpu3": "refuses it", "gpu4": "does not answer"}
     for name, end in ends.items():
@@ -193,9 +195,7 @@ def test_a_goal_that_does_not_rank_shows_its_verdicts(parts, verdicts):
     found = rank_column(run)
     assert [found.of[f"m{number}"] for number in range(4)] == verdicts
     assert (found.head, found.ranked) == ("verdict", False)
-    assert str(run.pairs[0].second if parts["goal"] != "baseline" else parts["model"]) in say(
-        "run.ranks_note", run
-    )
+    assert str(run.pairs[0].second if parts["goal"] != "baseline" else parts["model"]) in ranks_note(run)
     assert not any("rank intervals" in words for words in promises(run).holds)
     first, *rest = run.pairs
     assert "open" in rank_column(replace(run, pairs=(replace(first, verdict="open"), *rest))).of.values()
@@ -315,6 +315,6 @@ def test_the_raised_limit_is_one_that_will_probably_do(stored, config):
     results = replace(results, trials=480, forecast=forecast)
     assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
     # Answers after the stop are in the forecast, and in no verdict: the pairs say what is open.
-    words = say("run.chances", replace(results, pairs=examples.midrun().pairs))
+    (words,) = chances_words(replace(results, pairs=examples.midrun().pairs))
     assert words.startswith("3 pairs are open")
     assert "5 % at 520 trials, 65 % at 10,000" in words

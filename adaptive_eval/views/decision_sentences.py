@@ -1,0 +1,294 @@
+"""Decisions and stops as sentences, made from their evidence."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from adaptive_eval.core.results import Decision, PairResult, Results, StopVerdict
+from adaptive_eval.views.numbers import count, duration, interval, percent, signed, trimmed, usd
+from adaptive_eval.views.verdicts import (
+    exact_words,
+    good_enough_words,
+    tie_words,
+    unranked_words,
+    unusable_words,
+    verdict_words,
+)
+
+Evidence = Mapping[str, Any]
+
+
+def decision_words(one: Decision) -> str:
+    """Return a decision as a sentence."""
+    if one.kind == "model_stopped":
+        return f"{one.models[0]} stopped: {one.text or own_budget_words(one.evidence.get('used', {}))}"
+    if one.text:
+        return one.text
+    if one.kind == "stop":
+        return stop_words(one.verdict, one.evidence)
+    words = _retired(one) if one.verdict == "retired" else _pair(one)
+    return f"withdrawn, since the settings were changed: {words}" if one.kind == "withdrawn" else words
+
+
+def describe(what: Decision | StopVerdict) -> str:
+    """Return a decision, or why a session stopped, as a sentence.
+
+    Examples
+    --------
+    >>> used = {"scope": "task", "owner": "sums", "used": {"trials": [60, 60]}}
+    >>> describe(StopVerdict("budget", evidence=used))
+    'the budget of task sums ended before the goal was reached: 60 of 60 trials'
+    >>> describe(Decision("model_stopped", ("oak",), "stopped", 7, 90, "HTTP 401"))
+    'oak stopped: HTTP 401'
+    """
+    if isinstance(what, StopVerdict):
+        return what.text or stop_words(what.reason, what.evidence)
+    return decision_words(what)
+
+
+def own_budget_words(used: Mapping[str, Sequence[float]]) -> str:
+    """Return that a model's own budget ended, with what is used of its limits."""
+    return f"its budget ended: {_used_of_limits(used)}" if used else "its budget ended"
+
+
+def stop_words(reason: str, found: Evidence) -> str:
+    """Return why a session stopped."""
+    return "interrupted by the user" if reason == "interrupted" else _STOPS[reason](found)
+
+
+def _span(difference: float, low: float, high: float) -> str:
+    return f"{signed(difference)} [{signed(low)}, {signed(high)}]"
+
+
+def _together(names: Sequence[str]) -> str:
+    """Return all names as a phrase."""
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _time_limit(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 60 or seconds % 1 else duration(seconds)
+
+
+def _used_of_limits(used: Mapping[str, Sequence[float]]) -> str:
+    parts, reached = [], False
+    for name, (spent, limit) in used.items():
+        reached = reached or spent >= limit
+        if name == "usd":
+            parts.append(f"{usd(spent)} of {usd(limit)}")
+        elif name == "wall_clock":
+            parts.append(f"{duration(spent)} of {_time_limit(limit)}")
+        else:
+            parts.append(f"{spent:,.0f} of {limit:,.0f} {name.replace('_', ' ')}")
+    words = ", ".join(parts)
+    return words if reached else f"{words}; the next trial might exceed it"
+
+
+def _by_model(models: Mapping[str, Any]) -> str:
+    parts = []
+    for name, why in models.items():
+        words = own_budget_words(why) if isinstance(why, Mapping) else why
+        parts.append(f"{name}: {words}")
+    return "; ".join(parts)
+
+
+def _after(one: Decision, whose: str = "") -> str:
+    if one.evidence.get("exact"):
+        return f"after one answer to each of {count(one.evidence['questions'], 'question')}"
+    return f"after {count(one.step, 'trial')}{whose}"
+
+
+def _exactness(one: Decision) -> str:
+    """Return what is said of a difference that is known on these questions; nothing of another."""
+    found = one.evidence
+    if not found.get("exact"):
+        return ""
+    kind, low, high = found.get("kind", "pair"), found["population_low"], found["population_high"]
+    if kind == "pair":
+        ends = (-high, -low) if one.verdict == "worse" else (low, high)
+        return f"; {exact_words(*ends)}"
+    against = found["score"] - found["difference"] if kind == "threshold" else 0.0
+    return f"; {exact_words(low + against, high + against, 'width')}"
+
+
+def _alone(one: Decision, kind: str) -> str:
+    """Return what was decided of a single model."""
+    found, model, score = one.evidence, one.models[0], f"{one.evidence['score']:.3f}"
+    if kind == "width":
+        return f"{model} is measured: {score} {interval(found['low'], found['high'], 3)}"
+    if one.verdict == "tie":
+        return f"{model} is within ±{trimmed(found['equivalence'])} of {found['against']}: {score}"
+    side = "above" if one.verdict == "better" else "below"
+    return f"{model} is {side} {found['against']}: {score}"
+
+
+def _pair(one: Decision) -> str:
+    found = one.evidence
+    kind, reference = found.get("kind", "pair"), found.get("reference")
+    whose = " each" if kind == "pair" else ""
+    if reference:
+        asked = next(name for name in one.models if name != reference)
+        whose = f" of {asked}"
+    if kind != "pair":
+        return f"{_alone(one, kind)}, {_after(one, whose)}{_exactness(one)}"
+    first, second = one.models
+    difference, low, high = found["difference"], found["low"], found["high"]
+    if one.verdict == "tie":
+        words = (
+            f"{first} and {second} are {tie_words(found.get('equivalence'))}: {_span(difference, low, high)}"
+        )
+    elif one.verdict == "worse":
+        words = f"{second} is ahead of {first} by {_span(-difference, -high, -low)}"
+    else:
+        words = f"{first} is ahead of {second} by {_span(difference, low, high)}"
+    return f"{words}, {_after(one, whose)}{_exactness(one)}"
+
+
+def _retired(one: Decision) -> str:
+    found, parts = one.evidence, []
+    for words, key in (("separated from", "separated"), ("tied with", "tied")):
+        if found.get(key):
+            parts.append(f"{words} {_together(found[key])}")
+    for words, key in (("better", "not_better"), ("worse", "not_worse")):
+        if found.get(key):
+            parts.append(f"not {words} than {_together(found[key])} by more than {trimmed(found['within'])}")
+    lost = found.get("lost")
+    if lost:
+        pairs = "pair" if len(lost) == 1 else "pairs"
+        parts.append(f"its open {pairs} with {_together(lost)} cannot be decided any more")
+    state = "asked nothing more" if lost else "resolved"
+    reasons = "; ".join(parts) or "no open pair needs it"
+    return f"{one.models[0]} is {state} {_after(one)}: {reasons}"
+
+
+def _resolved(found: Evidence) -> str:
+    counts = []
+    if found.get("good_enough"):
+        counts.append(good_enough_words(found["good_enough"], found["within"]))
+    for noun in ("pair", "model"):
+        decided, tied = found.get(f"{noun}s"), found.get(f"tied_{noun}s")
+        if decided:
+            of_them = f", {tied:,} of them tied" if tied else ""
+            counts.append(f"{count(decided, noun)} decided{of_them}")
+    if found.get("measured"):
+        counts.append(f"{count(found['measured'], 'score')} measured")
+    words = "goal reached"
+    if found.get("goals"):
+        words += f" ({'; '.join(found['goals'])})"
+    return f"{words}: {'; '.join(counts)}" if counts else words
+
+
+def _partial(found: Evidence) -> str:
+    reasons = []
+    if found["silent"]:
+        reasons.append(f"{_together(found['silent'])} stopped answering")
+    if found.get("unusable"):
+        reasons.append(unranked_words(found["unusable"]))
+    noisy = found.get("noisy")
+    if noisy:
+        them = "it" if len(noisy) == 1 else "them"
+        reasons.append(
+            f"the stored answers of {_together(noisy)} are too noisy for any number of further trials: give "
+            f"{them} more trials a question in an earlier run, ask it here as a model, or use a wider margin"
+        )
+    if found["spent"]:
+        budgets = "budget" if len(found["spent"]) == 1 else "budgets"
+        reasons.append(f"the {budgets} of {_together(found['spent'])} ended")
+    stay = "stays" if found["open"] == 1 else "stay"
+    because = " and ".join(reasons)
+    return f"decided as far as possible: {count(found['open'], 'pair')} {stay} open because {because}"
+
+
+def _budget(found: Evidence) -> str:
+    is_goal, ended = found.get("is_goal"), "ended before the goal was reached"
+    if found["scope"] == "models":
+        ends = "are spent" if is_goal else ended
+        return f"the budgets of all models {ends} ({_by_model(found['models'])})"
+    if list(found["used"]) == ["wall_clock"]:
+        limit = _time_limit(found["used"]["wall_clock"][1])
+        return f"the running time{_whose(found)} has reached its limit of {limit}"
+    ends = "is spent" if is_goal else ended
+    return f"the budget{_whose(found)} {ends}: {_used_of_limits(found['used'])}"
+
+
+def _whose(found: Evidence) -> str:
+    if found["scope"] == "scorer":
+        kind, _, task = found["owner"].partition(" of ")
+        return f" of the {kind} of task {task}"
+    return "" if found["scope"] == "run" else f" of {found['scope']} {found['owner']}"
+
+
+def _max_passes(found: Evidence) -> str:
+    if "passes" in found:
+        return f"every model that is needed has done {count(found['passes'], 'pass', 'passes')} (max_passes)"
+    return "every model that is needed repeats its answers and has given them all: more trials say no more"
+
+
+def _endpoints(found: Evidence) -> str:
+    if found.get("refused"):
+        return f"the very first request was refused ({_by_model(found['models'])})"
+    return f"no pair can be decided with the endpoints that answer ({_by_model(found['models'])})"
+
+
+def _lost(found: Evidence) -> str:
+    return (
+        f"lost answers could turn each open pair, {found['open']} in all (lost answers of "
+        f"{_by_model(found['lost'])}); `adaptive-eval samples RUN --missing` says why: remove the cause, "
+        "allow more attempts (retry.attempts), rescore where a scorer failed, or count answers without text "
+        "as wrong (on: {empty: wrong})"
+    )
+
+
+_STOPS: Mapping[str, Callable[[Evidence], str]] = MappingProxyType(
+    {
+        "resolved": _resolved,
+        "partial": _partial,
+        "budget": _budget,
+        "max_passes": _max_passes,
+        "endpoints": _endpoints,
+        "unusable": unusable_words,
+        "lost": _lost,
+    }
+)
+
+
+def explained_words(pair: PairResult, results: Results, promised: Iterable[str]) -> str:
+    """Return the result of a contrast with its figures and promises, a sentence a line."""
+    name = f"{pair.first} to a {pair.second}" if pair.kind == "width" else f"{pair.first} − {pair.second}"
+    difference, low, high = pair.difference, pair.difference_low, pair.difference_high
+    if difference is None or low is None or high is None:
+        return f"{name}: no question has been answered by all that are compared."
+    ahead, behind = (pair.second, pair.first) if pair.verdict == "worse" else (pair.first, pair.second)
+    verdict = verdict_words(pair.verdict, results.equivalence, pair.kind)
+    if pair.kind == "pair" and pair.verdict in ("better", "worse"):
+        verdict = f"{ahead} is ahead of {behind}"
+    after, level = _read_after(pair, results), f"{percent(results.confidence)} confidence sequence"
+    if pair.kind == "width":
+        return "\n".join(
+            [
+                f"{name}: {verdict}.",
+                f"Score {difference:.4f}, {level} [{low:.4f}, {high:.4f}], {after}.",
+                "The interval holds at every moment of the run, for this model by itself.",
+            ]
+        )
+    unit = "z" if results.rule == "zscore" else "ln e-value"
+    lines = [
+        f"{name}: {verdict}.",
+        f"Difference {difference:+.4f}, {level} [{low:+.4f}, {high:+.4f}], {after}.",
+        f"Evidence ({unit}): peak {pair.evidence:.3f}; a winner needs {pair.threshold:.3f} now.",
+    ]
+    if pair.population_low is not None and pair.population_high is not None:
+        known = exact_words(pair.population_low, pair.population_high, pair.kind)
+        lines.append(f"{known.capitalize()}.")
+    elif results.equivalence is not None and results.rule != "zscore":
+        margin = trimmed(results.equivalence)
+        lines.append(f"A tie is called once the difference is known to be below {margin}.")
+    return "\n".join([*lines, *promised])
+
+
+def _read_after(pair: PairResult, results: Results) -> str:
+    references = [line.model for line in results.models if line.state == "reference"]
+    asked = [name for name in (pair.first, pair.second) if name not in references]
+    whose = "each" if pair.kind == "pair" and len(asked) == 2 else f"of {asked[0]}"
+    return f"after {pair.trials_each:,} trials {whose} on {count(pair.questions, 'question')}"
