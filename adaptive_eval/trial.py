@@ -63,8 +63,11 @@ def score_of(weights: tuple[float, ...], category: int) -> float:
     return weights.score(category) if isinstance(weights, ScoreRange) else float(weights[category])
 
 
-CUT_OFF = ("length", "max_tokens", "model_length")
-"""Reasons for which an answer ended that ran into its token limit."""
+OUT_OF_CALLS = "calls"
+"""Reason for which an answer ended whose solver had used up its calls, or the tokens of their prompts."""
+
+CUT_OFF = ("length", "max_tokens", "model_length", OUT_OF_CALLS)
+"""Reasons for which an answer ended that ran into its token limit, or used up its calls."""
 
 NO_ANSWER = "no_answer_"
 """Begins the name of the signal of an answer that is none; the cause follows."""
@@ -454,7 +457,8 @@ class Completion:
         """Why it is no answer; None for an answer, right or wrong.
 
         ``content_filter``: withheld, whatever text is left. Without a text: ``length`` at the token limit,
-        ``tool_calls`` where no tools were offered, ``reasoning`` where all text is reasoning, else ``empty``.
+        ``calls`` where a solver used up its calls, ``tool_calls`` where no tools were offered, ``reasoning``
+        where all text is reasoning, else ``empty``.
         """
         if self.finish_reason == "content_filter":
             return "content_filter"
@@ -463,12 +467,12 @@ class Completion:
         if self.finish_reason in ("tool_calls", "function_call"):
             return "tool_calls"
         if self.cut_off:
-            return "length"
+            return OUT_OF_CALLS if self.finish_reason == OUT_OF_CALLS else "length"
         return self.without_text or "empty"
 
     @property
     def cut_off(self) -> bool:
-        """Whether the answer ran into its token limit."""
+        """Whether the answer ran into its token limit, or used up its calls."""
         return self.finish_reason in CUT_OFF
 
     @property

@@ -20,6 +20,7 @@ from adaptive_eval.trial import (
     FILTERED,
     NO_ANSWER,
     NOTHING_FOUND,
+    OUT_OF_CALLS,
     UNSCORED,
     TrialKey,
 )
@@ -37,6 +38,8 @@ _ADVICE = {
     "tool_calls": "the model called tools; nothing here runs them.",
     "reasoning": "the server put all text into the reasoning; does its reasoning parser match the model?",
     "length": "they ended at the token limit before an answer; raise max_tokens.",
+    OUT_OF_CALLS: "the solver used up its calls, or their prompt tokens; raise calls or prompt_tokens of the "
+    "task's solver.",
     "empty": "the text is empty.",
 }
 """The advice for each cause of an answer that is none."""
@@ -111,6 +114,7 @@ class _Model:
     none: Counter[str] = field(default_factory=Counter)  # those that are none, by cause
     limited: int = 0  # those that must not be cut off, and those of them that were
     cut: int = 0
+    out_of_calls: int = 0  # those of them whose solver used up its calls
     withheld: int = 0  # those that a filter withheld, and that count as missing
 
     @property
@@ -122,6 +126,18 @@ class _Model:
     def cut_off(self) -> bool:
         """Whether most of enough answers were cut off."""
         return self.limited >= ENOUGH and self.cut > MOST * self.limited
+
+    @property
+    def at_limit(self) -> str:
+        """How most of the answers were cut off."""
+        return (
+            "when their calls were used up" if self.out_of_calls > MOST * self.cut else "at the token limit"
+        )
+
+    @property
+    def to_raise(self) -> str:
+        """The limit that would have to be higher."""
+        return "calls of the task's solver" if self.out_of_calls > MOST * self.cut else "max_tokens"
 
     @property
     def empty(self) -> int:
@@ -185,7 +201,7 @@ _OF_MODELS: tuple[_Sign, ...] = (
     (
         "warning/cut-off",
         lambda model: model.limited >= ENOUGH and model.cut >= MANY * model.limited,
-        "{name}: {it.cut:,} of {it.limited:,} answers were cut off at the token limit; raise max_tokens. "
+        "{name}: {it.cut:,} of {it.limited:,} answers were cut off {it.at_limit}; raise {it.to_raise}. "
         "The rubric's truncated says how they count",
     ),
 )
@@ -254,6 +270,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
             if trial.task not in self._may_be_cut:
                 model.limited += 1
                 model.cut += cut
+                model.out_of_calls += trial.finish_reason == OUT_OF_CALLS
             self._count_score(trial)
         return self._news(trial.task, name)
 
@@ -330,8 +347,8 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         model = self._models[name]
         if model.cut_off:
             return (
-                f"{model.cut:,} of its {model.limited:,} answers were cut off at the token limit, so it is "
-                "not ranked; raise its max_tokens in a new run, or say how such answers count: by the "
+                f"{model.cut:,} of its {model.limited:,} answers were cut off {model.at_limit}, so it is not "
+                f"ranked; raise {model.to_raise} in a new run, or say how such answers count: by the "
                 "rubric's truncated, or on: {length: wrong}"
             )
         if model.answers >= ENOUGH and model.empty >= NEARLY_ALL * model.answers and not self._ranked:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from adaptive_eval.errors import EndpointError, UsageError, UserCodeError
-from adaptive_eval.trial import Completion, Conversation, Message, Usage, without_media
+from adaptive_eval.trial import OUT_OF_CALLS, Completion, Conversation, Message, Usage, without_media
 
 Ask: TypeAlias = Callable[[Conversation, int], Awaitable[Completion]]
 """Asks for the answer to one call, the number of which is given."""
@@ -40,7 +40,7 @@ class Solver:
         try:
             answer = await self.function(model, [message.sent for message in asked])
         except OutOfCalls:
-            answer = Completion("", "length")
+            answer = Completion("", OUT_OF_CALLS)
         except (EndpointError, UsageError):
             raise
         except Exception as error:

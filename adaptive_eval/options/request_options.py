@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.section import EnvName, Seconds, Section, one_or_more, short_for
+from adaptive_eval.trial import OUT_OF_CALLS
 
 _Stop: TypeAlias = Annotated[
     str | tuple[str, ...], one_or_more("write one text, or a list of texts, at which the answer ends")
@@ -124,7 +125,7 @@ class OnConfig(Section):
     reasoning: Treated = "wrong"
     """Reasoning in a separate field and no text."""
     length: Treated = "wrong"
-    """The token limit came before any text."""
+    """The token limit came before any text, or a solver used up its calls."""
     empty: Treated = "wrong"
     """No text, for no reason given."""
     mostly_empty: Literal["stop", "rank"] = "stop"
@@ -136,7 +137,8 @@ class OnConfig(Section):
     @property
     def missing(self) -> tuple[str, ...]:
         """The causes for which an answer counts as missing."""
-        return tuple(name for name, value in self if value == "missing")
+        causes = tuple(name for name, value in self if value == "missing")
+        return (*causes, OUT_OF_CALLS) if self.length == "missing" else causes
 
 
 class RetryConfig(Section):

@@ -1,6 +1,7 @@
 """The scorers ``exact``, ``regex``, ``contains`` and ``numeric``: against a text, a pattern or a number."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from adaptive_eval.options.scorers import (
     RegexScorerConfig,
 )
 from adaptive_eval.scoring.numeric import FoundNumber, find_numbers, is_same_number, read_number
-from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Undecided
+from adaptive_eval.scoring.scorer import Ambiguous, Answer, AnswerScorer, Undecided
 from adaptive_eval.scoring.text import Extract, is_spaceless, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Question
 
@@ -209,16 +210,19 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
         return None
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
-        """Return the answer in `text`, whose last box is `box`, or None."""
+        """Return the answer in `text`, whose last box is `box`, or None; Ambiguous where it names several."""
         if self.extract in ("auto", "boxed") and box is not None:
+            _require_one(_alternatives(_last_boxes(text)))
             return Answer(box.text, "boxed", is_final=True)
         stated = last_stated(text) if self.extract in ("auto", "stated") else None
         if stated is not None:
+            _require_one(_alternatives(stated.text))
             answer = _stated_number(stated, len(text))
             if answer is not None:
                 return answer
         if self.extract in ("auto", "last-number"):
             last = _last_number(text)
+            _require_one(_either_of_the_last(text))
             # In a text that was cut off, a later number may be missing.
             return Answer(last.text, "last number", is_final=False) if last is not None else None
         return None
@@ -229,6 +233,59 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
         if number is None or target is None:
             return False
         return is_same_number(number, target, self.tolerance, self.relative_tolerance)
+
+
+_BETWEEN = re.compile(
+    r"\s*(?:,?\s*\b(?:or|and|to)\b(?:\s+(?:maybe|perhaps|possibly|even|also)\b)?|[,;]\s|[–—&])\s*"
+)
+"""What stands between several numbers that are all given as the answer."""
+
+_BEFORE_SEVERAL = re.compile(r"\W*(?:either|between|from|maybe|perhaps|possibly)\s+", re.IGNORECASE)
+
+_BOXES = re.compile(r"(?:\\(?:boxed|fbox)\{[^{}]{1,60}\}\W{0,8}(?:\b(?:or|and)\b\W{0,8})?){2,8}$")
+
+
+def _last_boxes(text: str) -> str:
+    r"""Return what the boxes at the end of a text hold, if there are several in a row.
+
+    >>> _last_boxes(r"So it is $\boxed{5}$ or $\boxed{6}$.")
+    '5 or 6'
+    """
+    boxes = _BOXES.search(text[-_USUALLY_ENOUGH:])
+    return "" if boxes is None else " or ".join(re.findall(r"\{([^{}]*)\}", boxes[0]))
+
+
+def _alternatives(line: str) -> list[str]:
+    """Return the numbers that a statement begins with, where it is several: 5 or 6.
+
+    >>> _alternatives("5, 6 or even 7 apples."), _alternatives("1,200 and it is final")
+    (['5', '6', '7 apples.'], ['1,200'])
+    """
+    before = _BEFORE_SEVERAL.match(line)
+    found: list[str] = []
+    for part in _BETWEEN.split(line[0 if before is None else before.end() :]):
+        if read_number(part) is None:
+            break
+        found.append(part)
+    return found
+
+
+def _either_of_the_last(text: str) -> list[str]:
+    """Return the last two numbers of a text, where they have nothing but "or" between them."""
+    before, between, after = text[-_USUALLY_ENOUGH:].rpartition(" or ")
+    earlier, later = list(find_numbers(before.rstrip(" $*"))), list(find_numbers(after))
+    if not between or not earlier or len(later) != 1 or not earlier[-1].reaches_end:
+        return []
+    is_next = after.lstrip(" $*").startswith(later[0].text)
+    return [earlier[-1].text, later[0].text] if is_next else []
+
+
+def _require_one(numbers: Sequence[str]) -> None:
+    """Raise Ambiguous where these are different numbers."""
+    values = [read_number(number) for number in numbers]
+    first = values[0] if values else None
+    if first is not None and any(one is not None and not is_same_number(one, first) for one in values):
+        raise Ambiguous(f"several different numbers ({', '.join(numbers).rstrip('.')})")
 
 
 def _last_number(text: str) -> FoundNumber | None:

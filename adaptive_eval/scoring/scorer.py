@@ -17,6 +17,10 @@ NOT_FOUND = "no answer found"
 """The reason of an answer in which a scorer finds no result."""
 
 
+class Ambiguous(Exception):
+    """An answer names several results, which the message says: that is no answer."""
+
+
 class Undecided(Exception):
     """An answer is too large to be compared; the message says why. The answer counts as wrong."""
 
@@ -141,7 +145,7 @@ class AnswerScorer(AnswerScorerConfig, ABC):
 
     @abstractmethod
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
-        """Return the answer in `text`, whose last box is `box`, or None."""
+        """Return the answer in `text`, whose last box is `box`, or None; raise Ambiguous for several."""
 
     @abstractmethod
     def is_right(self, answer: Answer, question: Question) -> bool:
@@ -160,10 +164,14 @@ class AnswerScorer(AnswerScorerConfig, ABC):
         text = self._part(completion.text)
         box = last_boxed(text)
         truncated = completion.cut_off
-        answer = self.find(text, box, question)
+        right, reason = False, "truncated" if truncated else NOT_FOUND
+        answer: Answer | None = None
+        try:
+            answer = self.find(text, box, question)
+        except Ambiguous as several:
+            reason = f"{reason}: {storable(str(several))}"
         if truncated and answer is not None and not answer.is_final:
             answer = None
-        right, reason = False, "truncated" if truncated else NOT_FOUND
         own = self.score_signal(None, question)
         if answer is not None:
             try:

@@ -99,9 +99,10 @@ def run_three(folder: Path, answer: Callable[[str, str, int], dict[str, Any]], *
 
 
 def half_cut_off(model: str, prompt: str, number: int) -> dict[str, Any]:
-    """Answer right as good, wrong as bad; as odd right, but more than half of it cut off."""
+    """Answer right in two thirds as good, wrong as bad; as odd right, but two thirds cut off."""
     cut = {"finish_reason": "length"} if model == "odd" and number % 3 else {}
-    return {"message": reply(prompt, number, right=model != "bad"), **cut}
+    right = model == "odd" or (model == "good" and number % 3 > 0)
+    return {"message": reply(prompt, number, right=right), **cut}
 
 
 def test_a_model_that_cannot_be_used_is_stopped_alone_and_the_others_are_ranked(tmp_path):

@@ -101,6 +101,17 @@ def test_a_model_most_of_whose_answers_are_cut_off_is_stopped_alone_once():
     assert watch.verdict() is None
 
 
+def test_a_solver_that_uses_up_its_calls_is_told_about_calls():
+    signals = {"no_answer_calls": True}
+    watch = AnswerWatch()
+    for step in range(20):
+        trial = record(step, Score(0, None, signals, "truncated"), "calls")
+        watch.take(trial.logged())
+    told = " ".join([watch.refusal("m"), *watch.remarks()])
+    assert "calls" in told
+    assert "max_tokens" not in told
+
+
 def test_nothing_found_ends_a_run_when_every_model_has_given_enough_answers():
     def first_verdict(scores, models="mo", left=(), **options):
         watch = AnswerWatch(asked=set(models), **options)
