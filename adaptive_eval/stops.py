@@ -44,6 +44,6 @@ STOPS: Mapping[StopReason, Stop] = MappingProxyType(
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 goal reached; 3 a budget or cap ended first, the partial ranking is valid; 4 endpoints or "
-    "answers unusable; 5 a claim does not hold (check); 6 lost answers could turn what is open; 2 wrong "
-    "usage or config; 130 interrupted; 1 unexpected."
+    "answers unusable; 5 a claim does not hold (check, goal not-worse); 6 lost answers could turn what is "
+    "open; 2 wrong usage or config; 130 interrupted; 1 unexpected."
 )

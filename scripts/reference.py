@@ -49,7 +49,7 @@ EXAMPLES: dict[str, Any] = {
     "model": "baseline-model", "criteria": "Is the answer polite?", "against": "runs/may#old",
     "tasks[].scorer, kind verifier.prompt": "Question: {input}\nAnswer: {answer}", "is_correct": "numeric",
     "metric": "acc", "tasks[].scorer, kind lm-eval.filter": "strict-match", "weights": [0, 0.5, 1],
-    "thresholds_from": "runs/earlier", "count": 3, "width": 0.05, "value": 0.8,
+    "thresholds_from": "runs/earlier", "count": 3, "width": 0.05, "margin": 0.02, "value": 0.8,
     "pairs": [["new", "old"]], "goals": ["ranking", {"kind": "width", "width": 0.1}], "equivalence": 0.02,
     "references[].run": "runs/last-month", "file": "results.jsonl", "references[].models": ["old"],
     "from": "runs/last-month", "webhook_env": "SLACK_WEBHOOK_URL", "command": ["/usr/local/bin/page-me"],

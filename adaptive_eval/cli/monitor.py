@@ -12,7 +12,7 @@ import click
 
 from adaptive_eval.cli.options import PATH, WholeNumber, display_option, flag, given_options, option
 from adaptive_eval.errors import UsageError
-from adaptive_eval.stops import INTERRUPTED, STOPS
+from adaptive_eval.stops import INTERRUPTED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import holds_runs
 
@@ -81,7 +81,7 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
             return INTERRUPTED if until is not None else 0
     if until is None:
         return 0
-    return INTERRUPTED if view.stop is None else STOPS[view.stop.reason].exit_code
+    return INTERRUPTED if view.stop is None else view.results.exit_code
 
 
 def _print_json(views: Iterator[Summary]) -> Summary:

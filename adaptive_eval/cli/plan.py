@@ -150,7 +150,10 @@ def _require_verdicts(spec: SessionSpec) -> None:
 
 def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
     """Return the margins to compare, the config's own first."""
-    own, unit = spec.stopping.equivalence, spec.scale[1]
+    from adaptive_eval.cli.planning import unit_margin
+
+    unit, of_goal = spec.scale[1], unit_margin(spec)
+    own = None if of_goal is None else of_goal * unit
     others = given or [share * unit for share in MARGINS]
     margins: list[float | None] = [own]
     if spec.stopping.rule != "zscore" and any(goal.kind != "width" for goal in spec.goal.parts):

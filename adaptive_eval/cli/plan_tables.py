@@ -35,11 +35,14 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
         click.echo(f"  {line}")
     click.echo()
     kind = sole_kind(spec)
-    noun = {"threshold": "models decided", "width": "scores measured", "mixed": "decided"}.get(
-        kind, "pairs decided"
-    )
+    nouns = {"threshold": "models decided", "width": "scores measured", "mixed": "decided"}
+    noun = {**nouns, "not-worse": "claims decided"}.get(kind, "pairs decided")
     if planned.gaps:
-        between = {"threshold": "each model and the threshold", "baseline": "each model and the baseline"}
+        between = {
+            "threshold": "each model and the threshold",
+            "baseline": "each model and the baseline",
+            "not-worse": "the baseline and each model, which is worse",
+        }
         left_out = ("<policy", "margin", "tokens", "USD", "time", "disk", "any wrong")
         _print(
             [{"gap": f"{gap:g}", **_cells(row, kind, left_out)} for gap, row in planned.gaps],
@@ -69,8 +72,11 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
     _show_room(planned)
     worst = planned.all_equal
     if worst is not None:
-        at_threshold = ("exactly at the threshold", "model called")
-        case, error = at_threshold if kind == "threshold" else ("equally good", "winner")
+        worst_cases = {
+            "threshold": ("exactly at the threshold", "model called"),
+            "not-worse": ("worse by exactly the margin", "claim"),
+        }
+        case, error = worst_cases.get(kind, ("equally good", "winner"))
         click.echo(
             f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, "
             f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
@@ -88,6 +94,9 @@ def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str,
     verdicts, reached = "won/tied/open", _whole(row.resolved.share)
     if kind == "threshold":
         verdicts = "called/tied/open"
+    if kind == "not-worse":
+        verdicts = "holds/fails/open"
+        shares = "/".join(map(_whole, [row.held, row.winners - row.held, row.open]))
     if kind == "width":
         verdicts, shares = "measured/open", "/".join(map(_whole, [row.ties, row.open]))
     if row.policy.startswith("fixed"):

@@ -15,7 +15,7 @@ import numpy as np
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.cli.options import named_mean
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.core.spec import ModelSpec
+from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
 from adaptive_eval.interop.run_tables import run_columns
 from adaptive_eval.mimic.mimic_spec import ModelOptions
@@ -129,29 +129,44 @@ def _scores(
 def _unknown_scores(built: Built) -> tuple[dict[str, float], dict[float, tuple[float, ...]], str]:
     """Return means of models of which nothing is known, further ones by what they are apart, and words."""
     spec, kind = built.spec, sole_kind(built.spec)
-    equivalence = spec.stopping.equivalence
-    margin = UNIT_MARGIN if equivalence is None else equivalence / spec.scale[1]
+    margin = unit_margin(spec) or UNIT_MARGIN
     gaps, taken = {}, "0.5 is assumed, where an interval is widest"
+    assumed = 0.0 if kind == "not-worse" else 2.0 * margin
     if kind != "width":
         apart = [round(share * margin, 6) for share in GAPS]
         gaps = {gap: means_for(spec, gap) for gap in apart}
         who = {
             "threshold": "all are taken to be {:g} from the threshold",
             "baseline": "all are taken to be {:g} from the baseline",
+            "not-worse": "all are taken to be as good as the baseline",
         }.get(kind, "neighbours are taken to be {:g} apart around 0.5")
-        taken = who.format(2.0 * margin) + ", and other gaps are compared first"
+        taken = who.format(assumed) + ", and other gaps are compared first"
     words = f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN"
-    return dict(zip(spec.names, means_for(spec, 2.0 * margin), strict=True)), gaps, words
+    return dict(zip(spec.names, means_for(spec, assumed), strict=True)), gaps, words
+
+
+def unit_margin(spec: SessionSpec) -> float | None:
+    """Return the margin of the goal not-worse, if it is the only one, else of ties, in unit scores."""
+    if sole_kind(spec) == "not-worse":
+        return spec.claim_margin(spec.goal.parts[0])
+    return spec.margin
 
 
 def _equal(built: Built, answers: Answers, spread: float, correlation: float) -> Answers | None:
-    """Return coins that are equally good, the worst case for errors; none if the goal measures scores."""
+    """Return coins of the worst case for errors; none if the goal measures scores.
+
+    They are equally good, or with the goal not-worse, worse than the baseline by the margin.
+    """
     spec, kind = built.spec, sole_kind(built.spec)
     if kind == "width":
         return None
     origin, unit = spec.scale
     level = float((answers.truth(spec).mean() - origin) / unit)
-    means = means_for(spec, 0.0) if kind == "threshold" else (level,) * len(spec.models)
+    means = (level,) * len(spec.models)
+    if kind == "threshold":
+        means = means_for(spec, 0.0)
+    elif kind == "not-worse":
+        means = means_for(spec, unit_margin(spec) or UNIT_MARGIN)
     return BiasedCoins(means, spread, correlation)
 
 

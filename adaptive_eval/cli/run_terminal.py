@@ -20,7 +20,7 @@ from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Prog
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
 from adaptive_eval.run.observers import Console
-from adaptive_eval.stops import STOPS, StopReason
+from adaptive_eval.stops import REACHED, STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.budgets import more_passes, raised_budgets
@@ -101,7 +101,7 @@ class Terminal(Console):
         with RunReader(directory) as reader:
             view = Attachment(reader, time.time).summary()
         self._console.print(render_summary(view, ended.reports.html))
-        if STOPS[reason].to_continue:
+        if STOPS[reason].to_continue and ended.results.exit_code != REACHED:
             words, overrides = _continuing(view, config, reason)
             if ended.verdict.evidence.get("refused"):
                 words = "Mend the address and continue (--allow-missing goes on without the model)"
@@ -111,7 +111,7 @@ class Terminal(Console):
             for override in overrides:
                 command += ["-o", override]
             self._console.print(f"{words}: {shlex.join(command)}", soft_wrap=True)
-        return STOPS[reason].exit_code
+        return ended.results.exit_code
 
 
 class _Watcher:

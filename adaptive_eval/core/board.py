@@ -124,17 +124,17 @@ class Board(Answers):
 
 
 class Comparison(parts.Board):
-    """All contrasts of a session."""
+    """All contrasts of a session, or those of another goal about its models."""
 
     answers: Board
     contrasts: Goal
 
-    def __init__(self, spec: SessionSpec, board: Board) -> None:
-        goal = make_goal(spec)
+    def __init__(self, spec: SessionSpec, board: Board, goal: Goal | None = None) -> None:
+        goal = make_goal(spec) if goal is None else goal
         rule = spec.rule()
         needed = goal.condition.needed
         review = goal.condition.review
-        levels = spec.levels(rule, goal.hypotheses)
+        levels = spec.levels(rule, goal.hypotheses, goal.claims)
         super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
 
     @property

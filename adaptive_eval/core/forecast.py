@@ -15,6 +15,7 @@ from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import (
     BoardScores,
     Bools,
+    Called,
     Calls,
     Floats,
     Ints,
@@ -68,7 +69,7 @@ def forecast(
         rng=np.random.default_rng((spec.seed, budget.completed)),
         paths=PATHS,
         equivalence=comparison.margin,
-        called=(fold.won + open_.size - rows.size, fold.tied),
+        called=Called(fold.won + open_.size - rows.size, fold.tied, fold.held, fold.failed),
     )
     unasked = _unasked(comparison, states, calls)  # (L, paths)
     more = unasked + np.array(states.in_flight)[:, None]
@@ -127,6 +128,9 @@ def _hardest(comparison: Comparison, rows: Ints) -> Ints:
     size = np.abs(comparison.latest.difference[rows])
     margin = comparison.margin or 0.0
     distance = np.maximum(size, margin - size)
+    goal = comparison.contrasts
+    of_claims = np.abs(comparison.latest.difference[rows] + goal.claim[rows])
+    distance = np.where(goal.claimed[rows], of_claims, distance)
     variance = np.minimum(comparison.latest.variance[rows], 1e6)
     easier = distance**2 / (variance * np.maximum(comparison.fold.progress[rows], 1))
     easier[~comparison.fold.needed[rows]] = np.inf
@@ -213,6 +217,7 @@ def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
         goal.second[rows],
         goal.value[rows],
         goal.width[rows],
+        goal.claim[rows],
         np.minimum(latest.variance[rows], 1e6),
         np.maximum(comparison.fold.progress[rows], 1.0),
         np.zeros(rows.size) if binary else late,

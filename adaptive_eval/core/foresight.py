@@ -30,6 +30,7 @@ from scorio.sequential.parts import (
     contrast_variance,
     log_evidence,
     log_evidence_above,
+    log_evidence_of_claim,
     log_tie_evidence,
 )
 
@@ -118,7 +119,7 @@ class Drain:
             difference[pairs], variance[pairs], at_reach[pairs] = seen[:3]
             ready[pairs] = seen[3] >= MIN_QUESTIONS
         move = np.sqrt(np.maximum(variance - at_reach, 0.0))
-        surplus = self._surplus(rows, np.abs(difference), move, at_reach, at_margin, growth)
+        surplus = self._surplus(rows, difference, move, at_reach, at_margin, growth)
         until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
         going = [trials for trials in issued[: self._models] if trials < FINISHED]
         near = until < FAR * max(going, default=0)
@@ -128,10 +129,17 @@ class Drain:
         self._until = until[near]
 
     def _surplus(
-        self, rows: Ints, size: Floats, move: Floats, variance: Floats, at_margin: Floats, growth: Floats
+        self,
+        rows: Ints,
+        difference: Floats,
+        move: Floats,
+        variance: Floats,
+        at_margin: Floats,
+        growth: Floats,
     ) -> Floats:
         """Return how many times over contrasts are decided, with a chance, if `move` is what is uncertain."""
         comparison, bet = self._comparison, self._comparison.courses.bet[rows]
+        size = np.abs(difference)
         ends = size + ON_THE_WAY * move, np.maximum(size - AT_THE_END * move, 0.0)
         steps = comparison.fold.progress[rows] * np.maximum(growth, 1.0)
         evidence, tied = foreseen(comparison, *ends, variance, variance * at_margin)
@@ -144,7 +152,26 @@ class Drain:
             winners = won
             share = evidence / comparison.fold.levels.winner(comparison.fold.won + winners)
             won = int(((share >= 1.0) & (tied < 1.0)).sum())
-        return np.asarray(np.maximum(share, tied))
+        surplus = np.maximum(share, tied)
+        claimed = comparison.contrasts.claimed[rows]
+        of_claims = foreseen_claims(comparison, rows, difference, ON_THE_WAY * move, variance * at_margin)
+        return np.where(claimed, of_claims, surplus)
+
+
+def foreseen_claims(
+    comparison: Comparison, rows: Ints, difference: Floats, move: Floats, at_margin: Floats
+) -> Floats:
+    """Return how many times over claims reach what decides them; no number for other contrasts.
+
+    The differences may move so far either way, with these variances at the margins of the claims.
+    """
+    margin, fold = comparison.contrasts.claim[rows], comparison.fold
+    if not comparison.contrasts.claims:
+        return np.full(difference.shape, np.nan)
+    margin = margin.reshape(-1, *(1,) * (difference.ndim - 1))
+    held = log_evidence_of_claim(difference + move, 0.0, at_margin, margin)[0]
+    failed = log_evidence_of_claim(difference - move, 0.0, at_margin, margin)[1]
+    return np.maximum(held / fold.levels.claim(fold.held), failed / fold.levels.claim(fold.failed))
 
 
 def foreseen(
@@ -281,11 +308,12 @@ def next_look(comparison: Comparison) -> int:
     growth = steps / now
     left = _least_variance(comparison.answers, now, steps)
     goal, latest = comparison.contrasts, comparison.latest
-    size = np.abs(latest.difference[rows, None])
+    difference = latest.difference[rows, None]
     variance = latest.variance[rows, None]
     move = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth))
     after = _After(rows, now + steps[None, :])
-    called = _is_called(comparison, size, move, variance * left, latest.margin[rows, None] * left, after)
+    at_margin = latest.margin[rows, None] * left
+    called = _is_called(comparison, rows, difference, move, variance * left, at_margin, after)
     if goal.condition.separate:
         open_ = np.zeros((len(comparison.spec.names) + 1, steps.size), dtype=bool)
         for side in (goal.first[rows], goal.second[rows]):
@@ -334,18 +362,25 @@ class _After(NamedTuple):
 
 def _is_called(
     comparison: Comparison,
-    size: Floats,
+    rows: Ints,
+    difference: Floats,
     move: Floats,
     variance: Floats,
     at_margin: Floats,
     after: _After | None = None,
 ) -> Bools:
     """Return which contrasts are called where their differences move so much, either way."""
+    size = np.abs(difference)
     ends = size + move, np.maximum(size - move, 0.0)
     evidence, tied = foreseen(comparison, *ends, variance, at_margin)
     if after is not None:
         evidence = comparison.courses.with_foreseen_bets(after.rows, evidence, ends[0], after.steps)
-    return np.asarray((evidence >= comparison.fold.threshold) | (tied >= 1.0))
+    called = (evidence >= comparison.fold.threshold) | (tied >= 1.0)
+    claimed = comparison.contrasts.claimed[rows]
+    if claimed.any():
+        of_claims = foreseen_claims(comparison, rows, difference, move, at_margin)
+        called[claimed] = of_claims[claimed] >= 1.0
+    return np.asarray(called)
 
 
 def too_noisy(comparison: Comparison) -> list[str]:
@@ -392,6 +427,6 @@ def _may_be_decided(comparison: Comparison, row: int) -> bool:
         least = contrast_variance(square, guard, questions, len(there), remaining, spec.stopping.target)
         variance += weight**2 * float(least)
         moving += weight**2 * float(noise[there].sum() / questions**2)
-    size = np.abs(comparison.latest.difference[row])
-    move = DEVIATIONS * np.sqrt(moving)
-    return bool(_is_called(comparison, size, move, np.asarray(variance), np.asarray(variance)))
+    rows, least_variance = np.array([row]), np.array([variance])
+    difference, move = comparison.latest.difference[rows], DEVIATIONS * np.sqrt(np.array([moving]))
+    return bool(_is_called(comparison, rows, difference, move, least_variance, least_variance)[0])

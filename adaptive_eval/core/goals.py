@@ -1,10 +1,11 @@
 """Goals: which contrasts a run decides, which of them are still needed, and when the goal is reached.
 
-A contrast is a pair of models, one model compared with a number, or one model's score to be measured to a
-width. A goal names its contrasts before any outcome. The family of the error control is all contrasts that
-can get a winner, over all parts of a composed goal, so that reaching one part first cannot weaken the
-promise. The *needed* contrasts may become fewer as others are decided: for the best k only pairs across the
-cut matter.
+A contrast is a pair of models, a claim about a pair (the first is not worse than the second by more than a
+margin), one model compared with a number, or one model's score to be measured to a width. A goal names its
+contrasts before any outcome. The family of the error control is all contrasts that can get a winner, over
+all parts of a composed goal, so that reaching one part first cannot weaken the promise; claims are a family
+of their own. The *needed* contrasts may become fewer as others are decided: for the best k only pairs across
+the cut matter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.results import ContrastKind
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from scorio.sequential.parts import BETTER as BETTER
 from scorio.sequential.parts import OPEN as OPEN
@@ -154,9 +156,9 @@ def make_goal(spec: SessionSpec) -> Goal:
     """
     contrasts = _Contrasts(spec)
     condition = contrasts.condition(spec.goal)
-    first, second, value, width = np.array(contrasts.rows, dtype=np.float64).reshape(-1, 4).T.copy()
+    first, second, value, width, claim = np.array(contrasts.rows, dtype=np.float64).reshape(-1, 5).T.copy()
     models = first.astype(np.int64), second.astype(np.int64)
-    return Goal(*models, value, width, condition, stops=spec.goal.kind != "budget")
+    return Goal(*models, value, width, claim, condition, stops=spec.goal.kind != "budget")
 
 
 class _Contrasts:
@@ -164,8 +166,8 @@ class _Contrasts:
 
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
-        self.rows: list[tuple[int, int, float, float]] = []
-        self._known: dict[tuple[int, int, float, float], int] = {}
+        self.rows: list[tuple[int, int, float, float, float]] = []
+        self._known: dict[tuple[int, int, float, float, float], int] = {}
 
     def condition(self, goal: GoalSpec) -> Condition:
         """Return the condition of `goal`, its contrasts added."""
@@ -175,7 +177,8 @@ class _Contrasts:
             singles = [self._single(goal, model) for model in range(len(self.spec.models))]
             return Decided(np.array(singles), goal.text)
         pairs = list(self._pairs(goal))
-        rows = np.array([self._add(a, b, 0.0, np.nan) for a, b in pairs], dtype=np.int64)
+        claim = self.spec.claim_margin(goal) if goal.kind == "not-worse" else np.nan
+        rows = np.array([self._add(a, b, claim=claim) for a, b in pairs], dtype=np.int64)
         if goal.kind != "top-k":
             return Decided(rows, goal.text)
         table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -186,6 +189,8 @@ class _Contrasts:
         index = {name: position for position, name in enumerate(names)}
         if goal.kind == "baseline":
             found = [(index[goal.model], other) for other in range(len(names)) if other != index[goal.model]]
+        elif goal.kind == "not-worse":
+            found = [(other, index[goal.model]) for other in range(len(names)) if other != index[goal.model]]
         elif goal.kind == "pairs":
             found = [(index[a], index[b]) for a, b in goal.pairs]
         else:
@@ -196,27 +201,48 @@ class _Contrasts:
     def _single(self, goal: GoalSpec, model: int) -> int:
         origin, unit = self.spec.scale
         if goal.kind == "width":
-            return self._add(model, SINGLE, 0.0, goal.width / unit)
-        return self._add(model, SINGLE, (goal.value - origin) / unit, np.nan)
+            return self._add(model, SINGLE, width=goal.width / unit)
+        return self._add(model, SINGLE, (goal.value - origin) / unit)
 
-    def _add(self, first: int, second: int, value: float, width: float) -> int:
-        """Return the row of a contrast, as it was added first."""
-        low, high = sorted((first, second))
-        key = (low, high, value, -1.0 if np.isnan(width) else width)
+    def _add(
+        self, first: int, second: int, value: float = 0.0, width: float = np.nan, claim: float = np.nan
+    ) -> int:
+        """Return the row of a contrast, as it was added first; a claim is about one direction of a pair."""
+        low, high = (first, second) if claim > 0.0 else sorted((first, second))
+        key = (low, high, value, -1.0 if np.isnan(width) else width, -1.0 if np.isnan(claim) else claim)
         if key not in self._known:
             self._known[key] = len(self.rows)
-            self.rows.append((first, second, value, width))
+            self.rows.append((first, second, value, width, claim))
         return self._known[key]
 
 
 def rank_ranges(goal: Goal, verdict: NDArray[np.integer], models: int) -> list[tuple[int, int]]:
-    """Return the interval of each model's rank that the winners of pairs leave."""
+    """Return the interval of each model's rank that the winners of pairs leave.
+
+    A claim that fails has one: the other model. A claim that holds has none.
+    """
     first, second = goal.first.tolist(), goal.second.tolist()
     won = []
-    for row in np.flatnonzero(~goal.single & ((verdict == BETTER) | (verdict == WORSE))).tolist():
+    has_winner = ((verdict == BETTER) & ~goal.claimed) | (verdict == WORSE)
+    for row in np.flatnonzero(~goal.single & has_winner).tolist():
         pair = (first[row], second[row])
         won.append(pair if verdict[row] == BETTER else pair[::-1])
     return rank_intervals(models, won)
+
+
+def contrast_kind(goal: Contrasts, row: int) -> ContrastKind:
+    """Return what kind of contrast is in a row.
+
+    Examples
+    --------
+    >>> contrast_kind(Contrasts.pairs(2), 0)
+    'pair'
+    """
+    if goal.measured[row]:
+        return "width"
+    if goal.single[row]:
+        return "threshold"
+    return "not-worse" if goal.claimed[row] else "pair"
 
 
 def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:

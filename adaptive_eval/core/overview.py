@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Account, Budget
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, rank_ranges, sides
+from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, contrast_kind, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.references import lost_of, reference_warnings
@@ -184,7 +184,7 @@ def _fixed_passes(comparison: Comparison) -> int | None:
     Only if the questions are the target: for a population, more trials of the same questions add little.
     """
     spec, goal = comparison.spec, comparison.contrasts
-    decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single)
+    decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single & ~goal.claimed)
     if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
         return None
     noise = np.zeros(len(spec.models))
@@ -280,15 +280,17 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
         "decided_at": _shown(called, fold.decided_at),
         "needed": needed,
         "exact": comparison.exact,
-        "kind": np.where(goal.measured, "width", np.where(goal.single, "threshold", "pair")),
+        "kind": np.array([contrast_kind(goal, row) for row in range(goal.first.size)]),
+        "threshold": fold.thresholds(np.arange(goal.first.size), latest.sign),
+        "margin": _shown(goal.claimed, unit * goal.claim),
     }
-    names, verdicts, threshold = spec.names, fold.verdict.tolist(), fold.threshold
+    names, verdicts = spec.names, fold.verdict.tolist()
     first, second, single = goal.first.tolist(), goal.second.tolist(), goal.single.tolist()
     rows = []
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
-        found |= {"verdict": VERDICTS[verdicts[row]], "threshold": threshold}
+        found["verdict"] = VERDICTS[verdicts[row]]
         if found["exact"]:
             found |= _population_interval(comparison, row)
         rows.append(PairResult(*pair, **found))
@@ -311,7 +313,8 @@ def _tie_margins(comparison: Comparison) -> Floats:
         return np.asarray(near)
     size = np.abs(latest.difference) + latest.slack
     log_e = log_tie_evidence(size, np.minimum(latest.margin, 1e6), margin)
-    return np.where(goal.measured, near, np.clip(log_e / comparison.fold.tie_threshold, 0.0, 1.0))
+    of_ties = np.where(goal.claimed, np.nan, np.clip(log_e / comparison.fold.tie_threshold, 0.0, 1.0))
+    return np.where(goal.measured, near, of_ties)
 
 
 def pair_decision(comparison: Comparison, call: Call) -> Decision:
@@ -327,11 +330,11 @@ def pair_decision(comparison: Comparison, call: Call) -> Decision:
         "statistic": call.statistic,
         "threshold": call.event.threshold,
         "questions": float(call.questions),
-        "kind": "threshold" if goal.single[row] else "pair",
+        "kind": contrast_kind(goal, row),
     }
-    if goal.measured[row]:
-        evidence["kind"] = "width"
-    elif call.event.verdict == TIE:
+    if goal.claimed[row]:
+        evidence["margin"] = unit * float(goal.claim[row])
+    elif not goal.measured[row] and call.event.verdict == TIE:
         evidence["equivalence"] = spec.stopping.equivalence
     if goal.single[row]:
         evidence["against"] = second
@@ -377,6 +380,8 @@ def _shown_ends(comparison: Comparison, rows: int | slice, ends: Floats | float)
 
 _CLAIMS = ("not_worse", "not_better")
 """What a model is found to be, by more than the margin, where it is good enough and where the other is."""
+_FAILED = ("worse", "better")
+"""What the first model, and the second, is found to be by more than the margin where a claim fails."""
 
 
 def retirement(comparison: Comparison, model: int, trials: int) -> Decision:
@@ -394,6 +399,10 @@ def retirement(comparison: Comparison, model: int, trials: int) -> Decision:
         if comparison.lost[row]:
             last = max(last, int(fold.progress[row]))
             evidence["lost"].append(other)
+        elif goal.claimed[row] and fold.verdict[row] != OPEN:
+            found = _CLAIMS if fold.verdict[row] == BETTER else _FAILED
+            evidence.setdefault(found[0] if is_first else found[1], []).append(other)
+            evidence["within"] = spec.scale[1] * float(goal.claim[row])
         elif fold.verdict[row] != OPEN:
             evidence["tied" if fold.verdict[row] == TIE else "separated"].append(other)
         else:
@@ -411,7 +420,7 @@ def retirement(comparison: Comparison, model: int, trials: int) -> Decision:
 def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
     goal, decided, tied = comparison.contrasts, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
-    pairs, models = ~goal.single, goal.single & ~goal.measured
+    pairs, models = ~goal.single & ~goal.claimed, goal.single & ~goal.measured
     chosen = [comparison.spec.names[model] for model in comparison.good_enough]
     claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence} if chosen else {}
     return claim | {
@@ -421,6 +430,8 @@ def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
         "models": int((decided & models).sum()),
         "tied_models": int((tied & models).sum()),
         "measured": int((decided & goal.measured).sum()),
+        "held": int((goal.claimed & (comparison.fold.verdict == BETTER)).sum()),
+        "failed": int((goal.claimed & (comparison.fold.verdict == WORSE)).sum()),
     }
 
 

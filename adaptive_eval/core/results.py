@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.core.results_table import Columns, ResultsTable, columns_of, frame_of
 from adaptive_eval.errors import Coded
-from adaptive_eval.stops import StopReason
+from adaptive_eval.stops import ENDPOINTS, FAILED, INTERRUPTED, REACHED, STOPS, StopReason
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -23,7 +23,7 @@ ModelState = Literal["active", "retired", "stopped", "reference"]
 BudgetScope = Literal["run", "model", "task", "scorer"]
 Verdict = Literal["open", "better", "worse", "tie"]
 Table = Literal["models", "pairs", "tasks", "budgets"]
-ContrastKind = Literal["pair", "threshold", "width"]
+ContrastKind = Literal["pair", "not-worse", "threshold", "width"]
 FIXED = "fixed"
 """The rule of results whose number of trials was fixed before anybody looked; no run asks by it."""
 
@@ -125,9 +125,13 @@ class PairResult:
         Questions both have seen by then.
     decided_at : int or None
         The step at which the verdict fell.
-    kind : {'pair', 'threshold', 'width'}
+    kind : {'pair', 'not-worse', 'threshold', 'width'}
         What is compared: two models, a model with a number, or a score's interval with a width; a ``tie`` of
-        a width means that the score is measured, and `difference` is the score itself.
+        a width means that the score is measured, and `difference` is the score itself. ``not-worse`` is the
+        claim that `first` is not worse than `second` by more than `margin`: ``better`` if it holds, ``worse``
+        if it fails.
+    margin : float or None
+        That of a claim, in score units.
     exact : bool
         Whether the difference is known on these questions: all are answered, by models that repeat their
         answers.
@@ -161,6 +165,7 @@ class PairResult:
     needed: bool = True
     p_value: float | None = None
     test: str = ""
+    margin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +458,18 @@ class Results(ResultsTable):
         """Cost so far, of all models; None where the config gives no price."""
         costs = [line.usd for line in self.models if line.usd is not None]
         return sum(costs) if costs else None
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the run: a claim that fails comes before a budget that has ended."""
+        if self.stop is None:
+            return INTERRUPTED
+        code = STOPS[self.stop.reason].exit_code
+        if code in (INTERRUPTED, ENDPOINTS):
+            return code
+        if any(pair.kind == "not-worse" and pair.verdict == "worse" for pair in self.pairs):
+            return FAILED
+        return REACHED if self.stop.evidence.get("is_goal") else code
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
         """Return one of the tables as columns of plain Python values.

@@ -294,7 +294,10 @@ class Session:
         """
         self._decide(now=True)
         if self.stopped is None:
-            self._stop(StopVerdict(reason, text, evidence or {}))
+            found = dict(evidence or {})
+            if reason == "budget":
+                found["is_goal"] = self.spec.goal.kind == "budget" and found.get("scope") != "scorer"
+            self._stop(StopVerdict(reason, text, found))
         return self._report()
 
     def stop_model(

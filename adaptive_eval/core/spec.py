@@ -236,8 +236,8 @@ class SessionSpec:
         of_models = [model.budget for model in self.models]
         return of_models + [task.budget for task in self.tasks]
 
-    def levels(self, rule: parts.Rule, hypotheses: int) -> Levels:
-        """Return the thresholds of winners and ties, with so many contrasts that can get a winner."""
+    def levels(self, rule: parts.Rule, hypotheses: int, claimed: int = 0) -> Levels:
+        """Return the thresholds, with so many contrasts that can get a winner, and so many claims."""
         stopping = self.stopping
         family = parts.family("pair" if stopping.rule == "zscore" else stopping.family)
         if self.of_a_set:
@@ -247,10 +247,10 @@ class SessionSpec:
         alpha = kept * (1.0 - stopping.confidence)
         winners = max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold
         if self.margin is None or stopping.rule not in ("anytime", "exact"):
-            return Levels(family, ties, *winners)
+            return Levels(family, ties, *winners, claimed=claimed)
         sizes = {goal.k for goal in self.goal.parts if goal.kind == "top-k"}
         claims = sum(k * (len(self.names) - k) for k in sizes)  # any of these pairs could make one wrong
-        return Levels(family, ties, *winners, claims, self.margin)
+        return Levels(family, ties, *winners, claims, self.margin, claimed)
 
     @property
     def greedy(self) -> tuple[int, ...]:
@@ -309,6 +309,12 @@ class SessionSpec:
         margin = self.stopping.equivalence
         return None if margin is None else margin / self.scale[1]
 
+    def claim_margin(self, goal: GoalSpec) -> float:
+        """Return the margin of a goal not-worse in unit scores: its own, or the equivalence margin."""
+        margin = self.stopping.equivalence if goal.margin is None else goal.margin
+        assert margin is not None
+        return margin / self.scale[1]
+
     @property
     def by_cost(self) -> bool:
         """Whether it decides by what trials cost who and what is asked next."""
@@ -336,6 +342,19 @@ class SessionSpec:
         """Names of the tasks whose questions are asked in rounds of each model's own."""
         return tuple(task.name for task, own in zip(self.tasks, self.own_rounds, strict=True) if own)
 
+    def with_margin(self, margin: float | None) -> SessionSpec:
+        """Return the session with another margin, in score units, of ties and of claims.
+
+        Without one there are no ties, and claims keep the margins that their goals name.
+        """
+
+        def goal(old: GoalSpec) -> GoalSpec:
+            own = margin if old.kind == "not-worse" and margin is not None else old.margin
+            return replace(old, margin=own, goals=tuple(map(goal, old.goals)))
+
+        stopping = replace(self.stopping, equivalence=margin)
+        return replace(self, goal=goal(self.goal), stopping=stopping)
+
     def rescored(self, weights: Mapping[str, tuple[float, ...]]) -> SessionSpec:
         """Return the session with other weights of categories, by task.
 
@@ -360,6 +379,7 @@ class SessionSpec:
                 old,
                 value=new_origin + (old.value - origin) / unit * new_unit,
                 width=old.width / unit * new_unit,
+                margin=None if old.margin is None else old.margin / unit * new_unit,
                 goals=tuple(goal(part) for part in old.goals),
             )
 

@@ -25,7 +25,9 @@ from adaptive_eval.options.mistakes import (
 )
 from adaptive_eval.options.section import Record, Section, record
 
-GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all"]
+GoalKind = Literal[
+    "ranking", "top-k", "baseline", "not-worse", "width", "threshold", "budget", "pairs", "all"
+]
 RuleName: TypeAlias = Literal["anytime", "exact", "zscore"]
 PolicyName: TypeAlias = Literal["round-robin", "top-two", "uniform"]
 QuestionPolicy = Literal["schedule", "rounds", "auto"]
@@ -43,12 +45,15 @@ _KEYS: Mapping[str, tuple[str, Callable[[str], Any] | None]] = {
     "budget": ("", None),
     "top-k": ("k", int),
     "baseline": ("model", str),
+    "not-worse": ("model", str),
     "threshold": ("value", float),
     "width": ("width", float),
     "pairs": ("pairs", None),
     "all": ("goals", None),
 }
 """The key that each goal has besides its kind, and how it is read from one line such as ``width=0.05``."""
+_FURTHER: Mapping[str, tuple[str, ...]] = {"not-worse": ("margin",)}
+"""Keys that a goal may have in addition."""
 
 
 def read_goal(value: Any) -> Any:
@@ -83,12 +88,14 @@ def _goal(value: Any) -> Any:
         return goal
     if "kind" not in goal:
         raise ValueError(missing(f"kind is missing; write one of {', '.join(_KEYS)}"))
-    key = _KEYS.get(goal["kind"], ("", None))[0] if isinstance(goal["kind"], str) else ""
+    kind = goal["kind"] if isinstance(goal["kind"], str) else ""
+    key = _KEYS.get(kind, ("", None))[0]
+    allowed = [name for name in ("kind", key, *_FURTHER.get(kind, ())) if name]
     found = []
     for name in goal:
-        if name not in ("kind", key) and goal["kind"] in _KEYS:
-            allowed = f"kind, {key}" if key else "kind"
-            found.append(((name,), unknown_key(f"unknown key of this goal (allowed here: {allowed})")))
+        if kind in _KEYS and name not in allowed:
+            words = f"unknown key of this goal (allowed here: {', '.join(allowed)})"
+            found.append(((name,), unknown_key(words)))
     if key and key != "k" and key not in goal:
         found.append(((key,), missing(f"is missing; the goal {goal['kind']} needs it")))
     if found:
@@ -98,7 +105,7 @@ def _goal(value: Any) -> Any:
 
 @record
 class GoalSpec(Record):
-    """The goal of the run: its kind, and the one key that the kind has.
+    """The goal of the run: its kind, and the keys that the kind has.
 
     Examples
     --------
@@ -107,13 +114,16 @@ class GoalSpec(Record):
     """
 
     kind: GoalKind = "ranking"
-    """ranking decides every pair; top-k finds the best; baseline compares every model with one; threshold
-    with a number; width knows every score to a precision; pairs decides the pairs named; budget ranks as
-    well as a budget allows; all reaches several goals."""
+    """ranking decides every pair; top-k finds the best; baseline compares every model with one; not-worse
+    says of every other model whether it is worse than one by more than a margin; threshold
+    compares with a number; width knows every score to a precision; pairs decides the pairs named; budget
+    ranks as well as a budget allows; all reaches several goals."""
     k: int = Field(default=1, ge=1)
     """Of top-k: how many models are the best."""
     model: str = ""
-    """Of baseline: the model that every other is compared with."""
+    """Of baseline and not-worse: the model that every other is compared with."""
+    margin: float | None = Field(default=None, gt=0)
+    """Of not-worse: by how much a model may be worse, in score units. Default: stopping.equivalence."""
     value: float = 0.0
     """Of threshold: the number, in score units."""
     width: float = Field(default=0.0, ge=0)
@@ -140,10 +150,12 @@ class GoalSpec(Record):
         """The goal as text."""
         if self.kind == "all":
             return ", and ".join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
+        by = "the equivalence margin" if self.margin is None else f"{self.margin:g}"
         return {
             "ranking": "rank all models",
             "top-k": f"find the best {self.k}" if self.k > 1 else "find the best model",
             "baseline": f"compare every model with {self.model}",
+            "not-worse": f"say of every model whether it is worse than {self.model} by more than {by}",
             "width": f"every model's interval no wider than {self.width:g}",
             "threshold": f"say of every model whether it is above {self.value:g}",
             "budget": "best ranking for a fixed budget",
@@ -270,6 +282,9 @@ def conflicts(
     ranks = all(least < most for least, most in ranges)  # weights that rank nothing are refused elsewhere
     for place, goal in decisions.goal.places():
         yield from _goal_conflicts(goal, place, models, references)
+        if goal.kind == "not-worse" and goal.margin is None and stopping.equivalence is None:
+            words = "is missing; write by how much a model may be worse, or set stopping.equivalence"
+            yield (*place, "margin"), missing(words)
         if ranks:
             yield from _off_the_scale(goal, place, low, high, scale)
     yield from _composed(decisions.goal)
@@ -281,6 +296,9 @@ def conflicts(
         yield ("spend",), unheld(f"{reason}; write models[].price, or spend: tokens")
     if stopping.rule == "exact" and kinds & {"width", "threshold"}:
         words = "exact compares models in pairs, and the goal asks about each by itself; use anytime"
+        yield ("stopping", "rule"), words
+    if stopping.rule != "anytime" and "not-worse" in kinds:
+        words = f"{stopping.rule} has no evidence for or against the goal not-worse; use anytime"
         yield ("stopping", "rule"), words
     if stopping.rule == "exact" and len(weights) > 1:
         yield ("stopping", "rule"), "exact is for one task and there are several; use anytime"
@@ -324,7 +342,7 @@ def _goal_conflicts(goal: GoalSpec, place: Place, models: Sequence[str], referen
     names, count = [*models, *references], len(models) + len(references)
     if goal.kind == "top-k" and 1 < count <= goal.k:
         yield (*place, "k"), f"{goal.k} of {count} models: nothing would be left to decide"
-    if goal.kind == "baseline" and goal.model not in names:
+    if goal.kind in ("baseline", "not-worse") and goal.model not in names:
         yield (*place, "model"), _unknown_model(goal.model, names)
     if goal.kind == "width" and goal.width == 0.0:
         yield (*place, "width"), out_of_range("0 must be greater than 0")
@@ -352,6 +370,9 @@ def _off_the_scale(goal: GoalSpec, place: Place, low: float, high: float, scale:
     if goal.kind == "threshold" and not low <= goal.value <= high:
         words = f"{goal.value:g} lies outside the scores, which {scale}"
         yield (*place, "value"), out_of_range(words)
+    if goal.margin is not None and goal.margin >= high - low:
+        words = f"{goal.margin:g} must be less than {high - low:g}: scores {scale}"
+        yield (*place, "margin"), out_of_range(words)
     if goal.kind == "width" and goal.width > high - low:
         words = f"{goal.width:g} is wider than all scores together, which {scale}"
         yield (*place, "width"), out_of_range(words)

@@ -48,7 +48,8 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     """Return means with a gap of `gap` between compared models, as far as [0.02, 0.98] has room.
 
     That is each model and the threshold, or the baseline, by turns above and below; or neighbouring models.
-    For a goal that measures scores, all means are 0.5, where an interval is widest.
+    For the goal not-worse all others are worse than the baseline. For a goal that measures scores, all means
+    are 0.5, where an interval is widest.
 
     Examples
     --------
@@ -62,6 +63,9 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     kind, goal, names = sole_kind(spec), spec.goal.parts[0], [model.name for model in spec.models]
     if kind == "width":
         return (0.5,) * len(names)
+    if kind == "not-worse":
+        worse = round(max(0.5 - gap, 0.02), 6)
+        return tuple(0.5 if name == goal.model else worse for name in names)
     if kind not in ("threshold", "baseline"):
         return means_apart(len(names), gap)
     centre = (goal.value - spec.scale[0]) / spec.scale[1] if kind == "threshold" else 0.5

@@ -185,6 +185,7 @@ def run_fixed(spec: SessionSpec, board: Board, stream: Stream, passes: int) -> R
         board.forget(stop)
     mu, sigma = board.posterior()
     difference = mu[goal.first] - np.where(goal.single, goal.value, mu[goal.second])
+    difference += np.where(goal.claimed, goal.claim, 0.0)
     spread = np.hypot(sigma[goal.first], np.where(goal.single, 0.0, sigma[goal.second]))
     called = (np.abs(difference) >= ONE_LOOK * spread) & ~goal.measured
     return RunOutcome(

@@ -143,13 +143,13 @@ class Simulator:
     def margins(
         self, spec: SessionSpec, answers: Answers, margins: Sequence[float | None], label: str = ""
     ) -> list[SimulationResult]:
-        """Run a session with each of several equivalence margins, as :meth:`run` does with one.
+        """Run a session with each of several margins of ties and claims, as :meth:`run` does with one.
 
         Every replicate takes the same answers with all margins, so they are drawn and read once, if the rule
         does not ask for answers by the margin. One trial is in flight, and nothing but passes bounds a run.
         Scores are left out.
         """
-        specs = [replace(spec, stopping=replace(spec.stopping, equivalence=margin)) for margin in margins]
+        specs = [spec.with_margin(margin) for margin in margins]
         if not sequences_in_lockstep(spec) or spec.stopping.rule == "exact":
             return [self.run(one, answers, label) for one in specs]
         for one in specs:
@@ -281,7 +281,8 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
     def gap_of(truth: Floats) -> Floats:
         everyone = np.concatenate([truth, references])
         other = np.where(goal.single, origin + unit * goal.value, everyone[goal.second])
-        return np.where(goal.measured, np.nan, everyone[goal.first] - other)
+        beyond = np.where(goal.claimed, unit * goal.claim, 0.0)
+        return np.where(goal.measured, np.nan, everyone[goal.first] - other + beyond)
 
     gap, drawn = gap_of(truth), [gap_of(run.truth) for run in runs if run.truth is not None]
     pairs = [sides(spec, goal, row) for row in range(gap.size)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.core.forecast import range_of
-from adaptive_eval.core.goals import OPEN, make_goal
+from adaptive_eval.core.goals import BETTER, OPEN, make_goal
 from adaptive_eval.core.results import Range
 from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
@@ -83,6 +83,7 @@ class PlanRow:
     wrong_ties: Rate
     disk_bytes: Range | None = None  # expected size of the run file; None where it is unknown
     least_usd: Range | None = None  # price if answers of unknown length were empty
+    held: float = 0.0  # share of contrasts whose first model is better, or whose claim holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +191,8 @@ class _Work:
     done: dict[tuple[BiasedCoins, float | None], SimulationResult] = field(default_factory=dict)
 
     def with_margin(self, margin: float | None) -> SessionSpec:
-        """Return the spec with an equivalence margin."""
-        return replace(self.spec, stopping=replace(self.spec.stopping, equivalence=margin))
+        """Return the spec with a margin of ties and claims."""
+        return self.spec.with_margin(margin)
 
     def unlimited(
         self, answers: Answers, margins: Sequence[float | None], label: str, passes: int | None = None
@@ -308,6 +309,7 @@ class _Work:
             result.wrong_ties,
             spread("disk_bytes"),
             spread("least_usd"),
+            float((result.verdict == BETTER).mean()) if result.pairs else 0.0,
         )
 
 

@@ -80,7 +80,8 @@ class SimulationResult:
     truth : ndarray of float, shape (L,)
         True scores, in score units.
     gap : ndarray of float, shape (P,)
-        True difference of each contrast; NaN where the goal calls no differences (``width``).
+        True difference of each contrast, of a claim from what it allows; NaN where the goal calls no
+        differences (``width``).
     margin : float or None
         Equivalence margin.
     verdict, decided_at : ndarray of int, shape (R, P)

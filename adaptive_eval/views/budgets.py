@@ -69,7 +69,7 @@ def limited_budgets(uses: Iterable[BudgetUse]) -> list[BudgetUse]:
 
 def unbounded_words(spec: SessionSpec) -> Coded | None:
     """Return a warning where neither a budget nor a margin ends the run before its last pass."""
-    needs_margin = any(goal.kind not in ("width", "budget") for goal in spec.goal.parts)
+    needs_margin = any(goal.kind not in ("not-worse", "width", "budget") for goal in spec.goal.parts)
     if spec.budget.limited or spec.stopping.equivalence is not None or not needs_margin:
         return None
     return Coded(

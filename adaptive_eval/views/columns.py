@@ -106,7 +106,16 @@ PAIRS: tuple[Column[PairRow], ...] = (
         unit=Unit.WORDS,
         value=lambda row: row.pair.kind,
         outlets=FILES,
-        meaning="`pair`, `threshold` (a model against a number) or `width` (a score to be measured)",
+        meaning="`pair`, `not-worse` (a claim), `threshold` (a model against a number) or `width` (a score "
+        "to be measured)",
+    ),
+    Column(
+        key="margin",
+        unit=Unit.NUMBER,
+        value=lambda row: row.pair.margin,
+        optional=True,
+        outlets=FILES,
+        meaning="of a claim: by how much `first` may be worse than `second`",
     ),
     Column(
         key="verdict",
@@ -114,7 +123,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         value=lambda row: row.pair.verdict,
         text=lambda row: verdict_words(row.pair.verdict, row.equivalence, row.pair.kind),
         outlets=FILES | PAIRS_TABLE,
-        meaning="`better` (`first` is), `worse`, `tie` or `open`",
+        meaning="`better` (`first` is, or the claim holds), `worse` (or the claim fails), `tie` or `open`",
     ),
     Column(
         key="words",

@@ -7,6 +7,7 @@ from typing import Any
 from adaptive_eval.core.results import Decision, PairResult, Results, StopVerdict
 from adaptive_eval.views.numbers import count, duration, interval, percent, signed, trimmed, usd
 from adaptive_eval.views.verdicts import (
+    claim_words,
     exact_words,
     good_enough_words,
     tie_words,
@@ -105,8 +106,9 @@ def _exactness(one: Decision) -> str:
     if not found.get("exact"):
         return ""
     kind, low, high = found.get("kind", "pair"), found["population_low"], found["population_high"]
-    if kind == "pair":
-        ends = (-high, -low) if one.verdict == "worse" else (low, high)
+    if kind in ("pair", "not-worse"):
+        flipped = kind == "pair" and one.verdict == "worse"
+        ends = (-high, -low) if flipped else (low, high)
         return f"; {exact_words(*ends)}"
     against = found["score"] - found["difference"] if kind == "threshold" else 0.0
     return f"; {exact_words(low + against, high + against, 'width')}"
@@ -126,15 +128,18 @@ def _alone(one: Decision, kind: str) -> str:
 def _pair(one: Decision) -> str:
     found = one.evidence
     kind, reference = found.get("kind", "pair"), found.get("reference")
-    whose = " each" if kind == "pair" else ""
+    whose = " each" if kind in ("pair", "not-worse") else ""
     if reference:
         asked = next(name for name in one.models if name != reference)
         whose = f" of {asked}"
-    if kind != "pair":
+    if kind in ("threshold", "width"):
         return f"{_alone(one, kind)}, {_after(one, whose)}{_exactness(one)}"
     first, second = one.models
     difference, low, high = found["difference"], found["low"], found["high"]
-    if one.verdict == "tie":
+    if kind == "not-worse":
+        claim = claim_words(first, second, one.verdict, found["margin"])
+        words = f"{claim}: {_span(difference, low, high)}"
+    elif one.verdict == "tie":
         words = (
             f"{first} and {second} are {tie_words(found.get('equivalence'))}: {_span(difference, low, high)}"
         )
@@ -150,9 +155,10 @@ def _retired(one: Decision) -> str:
     for words, key in (("separated from", "separated"), ("tied with", "tied")):
         if found.get(key):
             parts.append(f"{words} {_together(found[key])}")
-    for words, key in (("better", "not_better"), ("worse", "not_worse")):
+    for key in ("not_better", "not_worse", "better", "worse"):
         if found.get(key):
-            parts.append(f"not {words} than {_together(found[key])} by more than {trimmed(found['within'])}")
+            than = f"{key.replace('_', ' ')} than {_together(found[key])}"
+            parts.append(f"{than} by more than {trimmed(found['within'])}")
     lost = found.get("lost")
     if lost:
         pairs = "pair" if len(lost) == 1 else "pairs"
@@ -173,6 +179,10 @@ def _resolved(found: Evidence) -> str:
             counts.append(f"{count(decided, noun)} decided{of_them}")
     if found.get("measured"):
         counts.append(f"{count(found['measured'], 'score')} measured")
+    if found.get("held"):
+        counts.append(f"{count(found['held'], 'claim')} held")
+    if found.get("failed"):
+        counts.append(f"{count(found['failed'], 'claim')} failed")
     words = "goal reached"
     if found.get("goals"):
         words += f" ({'; '.join(found['goals'])})"
@@ -263,6 +273,8 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
     verdict = verdict_words(pair.verdict, results.equivalence, pair.kind)
     if pair.kind == "pair" and pair.verdict in ("better", "worse"):
         verdict = f"{ahead} is ahead of {behind}"
+    elif pair.margin is not None:
+        verdict = claim_words(pair.first, pair.second, pair.verdict, pair.margin)
     after, level = _read_after(pair, results), f"{percent(results.confidence)} confidence sequence"
     if pair.kind == "width":
         return "\n".join(
@@ -273,15 +285,16 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
             ]
         )
     unit = "z" if results.rule == "zscore" else "ln e-value"
+    what = "the claim" if pair.kind == "not-worse" else "a winner"
     lines = [
         f"{name}: {verdict}.",
         f"Difference {difference:+.4f}, {level} [{low:+.4f}, {high:+.4f}], {after}.",
-        f"Evidence ({unit}): peak {pair.evidence:.3f}; a winner needs {pair.threshold:.3f} now.",
+        f"Evidence ({unit}): peak {pair.evidence:.3f}; {what} needs {pair.threshold:.3f} now.",
     ]
     if pair.population_low is not None and pair.population_high is not None:
         known = exact_words(pair.population_low, pair.population_high, pair.kind)
         lines.append(f"{known.capitalize()}.")
-    elif results.equivalence is not None and results.rule != "zscore":
+    elif pair.kind != "not-worse" and results.equivalence is not None and results.rule != "zscore":
         margin = trimmed(results.equivalence)
         lines.append(f"A tie is called once the difference is known to be below {margin}.")
     return "\n".join([*lines, *promised])
@@ -290,5 +303,6 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
 def _read_after(pair: PairResult, results: Results) -> str:
     references = [line.model for line in results.models if line.state == "reference"]
     asked = [name for name in (pair.first, pair.second) if name not in references]
-    whose = "each" if pair.kind == "pair" and len(asked) == 2 else f"of {asked[0]}"
+    of_two = pair.kind in ("pair", "not-worse") and len(asked) == 2
+    whose = "each" if of_two else f"of {asked[0]}"
     return f"after {pair.trials_each:,} trials {whose} on {count(pair.questions, 'question')}"

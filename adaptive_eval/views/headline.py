@@ -10,6 +10,7 @@ from operator import itemgetter
 from adaptive_eval.core.results import FIXED, ContrastKind, ModelResult, Results
 from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing, trimmed
 from adaptive_eval.views.verdicts import (
+    claim_words,
     decided_trials,
     established,
     flipped,
@@ -116,7 +117,7 @@ def _says_nothing(line: ModelResult, results: Results) -> bool:
 
 def _own_clauses(results: Results) -> list[str]:
     """Describe single models: on which side of a number they are, and which are measured."""
-    clauses: list[str] = []
+    clauses = _claim_clauses(results)
     against = of_kind(results, "threshold").pairs
     alone = is_single(results)  # else the pairs have their clauses, and what is open needs none
     for number in dict.fromkeys(pair.second for pair in against):
@@ -129,6 +130,20 @@ def _own_clauses(results: Results) -> list[str]:
         measured = sum(pair.verdict != "open" for pair in here)
         if measured or alone:
             clauses.append(f"{_measured(measured, len(here))} measured to a {width.replace(' ', ' of ')}")
+    return clauses
+
+
+def _claim_clauses(results: Results) -> list[str]:
+    """Say of models whether they are worse than another by more than a margin, those that are first."""
+    found: dict[tuple[str, str, float], list[str]] = {}
+    for verdict in ("worse", "open", "better"):
+        for pair in of_kind(results, "not-worse").pairs:
+            if pair.verdict == verdict and pair.margin is not None:
+                found.setdefault((verdict, pair.second, pair.margin), []).append(pair.first)
+    clauses = []
+    for (verdict, than, margin), models in found.items():
+        words = claim_words(listing(models), than, verdict, margin)
+        clauses.append(words.replace(" is ", " are ", 1) if len(models) > 1 and verdict != "open" else words)
     return clauses
 
 

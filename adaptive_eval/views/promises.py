@@ -49,7 +49,9 @@ def promises(
         "response id; other short ones are not."
     )
     limits += _limits_of_cut_answers(cut_off)
-    holds = () if results.rule == "zscore" else (_rule(results), *_family(results), *_claims(results))
+    of_claims = bool(results.pairs) and all(pair.kind == "not-worse" for pair in results.pairs)
+    of_winners = () if of_claims else (_rule(results), *_family(results))
+    holds = () if results.rule == "zscore" else (*of_winners, *_claims(results))
     return Promises(holds, tuple(limits))
 
 
@@ -83,7 +85,7 @@ def _rule(results: Results) -> str:
 
 def _family(results: Results) -> list[str]:
     """Return what holds for all pairs together."""
-    compared = sum(pair.kind != "width" for pair in results.pairs)
+    compared = sum(pair.kind in ("pair", "threshold") for pair in results.pairs)
     found = []
     if _in_family(results) and compared > 1:
         found.append(_together(results))
@@ -125,11 +127,13 @@ def _claims(results: Results) -> list[str]:
             "Pairs of models, and models compared with a number, are one family: the error rate holds for "
             "all of them together, in any order."
         )
+    if "not-worse" in kinds:
+        found.append(_not_worse(results, error))
     if "width" in kinds:
         found.append(
             "A measured score claims nothing but its interval, which holds for each model by itself."
         )
-    if results.equivalence is not None and kinds != {"width"}:
+    if results.equivalence is not None and kinds & {"pair", "threshold"}:
         found.append(_ties(results, trimmed(results.equivalence), error))
     if results.top_k and results.equivalence is not None and results.rule in ("anytime", "exact"):
         best = results.top_k if results.top_k > 1 else "model"
@@ -144,6 +148,16 @@ def _claims(results: Results) -> list[str]:
             "differences are exact on these questions as long as it repeats its answers."
         )
     return found
+
+
+def _not_worse(results: Results, error: str) -> str:
+    together = ", each for all claims of the run together (Holm in each direction)"
+    return (
+        "Claims that a model is not worse than another by more than a margin: where the true difference is "
+        f"the margin, a claim holds wrongly with probability at most {error}, and fails wrongly with "
+        f"probability at most {error}{together if results.family == 'holm' else ''}. Where it holds, the "
+        "model may be better, equal, or worse by less than the margin."
+    )
 
 
 def _ties(results: Results, margin: str, error: str) -> str:

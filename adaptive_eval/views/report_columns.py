@@ -43,7 +43,8 @@ def _stop(summary: Summary) -> Mapping[str, Any] | None:
 def counts(summary: Summary) -> dict[str, int]:
     """Count models, trials, and contrasts by verdict."""
     results = summary.results
-    verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
+    verdicts = [pair.verdict for pair in results.pairs if pair.kind in ("pair", "threshold")]
+    claims = [pair.verdict for pair in results.pairs if pair.kind == "not-worse"]
     widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
     return {
         "models": len(results.models),
@@ -55,7 +56,9 @@ def counts(summary: Summary) -> dict[str, int]:
         "separated": sum(verdict in ("better", "worse") for verdict in verdicts),
         "tied": verdicts.count("tie"),
         "measured": widths.count("tie"),
-        "open": verdicts.count("open") + widths.count("open"),
+        "held": claims.count("better"),
+        "failed": claims.count("worse"),
+        "open": sum(pair.verdict == "open" for pair in results.pairs),
     }
 
 
@@ -132,7 +135,13 @@ COUNTS = (
         "of these, those in no figure here: they came after the last stored results, or wait "
         "for an earlier answer",
     ),
-    field("pairs", Unit.COUNT, "asked about; `separated`, `tied`, `measured` and `open` add up to it"),
+    field(
+        "pairs",
+        Unit.COUNT,
+        "asked about; `separated`, `tied`, `measured`, `held`, `failed` and `open` add up to it",
+    ),
+    field("held", Unit.COUNT, "claims that hold"),
+    field("failed", Unit.COUNT, "claims that fail"),
     field("separated", Unit.COUNT, "with a winner, or on one side of a number"),
     field("tied", Unit.COUNT, "declared tied"),
     field("measured", Unit.COUNT, "scores whose interval is as narrow as asked"),

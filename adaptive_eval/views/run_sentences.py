@@ -35,6 +35,7 @@ from adaptive_eval.views.verdicts import (
     family_words,
     fixed_length,
     is_single,
+    of_kind,
     open_pairs,
     pair_name,
     questions_words,
@@ -229,7 +230,7 @@ def chances_words(results: Results) -> list[str]:
 def _contrast_noun(kinds: Sequence[str]) -> str:
     if not kinds:
         return "pair"
-    nouns = {"pair": "pair", "threshold": "model", "width": "score"}
+    nouns = {"pair": "pair", "not-worse": "claim", "threshold": "model", "width": "score"}
     return nouns[kinds[0]] if len(set(kinds)) == 1 else "contrast"
 
 
@@ -367,7 +368,7 @@ def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> 
 def differences_note(results: Results) -> str:
     """Return how to read the table of pairs."""
     words = "Differences are first minus second, read where both models had equally many trials"
-    if is_single(results):
+    if is_single(results) and not of_kind(results, "not-worse").pairs:
         words = "Differences are a model's score minus the number that it is compared with"
     words += '; "decided after" is that number of trials of each.'
     if results.equivalence is not None:
@@ -385,7 +386,7 @@ def ranks_note(results: Results) -> str:
     words = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
     if not ranks.ranked:
         what = "whether the score's interval is as narrow as" if ranks.kind == "width" else "against"
-        who = "The others" if ranks.kind == "pair" else "Models"
+        who = "The others" if ranks.kind in ("pair", "not-worse") else "Models"
         words = f"Verdict: {what} {ranks.against}. {who} are not compared with each other and have no ranks."
         if results.equivalence is not None and "tied" in ranks.of.values():
             words += f" Tied: within ±{trimmed(results.equivalence)}."

@@ -302,6 +302,7 @@ def _ordered(results: Results, decisions: Sequence[Decision]) -> Results:
 def _as_called(pair: PairResult, thresholds: Mapping[tuple[frozenset[str], int], float]) -> PairResult:
     if pair.verdict == "open" or pair.decided_at is None:
         return pair
-    models = (pair.first, pair.second) if pair.kind == "pair" else (pair.first,)
+    of_two = pair.kind in ("pair", "not-worse")
+    models = (pair.first, pair.second) if of_two else (pair.first,)
     called = thresholds.get((frozenset(models), pair.decided_at), pair.threshold)
     return pair if called == pair.threshold else replace(pair, threshold=called)

@@ -1,5 +1,6 @@
 """A run on a terminal: the live view, and the summary at its end, by rich's tables."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -328,10 +329,15 @@ def _tally(summary: Summary, width: int) -> Text:
     widths = of_kind(summary.results, "width").pairs
     measured = sum(pair.verdict != "open" for pair in widths)
     ties = sum(pair.verdict == "tie" for pair in summary.decided_pairs) - measured
+    claims = Counter(pair.verdict for pair in of_kind(summary.results, "not-worse").pairs)
+    called = len(summary.decided_pairs) - claims["better"] - claims["worse"]
     text = Text()
-    if len(widths) < len(summary.results.pairs):
-        text.append(f"{len(summary.decided_pairs) - ties - measured} separated  ", GOOD)
+    if len(widths) + claims.total() < len(summary.results.pairs):
+        text.append(f"{called - ties - measured} separated  ", GOOD)
         text.append(f"{ties} tied  ", TIED)
+    if claims:
+        text.append(f"{claims['better']} not worse  ", GOOD)
+        text.append(f"{claims['worse']} worse  ", TIED)
     if widths:
         text.append(f"{measured} measured  ", GOOD)
     text.append(f"{len(summary.open_pairs)} open")

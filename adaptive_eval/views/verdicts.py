@@ -15,6 +15,8 @@ from adaptive_eval.views.numbers import NOTHING, count, fixed, listing, rank_int
 _PAIR = {"better": "better", "worse": "worse", "tie": "tied", "open": "open"}
 _THRESHOLD = {"better": "above", "worse": "below", "tie": "tied", "open": "open"}
 _WIDTH = {"tie": "measured", "open": "open"}
+_CLAIM = {"better": "not worse", "worse": "worse", "open": "open"}
+_ALONE = {"width": _WIDTH, "threshold": _THRESHOLD, "not-worse": _CLAIM}
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class RankColumn:
 
     head: str
     of: Mapping[str, str]  # by model
-    kind: Literal["rank", "pair", "threshold", "width"] = "rank"
+    kind: Literal["rank"] | ContrastKind = "rank"
     against: str = ""  # the baseline, the number or the width of the verdicts
 
     @property
@@ -33,7 +35,7 @@ class RankColumn:
 
 
 def rank_column(results: Results) -> RankColumn:
-    """Return rank intervals; with the goals ``baseline``, ``threshold`` and ``width`` the verdicts.
+    """Return rank intervals; with the goals that compare models with one thing only the verdicts.
 
     These goals do not compare the models with each other, so most ranks would stay open for ever.
 
@@ -48,8 +50,9 @@ def rank_column(results: Results) -> RankColumn:
     found = dict.fromkeys(models, NOTHING)
     if len(held) == 1:
         ((kind, against),) = held
-        words = _WIDTH if kind == "width" else _THRESHOLD
-        found |= {pair.first: words[pair.verdict] for pair in results.pairs}
+        found |= {pair.first: _ALONE[kind][pair.verdict] for pair in results.pairs}
+        if kind == "not-worse":
+            found[against] = "baseline"
         return RankColumn("verdict", found, kind, against)
     baseline = _baseline(results, models)
     if baseline is None:
@@ -183,6 +186,8 @@ def verdict_words(verdict: str, equivalence: float | None = None, kind: Contrast
     """
     if kind == "width" and verdict != "open":
         return "measured"
+    if kind == "not-worse" and verdict in _CLAIM and verdict != "open":
+        return _CLAIM[verdict]
     if kind == "threshold" and verdict in ("better", "worse"):
         return "above" if verdict == "better" else "below"
     if verdict == "tie":
@@ -257,6 +262,8 @@ def established(results: Results) -> Set[tuple[str, str]]:
     place = {model: number for number, model in enumerate(models)}
     below = [0] * len(models)  # as bits: boards have hundreds of models
     for pair in results.pairs:
+        if pair.kind == "not-worse" and pair.verdict == "better":
+            continue  # it may be better, equal, or a little worse
         if pair.verdict in ("better", "worse") and pair.first in place and pair.second in place:
             winner, loser = (pair.first, pair.second)[:: 1 if pair.verdict == "better" else -1]
             below[place[winner]] |= 1 << place[loser]
@@ -414,7 +421,12 @@ def resolved_words(results: Results) -> str:
     '0 of 0 pairs resolved'
     """
     counted: dict[str, list[str]] = {"resolved": [], "measured": []}
-    for noun, kind in (("pair", "pair"), ("model", "threshold"), ("score", "width")):
+    for noun, kind in (
+        ("pair", "pair"),
+        ("claim", "not-worse"),
+        ("model", "threshold"),
+        ("score", "width"),
+    ):
         part = [pair for pair in results.pairs if pair.kind == kind]
         done = sum(pair.verdict != "open" for pair in part)
         if part:
@@ -425,6 +437,22 @@ def resolved_words(results: Results) -> str:
     if spare:
         words.append(f"{spare:,} not needed")
     return ", ".join(words) or "0 of 0 pairs resolved"
+
+
+def claim_words(model: str, than: str, verdict: str, margin: float) -> str:
+    """Return what a claim has come to.
+
+    Examples
+    --------
+    >>> claim_words("new", "old", "better", 0.02)
+    'new is not worse than old by more than 0.02'
+    >>> claim_words("new", "old", "open", 0.02)
+    'it is open whether new is worse than old by more than 0.02'
+    """
+    start = {"better": f"{model} is not worse", "worse": f"{model} is worse"}.get(
+        verdict, f"it is open whether {model} is worse"
+    )
+    return f"{start} than {than} by more than {trimmed(margin)}"
 
 
 def good_enough_words(chosen: Sequence[str], within: float) -> str:

@@ -122,7 +122,7 @@ class Board:
         self.margin = margin
         self.alpha = levels.alpha
         self.courses = Courses(answers, contrasts, rule, levels, margin)
-        self.fold = Fold(contrasts.measured, levels, self._needed)
+        self.fold = Fold(contrasts.measured, levels, self._needed, contrasts.claimed)
         self.latest = self.fold.latest
         on_clusters = ~contrasts.single & any(names is not None for names in answers.clusters)
         bet = self.courses.bets | on_clusters | (self.courses.bet_place >= 0)
@@ -251,7 +251,8 @@ class Board:
     def undecidable(self) -> Bools:
         """Needed contrasts that hardly any number of trials could decide, since lost answers weigh too much.
 
-        A winner needs |D| above what the lost answers could make of it, a tie needs both together below ε/2
+        A winner needs |D| above what the lost answers could make of it, a claim its distance from the margin,
+        a tie needs both together below ε/2
         (:func:`scorio.sequential.evidence.tie_boundary`), a width both together below it. The noise is below
         what the lost answers weigh, and many times the trials until now would be needed for it to fall below
         the distance to either.
@@ -260,7 +261,11 @@ class Board:
         size, slack = np.abs(latest.difference), latest.slack
         low, high = self.interval()
         noise = (high - low) / 2.0 - slack
-        distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size) - slack
+        distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size)
+        distance = np.where(
+            self.contrasts.claimed, np.abs(latest.difference + self.contrasts.claim), distance
+        )
+        distance -= slack
         # To bring the noise down to a quarter, 16 times the trials are needed.
         far = np.where(self.contrasts.measured, 2.0 * slack >= self.contrasts.width, 4.0 * distance <= noise)
         return needed & (slack > 0.0) & (noise <= slack) & far

@@ -365,8 +365,8 @@ def score(
             )
     sequence, categories, made = lay_out(given.trials(), given.order(order))
     # Without a number the score is measured to no width at all: nothing is ever called.
-    precision = np.full(1, 0.0 if against is None else np.nan)
-    contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), precision)
+    precision, none = np.full(1, 0.0 if against is None else np.nan), np.full(1, np.nan)
+    contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), precision, none)
     board = Board.of_pairs(
         sequence,
         1,

@@ -38,6 +38,9 @@ TRUST = 8.0
 class Contrasts:
     """What is compared: pairs of models, models with a number, or scores to be measured to a width.
 
+    Of a pair it may be asked which model is better, or whether a claim holds: that the first is not worse
+    than the second by more than a margin.
+
     Parameters
     ----------
     first, second : ndarray of int64, shape (P,)
@@ -46,6 +49,8 @@ class Contrasts:
         The number that a single model is compared with, in unit scores; 0 for a pair.
     width : ndarray of float, shape (P,)
         The width to which a score is to be measured, in unit scores; NaN for every other contrast.
+    claim : ndarray of float, shape (P,)
+        The margin of a claim about a pair, in unit scores; NaN for every other contrast.
 
     Examples
     --------
@@ -57,13 +62,14 @@ class Contrasts:
     second: Ints
     value: Floats
     width: Floats
+    claim: Floats
 
     @classmethod
     def pairs(cls, models: int) -> Contrasts:
         """Return all pairs of so many models."""
         first, second = np.triu_indices(models, 1)
-        none = np.zeros(first.size)
-        return cls(first, second, none, none + np.nan)
+        zero, none = np.zeros(first.size), np.full(first.size, np.nan)
+        return cls(first, second, zero, none, none)
 
     @cached_property
     def single(self) -> Bools:
@@ -80,10 +86,20 @@ class Contrasts:
         """Contrasts that are settled by the width of an interval: nothing is claimed that could be wrong."""
         return ~np.isnan(self.width)
 
+    @cached_property
+    def claimed(self) -> Bools:
+        """Contrasts that are claims: they hold, which is the verdict *better*, or fail, *worse*."""
+        return ~np.isnan(self.claim)
+
     @property
     def hypotheses(self) -> int:
         """Contrasts that can get a winner: the family of the error control."""
-        return int(np.isnan(self.width).sum())
+        return int((~self.measured & ~self.claimed).sum())
+
+    @property
+    def claims(self) -> int:
+        """The claims, which are a family of their own in each direction."""
+        return int(self.claimed.sum())
 
 
 class ContrastBlock(NamedTuple):
@@ -122,7 +138,7 @@ class ContrastBlock(NamedTuple):
     bets: Floats
     staked: Floats
 
-    def less(self, value: Floats, equivalence: float | None = None) -> ContrastBlock:
+    def less(self, value: Floats, equivalence: Floats | None = None) -> ContrastBlock:
         """Return scores held against `value`, of shape (contrasts, 1).
 
         The variance at the margin grows as that of right-or-wrong answers: p(1 − p) there over p(1 − p) here.
@@ -135,9 +151,9 @@ class ContrastBlock(NamedTuple):
         return self._replace(difference=self.difference - value, margin=self.guarded * grown)
 
     def for_ties(
-        self, equivalence: float, target: Target, trials: Floats, spread: Floats, step: Floats
+        self, equivalence: Floats, target: Target, trials: Floats, spread: Floats, step: Floats
     ) -> ContrastBlock:
-        """Return the block with the variance with which ties are called.
+        """Return the block with the variance with which ties are called, and claims with these margins.
 
         `trials` are those of each model, infinite where answers have no noise, and `spread` is the sum of
         their p(1 − p), the largest variances of scores with these means; for `step` see

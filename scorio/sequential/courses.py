@@ -11,7 +11,13 @@ from scorio.sequential.answer_bets import ON_ANSWERS, AnswerBets
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined, no_bets
-from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
+from scorio.sequential.evidence import (
+    FLOOR,
+    MIN_QUESTIONS,
+    confidence_radius,
+    log_evidence,
+    log_evidence_of_claim,
+)
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
 from scorio.sequential.pairs import Options, PairReader, Reader
 from scorio.sequential.reference import ReferenceReader
@@ -36,7 +42,8 @@ class Readers:
         self, answers: Answers, task: int, contrasts: Contrasts, margin: float | None, levels: Levels
     ) -> None:
         cells = answers.cells[task]
-        options = Options(target=answers.target, clusters=answers.clusters[task], equivalence=margin)
+        options = Options(target=answers.target, clusters=answers.clusters[task])
+        margins = _margins(contrasts, margin)
         asked, single = len(answers.furthest), contrasts.single
         stored = ~single & (np.maximum(contrasts.first, contrasts.second) >= asked)
         self._kind = stored + 2 * single
@@ -46,6 +53,7 @@ class Readers:
             rows = np.flatnonzero(self._kind == kind)
             self._place[rows] = np.arange(rows.size)
             first, second = contrasts.first[rows], contrasts.second[rows]
+            options["equivalence"] = None if margins is None else margins[rows]
             options["guard"] = levels.tie(0) if kind == 2 else levels.guard  # bets call winners of scores
             if kind == 2:
                 self._readers[kind] = ScoreReader(cells, first, contrasts.value[rows], **options)
@@ -128,6 +136,11 @@ class Courses:
         if measured.any():
             statistic = np.where(measured, -np.inf, statistic)
             tie = np.where(measured, np.where(self._narrow(rows, block), np.inf, -np.inf), tie)
+        claimed = np.flatnonzero(self._contrasts.claimed[rows])
+        if claimed.size:
+            margins = self._contrasts.claim[rows[claimed], None]
+            statistic[claimed], sign[claimed] = _of_claims(block.take(claimed), margins)
+            tie[claimed] = -np.inf
         estimates = (block.difference, block.variance, block.guarded, block.margin)
         return Course(statistic, sign, tie, *estimates, block.questions, block.slack)
 
@@ -206,6 +219,28 @@ class Courses:
         return self._answers.combine(blocks)
 
 
+def _margins(contrasts: Contrasts, margin: float | None) -> Floats | None:
+    """Return the margin of each contrast: that of its claim, or the equivalence margin.
+
+    Without an equivalence margin nothing is read at that of other contrasts than claims, which is 1.
+    """
+    if margin is None and not contrasts.claims:
+        return None
+    return np.where(contrasts.claimed, contrasts.claim, 1.0 if margin is None else margin)
+
+
+def _of_claims(block: ContrastBlock, margins: Floats) -> tuple[Floats, NDArray[np.int8]]:
+    """Return the evidence for or against claims, whichever is more, and its sign: 1 if it is for them."""
+    held, failed = log_evidence_of_claim(block.difference, block.slack, block.margin, margins)
+    exact = block.guarded <= EXACT
+    above = block.difference + margins
+    held = np.where(exact, np.where(above - block.slack > -ROUNDING, CERTAIN, -np.inf), held)
+    failed = np.where(exact, np.where(above + block.slack < -ROUNDING, CERTAIN, -np.inf), failed)
+    ready = exact | (block.questions >= MIN_QUESTIONS)
+    statistic = np.where(ready, np.maximum(held, failed), -np.inf)
+    return statistic, np.where(held >= failed, 1, -1).astype(np.int8)
+
+
 def _side(difference: Floats | Ints, slack: Floats | float) -> Floats:
     """Return the sign of a difference, 0 where `slack` could turn it."""
     return np.where(np.abs(difference) > slack + ROUNDING, np.sign(difference), 0.0)
@@ -214,7 +249,8 @@ def _side(difference: Floats | Ints, slack: Floats | float) -> Floats:
 def _answer_bets(answers: Answers, contrasts: Contrasts, rule: Rule) -> tuple[Ints, AnswerBets | None]:
     """Return the pairs, of models that are asked, whose answers are bet on, and their bets."""
     asked = len(answers.furthest)
-    pairs = ~contrasts.single & (np.maximum(contrasts.first, contrasts.second) < asked)
+    pairs = ~contrasts.single & ~contrasts.claimed
+    pairs &= np.maximum(contrasts.first, contrasts.second) < asked
     clustered = any(names is not None for names in answers.clusters)
     if rule.name != "anytime" or clustered or not pairs.any():
         return np.full(pairs.size, -1), None
@@ -248,7 +284,8 @@ class Intervals:
         Its variance is V_κ, `guarded`. V itself measures how far the answers are from agreement, so it is
         right for the hypothesis that the models agree and for no other: intervals from V would miss a
         difference of 0.1 near a score of 0.9 in one run of six. If a winner was called with V but V_κ has not
-        rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε.
+        rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε, and
+        that of a claim at its margin.
         """
         difference, variance = latest.difference[rows], latest.variance[rows]
         radius = confidence_radius(latest.guarded[rows], self.alpha, self.margin)
@@ -263,6 +300,9 @@ class Intervals:
         better = (verdict[rows] == BETTER) & rejected & np.where(bet, high > 0.0, difference > 0.0)
         worse = (verdict[rows] == WORSE) & rejected & np.where(bet, low < 0.0, difference < 0.0)
         least, most = np.where(better, 0.0, -np.inf), np.where(worse, 0.0, np.inf)
+        claimed, bound = self.contrasts.claimed[rows], -self.contrasts.claim[rows]
+        least = np.where(claimed, np.where(verdict[rows] == BETTER, bound, -np.inf), least)
+        most = np.where(claimed, np.where(verdict[rows] == WORSE, bound, np.inf), most)
         if self.margin is not None:
             tie = (verdict[rows] == TIE) & ~measured
             least = np.where(tie, -self.margin, least)

@@ -126,7 +126,7 @@ def log_tie_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: fl
     return np.asarray(0.5 * equivalence**2 / v - shift - np.log1p(np.exp(-2.0 * shift)) + log(2.0))
 
 
-def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: float) -> Floats:
+def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: ArrayLike) -> Floats:
     """Logarithm of the e-value that a difference is above −ε: the first model is good enough.
 
     It is that of :func:`log_evidence` with positive alternatives only, for the distance from −ε. Where the
@@ -136,7 +136,7 @@ def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: 
     ----------
     difference, variance : array_like of float
         Estimate D and the variance V that it has at the margin, see :func:`margin_variance`.
-    equivalence : float
+    equivalence : array_like of float
         Equivalence margin ε > 0.
 
     Returns
@@ -151,14 +151,45 @@ def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: 
     """
     from scipy.special import log_ndtr
 
-    v = floats(variance)
-    above = floats(difference) + equivalence
-    parts = [equivalence * (above - 0.5 * equivalence) / v]
+    v, margin = floats(variance), floats(equivalence)
+    above = floats(difference) + margin
+    parts = [margin * (above - 0.5 * margin) / v]
     for weight, tau in MIXTURE:
         x = tau * tau / v
         positive = log_ndtr(above * np.sqrt(x / (1.0 + x) / v))
         parts.append(log(2.0 * weight) + log_bayes_factor(above, v, tau) + positive)
     return np.asarray(np.logaddexp.reduce(parts) - log(2.0))
+
+
+def log_evidence_of_claim(
+    difference: ArrayLike, slack: ArrayLike, variance: ArrayLike, margin: ArrayLike
+) -> tuple[Floats, Floats]:
+    """Logarithms of the e-values for and against the claim that a model is not worse by more than a margin.
+
+    The claim is that the difference D is above −m. What speaks for it is :func:`log_evidence_above`; what
+    speaks against it is the same for the difference reflected at −m.
+
+    Parameters
+    ----------
+    difference, slack, variance : array_like of float
+        Estimate D, how far lost answers could have moved it, and the variance V that it has at the margin.
+    margin : array_like of float
+        m > 0.
+
+    Returns
+    -------
+    held, failed : ndarray of float
+        At D = −m each reaches log(1/α) at any time with probability at most α.
+
+    Examples
+    --------
+    >>> held, failed = log_evidence_of_claim([0.0, -0.1], 0.0, 3e-4, 0.05)
+    >>> held.round(4).tolist(), failed.round(4).tolist()
+    ([3.7773, -1.957], [-1.957, 3.7773])
+    """
+    d, lost, m = floats(difference), floats(slack), floats(margin)
+    reflected = -(d + 2.0 * m)
+    return log_evidence_above(d - lost, variance, m), log_evidence_above(reflected - lost, variance, m)
 
 
 def tie_boundary(variance: ArrayLike, equivalence: float, alpha: float) -> Floats:
@@ -246,7 +277,7 @@ def tie_variance(
     variance: ArrayLike,
     guarded: ArrayLike,
     trials: ArrayLike,
-    equivalence: float,
+    equivalence: ArrayLike,
     step: ArrayLike = 1.0,
 ) -> Floats:
     """Variance with which a tie is called: that of the score test at the margin times :data:`TIE_FACTOR`.
@@ -261,7 +292,7 @@ def tie_variance(
         Estimate D, its variance V and the same with the continuity term, V_κ.
     trials : array_like of float
         n, trials of each model.
-    equivalence : float
+    equivalence : array_like of float
         Equivalence margin ε > 0.
     step : array_like of float
         As in :func:`margin_variance`.
@@ -276,9 +307,9 @@ def tie_variance(
     >>> tie_variance([0.0, 0.0], [0.002, 0.0], [0.0022, 0.0002], 100, 0.05).round(6).tolist()
     [0.00231, 0.000256]
     """
-    v, n = floats(variance), np.maximum(trials, 1.0)
-    at_margin = margin_variance(difference, v, n, equivalence, step)
-    unseen = equivalence**2 / (-2.0 * n * np.log1p(-min(equivalence, 0.999)))
+    v, n, epsilon = floats(variance), np.maximum(trials, 1.0), floats(equivalence)
+    at_margin = margin_variance(difference, v, n, epsilon, step)
+    unseen = epsilon**2 / (-2.0 * n * np.log1p(-np.minimum(epsilon, 0.999)))
     at_margin = np.where(v > FLOOR, at_margin, unseen)
     return np.asarray(TIE_FACTOR * np.maximum(at_margin, guarded))
 

@@ -7,6 +7,10 @@ order of arrival moves only when thresholds fall. Highest values of winners' e-v
 count, so that Holm's thresholds, which fall with every winner, hold at any mixture of steps (Ville's
 inequality holds in each contrast's own course). Ties have levels of their own and never count as winners.
 
+A *claim* (one model is not worse than another by more than a margin) holds or fails. Claims have a level of
+their own, which they share in each direction apart: as many as hold count for those that may hold, and
+likewise for those that fail.
+
 Where the best models are sought and a margin ε is set, each side of an open pair may also be *good enough*:
 the other is not better by more than ε. Such a claim has a fixed level of its own, and the pair stays open.
 """
@@ -107,13 +111,15 @@ class Levels:
     hypotheses : int
         Contrasts that can get a winner: fixed at the start, those that are dropped included.
     level, alpha : float
-        Error rate of winners, and of ties.
+        Error rate of winners, and of ties and claims.
     fixed : float, optional
         Threshold of a statistic to which no family applies.
     claims : int
         Pairs any of which could make a claim wrong that models are good enough; 0 without such claims.
     margin : float
         Equivalence margin of these claims, in unit scores.
+    claimed : int
+        Contrasts that are claims: fixed at the start.
     """
 
     family: Family
@@ -124,6 +130,7 @@ class Levels:
     fixed: float | None = None
     claims: int = 0
     margin: float = 0.0
+    claimed: int = 0
 
     def winner(self, won: int) -> float:
         """Return what a statistic must reach once so many winners are called."""
@@ -135,11 +142,16 @@ class Levels:
         """Return what the log e-value of a tie must reach once so many ties are called."""
         return self.ties.threshold(tied, self.hypotheses, self.alpha)
 
+    def claim(self, called: int) -> float:
+        """Return what the statistic of a claim must reach once so many are called in its direction."""
+        return self.family.threshold(called, self.claimed, self.alpha)
+
     @property
     def guard(self) -> float:
         """κ of the variances: the largest log e-value that is ever asked for."""
         winner = 0.0 if self.fixed is not None else self.winner(0)
-        return max(winner, self.tie(0), log(max(self.claims, 1) / self.alpha))
+        claim = self.claim(0) if self.claimed else 0.0
+        return max(winner, self.tie(0), claim, log(max(self.claims, 1) / self.alpha))
 
     def good_enough(self, course: Course) -> Bools:
         """Return where the first model, and where the second, is not worse by more than the margin."""
@@ -161,6 +173,8 @@ class Fold:
         The thresholds.
     needed : callable
         From this fold to the contrasts that the goal still needs.
+    claimed : ndarray of bool, shape (P,), optional
+        Contrasts that are claims; by default none.
 
     Attributes
     ----------
@@ -178,7 +192,13 @@ class Fold:
         Moment up to which all is folded.
     """
 
-    def __init__(self, measured: Bools, levels: Levels, needed: Callable[[Fold], Bools]) -> None:
+    def __init__(
+        self,
+        measured: Bools,
+        levels: Levels,
+        needed: Callable[[Fold], Bools],
+        claimed: Bools | None = None,
+    ) -> None:
         contrasts = measured.size
         self.levels = levels
         self.verdict = np.zeros(contrasts, dtype=np.int64)
@@ -188,8 +208,9 @@ class Fold:
         self.latest = Course.unread(contrasts)
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self.now = -1
-        self.won = self.tied = 0
+        self.won = self.tied = self.held = self.failed = 0
         self._measured = measured
+        self._claimed = np.zeros(contrasts, dtype=bool) if claimed is None else claimed
         self._needed = needed
         self.needed = needed(self)
 
@@ -197,6 +218,15 @@ class Fold:
     def threshold(self) -> float:
         """Value the statistic must reach for the next winner."""
         return self.levels.winner(self.won)
+
+    def thresholds(self, rows: Ints, sign: Signs) -> Floats:
+        """Return what the statistics of `rows`, which speak for this side, must reach now."""
+        found = np.full(rows.shape, self.threshold)
+        claimed = self._claimed[rows]
+        if claimed.any():
+            of_claims = np.where(sign > 0, self.levels.claim(self.held), self.levels.claim(self.failed))
+            found[claimed] = of_claims[claimed]
+        return found
 
     @property
     def tie_threshold(self) -> float:
@@ -264,8 +294,8 @@ class Fold:
         statistic, sign = running_peak(*peak, course.statistic, course.sign)
         return Piece(rows, np.maximum(moment, first), course._replace(statistic=statistic, sign=sign))
 
-    def least_thresholds(self, pieces: Sequence[Piece]) -> tuple[float, float]:
-        """Return the thresholds, of winners and of ties, after all calls that may come.
+    def least_thresholds(self, pieces: Sequence[Piece]) -> tuple[Floats, float]:
+        """Return the thresholds, of each contrast's statistic and of ties, after all calls that may come.
 
         They fall with every call, so no contrast is called that does not reach them.
         """
@@ -276,16 +306,17 @@ class Fold:
         open_ = self.verdict == OPEN
         calls = 0
         while True:
-            winner = self.levels.winner(self.won + calls)
+            winner = np.full(statistic.shape, self.levels.winner(self.won + calls))
+            winner[self._claimed] = self.levels.claim(max(self.held, self.failed) + calls)
             ties = self.levels.tie(self.tied + calls)
             more = int((((statistic >= winner) | (tie >= ties)) & open_).sum())
             if more == calls:
                 return winner, ties
             calls = more
 
-    def reached(self, rows: Ints, course: Course, winner: float, ties: float) -> Bools:
+    def reached(self, rows: Ints, course: Course, winner: Floats, ties: float) -> Bools:
         """Return where `rows` (p, 1) reach these thresholds, or a model of theirs is newly good enough."""
-        found = (course.statistic >= winner) | (course.tie >= ties)
+        found = (course.statistic >= winner[rows]) | (course.tie >= ties)
         if self.levels.claims:
             for known, enough in zip(self.enough_at, self.levels.good_enough(course), strict=True):
                 found |= enough & (known[rows] < 0)
@@ -293,15 +324,25 @@ class Fold:
 
     def decide(self, row: int, *, won: bool, step: int) -> Event:
         """Decide one contrast, of which the latest values are those of the call."""
-        threshold = self.threshold
+        sign = self.latest.sign[row]
+        threshold = float(self.thresholds(np.array([row]), np.array([sign]))[0])
         if won:
-            self.verdict[row] = BETTER if self.latest.sign[row] > 0 else WORSE
-            self.won += 1
+            self.verdict[row] = BETTER if sign > 0 else WORSE
+            self._count(row)
         else:
             self.verdict[row] = TIE
             self.tied += not self._measured[row]
         self.decided_at[row] = step
         return Event(row, int(self.verdict[row]), step, self.now >> STEP_BITS, threshold)
+
+    def _count(self, row: int) -> None:
+        """Count a winner, or a claim that holds or fails."""
+        if not self._claimed[row]:
+            self.won += 1
+        elif self.verdict[row] == BETTER:
+            self.held += 1
+        else:
+            self.failed += 1
 
 
 _LOOK = np.dtype(
@@ -313,6 +354,7 @@ _LOOK = np.dtype(
         ("moment", np.int64),  # when it begins, and when the contrast's next one does
         ("until", np.int64),
         ("statistic", np.float64),
+        ("sign", np.int8),
         ("tie", np.float64),
         ("enough", np.bool_, 2),  # whether the first model, and the second, is good enough
     ]
@@ -331,7 +373,7 @@ class _Candidates:
     """
 
     def __init__(
-        self, fold: Fold, pieces: Sequence[Piece], reached: Sequence[Bools], thresholds: tuple[float, float]
+        self, fold: Fold, pieces: Sequence[Piece], reached: Sequence[Bools], thresholds: tuple[Floats, float]
     ) -> None:
         every = np.arange(fold.verdict.size)
         next_step = np.full(every.size, NEVER)
@@ -377,7 +419,7 @@ class _Candidates:
         """Return the first moment at which one of these looks, none of them past, is ready, and all such."""
         fold, column = self._fold, self._column
         row = column["row"][looks]
-        ready = column["statistic"][looks] >= fold.threshold
+        ready = column["statistic"][looks] >= fold.thresholds(row, column["sign"][looks])
         ready |= column["tie"][looks] >= fold.tie_threshold
         if fold.levels.claims:
             ready |= (column["enough"][looks] & (fold.enough_at[:, row].T < 0)).any(axis=1)
@@ -390,17 +432,17 @@ class _Candidates:
         fold = self._fold
         looks = self._looks[ready[self._column["moment"][ready] <= fold.now]]
         looks = looks[np.argsort(looks["row"], kind="stable")]
-        row, winner, ties = looks["row"], fold.threshold, fold.tie_threshold
+        row, ties = looks["row"], fold.tie_threshold
+        won = looks["statistic"] >= fold.thresholds(row, looks["sign"])
         steps = fold.progress[row] + looks["at"] + 1
         enough = looks["enough"].T & (fold.enough_at[:, row] < 0)
         for known, those in zip(fold.enough_at, enough, strict=True):
             known[row[those]] = steps[those]
         calls = []
-        for look, step in zip(looks, steps.tolist(), strict=True):
-            won = bool(look["statistic"] >= winner)
-            if won or look["tie"] >= ties:
+        for look, is_won, step in zip(looks, won.tolist(), steps.tolist(), strict=True):
+            if is_won or look["tie"] >= ties:
                 fold.latest.put(look["row"], self._pieces[look["piece"]].course, look["line"], look["at"])
-                calls.append(fold.decide(int(look["row"]), won=won, step=step))
+                calls.append(fold.decide(int(look["row"]), won=is_won, step=step))
         return calls
 
 
@@ -415,6 +457,7 @@ def _looks(fold: Fold, number: int, piece: Piece, chosen: Bools, end: Ints) -> L
     looks["moment"] = piece.moment[line, at]
     looks["until"] = np.concatenate([piece.moment[:, 1:], end[:, None]], axis=1)[line, at]
     looks["statistic"] = piece.course.statistic[line, at]
+    looks["sign"] = piece.course.sign[line, at]
     looks["tie"] = piece.course.tie[line, at]
     looks["enough"] = fold.levels.good_enough(piece.course)[:, line, at].T
     return looks

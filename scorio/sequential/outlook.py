@@ -109,6 +109,8 @@ class OpenContrasts(Contrasts):
     value, width : ndarray of float
         The number that a single model is held against, and the width to which its score is to be measured;
         NaN for others.
+    claim : ndarray of float
+        The margin of a claim; NaN for others.
     variance, steps : ndarray of float
         V now, which future ones are made to agree with, and the equal progress at which it was read.
     early, late : ndarray of float
@@ -139,7 +141,8 @@ class OpenContrasts(Contrasts):
     ) -> OpenContrasts:
         """Return contrasts of two models each."""
         models = (np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64))
-        return cls(*models, 0.0 * late, np.nan * late, variance, steps, early, late, squares)
+        none = np.nan * late
+        return cls(*models, 0.0 * late, none, none, variance, steps, early, late, squares)
 
     def of(self, values: Floats) -> Floats:
         """Return the differences of values of the models, shape (…, L)."""
@@ -302,9 +305,9 @@ class _Boundaries:
         levels: Levels,
         grid: Floats,
         equivalence: float | None,
-        called: tuple[int, int],
+        called: Called,
     ) -> None:
-        won, tied = called
+        won, tied = called.won, called.tied
         left = np.arange(contrasts.first.size + 1)
         self.threshold = np.array([levels.winner(won + more) for more in left.tolist()])
         high = self.threshold[0]
@@ -331,8 +334,17 @@ class _Boundaries:
                 self._enough = _least_enough(at_margin, np.log(levels.claims / levels.alpha), equivalence)
                 self._enough[:, early] = np.inf
         measured = contrasts.measured
-        self._tie[measured] = -np.inf
-        self._square[measured] = np.inf
+        self._holds, self._fails = np.full((2, *variance.shape), np.inf)
+        for margin in np.unique(contrasts.claim[contrasts.claimed]).tolist():
+            rows = contrasts.claim == margin
+            n = scores.asked(grid) if scores.population else grid
+            at_margin = tie_variance(margin, variance[rows], variance[rows], n, margin)
+            self._holds[rows] = _least_enough(at_margin, levels.claim(called.held), margin)
+            self._fails[rows] = _least_enough(at_margin, levels.claim(called.failed), margin) + 2.0 * margin
+        self._holds[:, early] = self._fails[:, early] = np.inf
+        alone = measured | contrasts.claimed  # they have no winners and no ties
+        self._tie[alone] = -np.inf
+        self._square[alone] = np.inf
         self._relative = np.full(variance.shape, np.inf)
         if measured.any():
             radius = _radius(variance[measured], -np.log(levels.alpha), None)
@@ -345,9 +357,16 @@ class _Boundaries:
         return np.asarray(self._low + (size**2 - self._square[:, place]) * self._slope[:, place])
 
     def ended(self, place: int, difference: Floats, spread: Floats) -> Bools:
-        """Return which contrasts are tied, or measured given their standard deviations over the present."""
-        tied = np.abs(difference) - self._beyond[:, place] <= self._tie[:, place]
-        return tied | (self._relative[:, place] * spread <= 1.0)
+        """Return which contrasts end otherwise than by a winner: ties, claims, and scores that are measured.
+
+        Scores are measured given their standard deviations over the present.
+        """
+        beyond = self._beyond[:, place]
+        tied = np.abs(difference) - beyond <= self._tie[:, place]
+        claimed = (difference + beyond >= self._holds[:, place]) | (
+            beyond - difference >= self._fails[:, place]
+        )
+        return np.asarray(tied | claimed | (self._relative[:, place] * spread <= 1.0))
 
     def good_enough(self, place: int, difference: Floats) -> Bools:
         """Return where the first model, and where the second, is not worse by more than the margin."""
@@ -377,6 +396,16 @@ def _points(variance: Floats) -> tuple[Floats, Floats]:
     """Return the logarithms of variances, and points among which they lie."""
     logs = np.log(variance)
     return logs, np.linspace(logs.min(), logs.max() + 1e-9, POINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Winners, ties, and claims that hold and that fail, which are called already."""
+
+    won: int = 0
+    tied: int = 0
+    held: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +439,7 @@ def simulate_calls(
     rng: np.random.Generator,
     paths: int = 100,
     equivalence: float | None = None,
-    called: tuple[int, int] = (0, 0),
+    called: Called = Called(),
 ) -> Calls:
     """Simulate the calls of a board's open contrasts.
 
@@ -433,8 +462,8 @@ def simulate_calls(
         Number of paths.
     equivalence : float, optional
         Equivalence margin ε.
-    called : tuple of int
-        Winners and ties that are called already.
+    called : Called
+        What is called already.
 
     Returns
     -------

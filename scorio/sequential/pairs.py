@@ -14,7 +14,7 @@ from typing import TypedDict, TypeVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio._arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ON_CLUSTERS, ClusterSums, Spread
 from scorio.sequential.contrasts import ContrastBlock, Noise, Target, contrast_variance, joined, no_bets
@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
 
     target: Target
     clusters: ArrayLike | None
-    equivalence: float | None
+    equivalence: ArrayLike | None
     guard: float
 
 
@@ -46,8 +46,8 @@ class Reader(ABC):
         Target of the estimate.
     clusters : array_like of int, shape (M,), optional
         Cluster of each question; only with ``target="population"``.
-    equivalence : float, optional
-        Equivalence margin ε in unit scores, where ties are to be called.
+    equivalence : array_like of float, optional
+        Equivalence margin ε in unit scores, where ties are to be called; one, or one a contrast.
     guard : float
         κ, ln(1/level) of the strictest level that the evidence is read at.
     centred : bool
@@ -70,13 +70,13 @@ class Reader(ABC):
         contrasts: int,
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
-        equivalence: float | None = None,
+        equivalence: ArrayLike | None = None,
         guard: float = GUARD,
         *,
         centred: bool = False,
     ) -> None:
         self.cells = cells
-        self.equivalence = equivalence
+        self.margins = None if equivalence is None else np.broadcast_to(floats(equivalence), contrasts)
         self._guard = guard
         self.target: Target = target
         self.progress = np.zeros(contrasts, dtype=np.int64)
@@ -226,11 +226,11 @@ class PairReader(Reader):
             (least_a, least_b), (most_a, most_b) = map(both.of, path.bounds(asked))
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
         block = self._block(difference, noise, spread, count, both.sum(path.repeats) == 0.0, slack)
-        if self.equivalence is None:
+        if self.margins is None:
             return block
         step = self._typical_step(pairs, first)
         trials, largest = both.least(path.trials), both.sum(mean * (1.0 - mean))
-        return block.for_ties(self.equivalence, self.target, trials, largest, step)
+        return block.for_ties(self.margins[pairs, None], self.target, trials, largest, step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from scorio.sequential.evidence import MIN_QUESTIONS as MIN_QUESTIONS
 from scorio.sequential.evidence import confidence_radius as confidence_radius
 from scorio.sequential.evidence import log_evidence as log_evidence
 from scorio.sequential.evidence import log_evidence_above as log_evidence_above
+from scorio.sequential.evidence import log_evidence_of_claim as log_evidence_of_claim
 from scorio.sequential.evidence import log_tie_evidence as log_tie_evidence
 from scorio.sequential.families import TopSet as TopSet
 from scorio.sequential.families import family as family
@@ -48,6 +49,7 @@ from scorio.sequential.one_look import MOST_FLIPPED as MOST_FLIPPED
 from scorio.sequential.one_look import look_at_difference as look_at_difference
 from scorio.sequential.one_look import look_at_score as look_at_score
 from scorio.sequential.outlook import BoardScores as BoardScores
+from scorio.sequential.outlook import Called as Called
 from scorio.sequential.outlook import Calls as Calls
 from scorio.sequential.outlook import OpenContrasts as OpenContrasts
 from scorio.sequential.outlook import covariance_of as covariance_of

@@ -258,8 +258,8 @@ def sample_size(
     ]
     chances = np.concatenate([coin.p for coin in coins])
     sequence = sequence_of(rng.permutation(size), size)
-    models, none = np.arange(2 * number), np.zeros(number)
-    contrasts = Contrasts(models[::2], models[1::2], none, none + np.nan)
+    models, zero, none = np.arange(2 * number), np.zeros(number), np.full(number, np.nan)
+    contrasts = Contrasts(models[::2], models[1::2], zero, none, none)
     board = Board.of_pairs(sequence, models.size, Anytime(alpha, margin), contrasts=contrasts)
     start = 0
     while start < limit and board.members:

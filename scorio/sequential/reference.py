@@ -210,12 +210,13 @@ class ReferenceReader(Reader):
         block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack)
         if spread is None:
             block = self._with_extra_questions(contrasts, block, sums)
-        if self.equivalence is None:
+        if self.margins is None:
             return block
         step = self._typical_step(contrasts, first)
         other = live.mean - block.difference
         largest = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
-        return block.for_ties(self.equivalence, self.target, live.trials, largest, step)
+        margins = self.margins[contrasts, None]
+        return block.for_ties(margins, self.target, live.trials, largest, step)
 
     def _with_extra_questions(self, contrasts: Integers, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""

@@ -53,4 +53,5 @@ class ScoreReader(Reader):
         """Return scores minus the numbers; `spread` is that over clusters."""
         weight, questions = self.cells.repeat_weight, self.cells.sequence.questions
         block = score_block(path, questions, self.target, spread, weight, asked, self._guard)
-        return block.less(self._values[contrasts, None], self.equivalence)
+        margins = None if self.margins is None else self.margins[contrasts, None]
+        return block.less(self._values[contrasts, None], margins)

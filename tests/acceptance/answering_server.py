@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 from command_line import Finished, in_process, write_config
 from json_server import Replies, serving
@@ -99,13 +99,16 @@ def run_two(
     *,
     task: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
-    code: int | None = 3,
+    code: int | Literal["spent"] | None = "spent",
     **config: Any,
 ) -> Finished:
     """Run two models that answer as `answer` writes, into the folder ``run``; it has to end with `code`.
 
+    By default that of a budget that is spent: 0 where this is the goal.
     `task` and `model` are settings of their task and of both; requests are added to `asked`.
     """
+    if code == "spent":
+        code = 0 if config.get("goal") == "budget" else 3
     with answering(answer, asked) as url:
         data = two_models(folder, url, **config)
         data["tasks"][0] |= task or {}

@@ -227,7 +227,7 @@ def test_a_documented_config(tmp_path, name, monkeypatch):
         config = write_config(tmp_path, data)
         options = ("--out", "run", "--display", "none", "--allow-missing")
         done = in_process("run", config, *options, cwd=tmp_path)
-    assert done.code == 3, done.said
+    assert done.code == 0, done.said
 
     answered = [record for record in trials(tmp_path / "run") if record.score is not None]
     assert {record.request.key.model for record in answered} == {

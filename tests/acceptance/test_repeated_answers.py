@@ -64,10 +64,10 @@ def test_a_swapped_model_is_told_of_with_the_moment(tmp_path, sessions):
 
     with answering(answer) as url:
         data = two_models(tmp_path, url, questions=50, goal="budget", budget={"trials": 1000 // sessions})
-        done = ran(write_config(tmp_path, data), code=3)
+        done = ran(write_config(tmp_path, data), code=0)
         if sessions == 2:
             more = ("-o", "budget.trials=1000", "--display", "none")
-            done = in_process("run", "run", *more, cwd=tmp_path, code=3)
+            done = in_process("run", "run", *more, cwd=tmp_path, code=0)
     found = report(tmp_path / "run")
     (words,) = (text for text in found["warnings"] if "on the same questions" in text)
     assert words.startswith("bad: ")

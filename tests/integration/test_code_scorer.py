@@ -431,7 +431,7 @@ def test_a_run_is_scored_by_its_programs(tmp_path):
         "limit": 10,
     }
     mimic = {**mimic_config()["mimic"], "answer": "So:\n```python\n{answer}\n```"}
-    out = finished(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}), code=3)
+    out = finished(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}), code=0)
     records = trials(out)
     assert {record.score.category for record in records} == {0, 1}
     reasons = {record.score.category: record.score.reason for record in records}

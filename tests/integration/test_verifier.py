@@ -149,7 +149,7 @@ def run(tmp_path_factory):
     with scripted_chat() as serve:
         task = {"scorer": checker(serve(label)), "rubric": "verifier-only"}
         out, result = run_config(folder, mimic_config(task, goal="budget", budget={"trials": 120}))
-    assert result.code == 3, result
+    assert result.code == 0, result
     return out
 
 

@@ -81,7 +81,7 @@ def test_a_run_goes_on_where_it_was(inspect, dataset, mimic_url, tmp_path):
     task = f"{inspect_task(tmp_path, dataset).name}@sums"
     sections = {"goal": "budget", "budget": {"trials": 20}}
     code, _ = run(tmp_path, config(task, mimic_url, **sections))
-    assert code == 3
+    assert code == 0
     first = outcomes(tmp_path / "run")
     run(tmp_path, config(task, mimic_url, **sections), "-o", "budget.trials=40")
     second = outcomes(tmp_path / "run")
@@ -157,7 +157,7 @@ def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, folder,
     tasks = [{"name": "a", "inspect": "tasks.py@agents", "solver": {"calls": 4, "prompt_tokens": 1000}}]
     settings = {"goal": "budget", "budget": budget, "models": models, "tasks": tasks}
     code, _ = run(folder, {**config("", url), **settings, "on": {"length": "wrong"}})
-    assert code == 3
+    assert code == 0
     with RunReader(folder / "run") as reader:
         records = list(reader.trials())
     paid = sum(record.usage.total_tokens for record in records)
