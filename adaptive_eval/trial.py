@@ -26,6 +26,12 @@ Signal: TypeAlias = float | int | bool | str | None
 COPY_REASON = "a copy of the previous answer to this question"
 """The reason of a missing trial whose answer is a copy; it counts as if it had not been asked for."""
 
+NOT_THERE = "not in the logs"
+"""The reason of a missing trial of an imported run that no log has."""
+
+FIXED = "fixed"
+"""The rule of results whose number of trials was fixed before anybody looked; no run asks by it."""
+
 STEPS = 25_200
 """Steps of a range of scores: 1 to 10, 0 to 100 and halves are among them, and a category fits 16 bits."""
 

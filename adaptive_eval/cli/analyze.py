@@ -33,15 +33,16 @@ from adaptive_eval.cli.simulating import (
     simulation_options,
     simulator_of,
 )
-from adaptive_eval.core.results import FIXED
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import STOPS
+from adaptive_eval.trial import FIXED
 from adaptive_eval.views.numbers import count, fixed, interval, signed, trimmed
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.results import PairResult, Results
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
     from adaptive_eval.interop.found import Choices, Found
+    from adaptive_eval.interop.gather import Gathered
     from adaptive_eval.interop.import_run import Imported
     from adaptive_eval.simulate.analysis import Analysis
 
@@ -80,8 +81,8 @@ def command(**options: Any) -> None:
     Tables have a row a trial (CSV, JSON, JSONL, Parquet; --map names their columns). Several files become one
     table of models, questions and trials. Its replays are 100, and fewer for more than 44 models.
 
-    --write makes a run of them, for report, monitor, samples and others. Any mistake is an error, and then
-    nothing is written.
+    --write makes a run of them, for report, check, samples and others, with the verdict that comes first.
+    Any mistake is an error, and then nothing is written.
     """
     options["recorded"] = (*options["recorded"], *choices_of(options).models)
     if not options["recorded"]:
@@ -90,7 +91,7 @@ def command(**options: Any) -> None:
         preview(options)
         return
     if options["write"] is not None:
-        unused = ("only", "fixed", "replicates", "workers", "ray")
+        unused = ("only", "replicates", "workers", "ray")
         refuse_options(unused, "does nothing to a run that is written; leave it out")
         write_run(options)
         return
@@ -105,8 +106,7 @@ def _analyze(options: Mapping[str, Any]) -> None:
     spec, answers = replayed(options)
     recorded = answers.recorded
     look = one_look(recorded, spec)
-    watched = recorded.rules - {FIXED}  # their numbers of answers were chosen by looking
-    is_fixed = not sequential_only(options) and (options["fixed"] or (recorded.alike and not watched))
+    is_fixed = is_one_look(options, recorded.rules, alike=recorded.alike)
     with simulator_of(options, replays(len(spec.models))) as simulator:
         analysis = analyze(recorded, spec, simulator)
     replayed_look = of_replay(look, analysis, spec)
@@ -117,11 +117,19 @@ def _analyze(options: Mapping[str, Any]) -> None:
     _show_first(first, recorded.trials)
     if analysis.replay.verdict.size or not is_fixed:
         _show_sequential(replayed_look, analysis, second=is_fixed)
-    if not (is_fixed or watched or sequential_only(options)) and len(spec.models) > 1:
+    if not (is_fixed or recorded.rules - {FIXED} or sequential_only(options)) and len(spec.models) > 1:
         click.echo(
             "Models have different numbers of answers. If these were fixed before anybody looked, --fixed "
             "gives the verdict of one look."
         )
+
+
+def is_one_look(options: Mapping[str, Any], rules: frozenset[str], *, alike: bool) -> bool:
+    """Return whether the verdict of one look comes first: the numbers of answers may have been fixed."""
+    if sequential_only(options):
+        return False
+    watched = rules - {FIXED}  # the numbers of answers were chosen by looking
+    return bool(options["fixed"]) or (alike and not watched)
 
 
 def sequential_only(options: Mapping[str, Any]) -> bool:
@@ -367,15 +375,19 @@ def _result_of(found: Found) -> str:
 
 
 def _session(
-    options: Mapping[str, Any], choices: Choices, models: tuple[str, ...], tasks: tuple[TaskSpec, ...]
+    options: Mapping[str, Any], choices: Choices, gathered: Gathered, tasks: tuple[TaskSpec, ...]
 ) -> SessionSpec:
     """Return the session that decides; one model alone is only estimated, unless something else is asked."""
     from adaptive_eval.interop.import_run import default_spec
 
-    choices.require_renamed(models)
-    if len(models) == 1 and options["goal"] in (None, "ranking"):
-        return default_spec(models, tasks)
-    return session_spec(options, models, tasks)
+    choices.require_renamed(gathered.models)
+    if len(gathered.models) == 1 and options["goal"] in (None, "ranking"):
+        spec = default_spec(gathered, tasks)
+    else:
+        spec = session_spec(options, gathered.models, tasks, rules=gathered.rules)
+    if not is_one_look(options, gathered.rules, alike=gathered.alike):
+        return spec
+    return replace(spec, stopping=replace(spec.stopping, rule=FIXED))
 
 
 def _show_written(imported: Imported, logs: int, *, as_json: bool) -> None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adaptive_eval.core.results import FIXED
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.column_maps import read_map
-from adaptive_eval.trial import ScoreRange
+from adaptive_eval.trial import FIXED, ScoreRange
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec

@@ -3,13 +3,14 @@
 Outcomes are checked as a batch, then counted; a repeated outcome counts once.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.errors import SessionError
-from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
+from adaptive_eval.trial import COPY_REASON, NOT_THERE, Missing, TrialOutcome
 from scorio.sequential.parts import DROPPED, MISSING
 
 
@@ -42,6 +43,8 @@ class ModelStates:
         """Dropped models whose answers say nothing about them."""
         self.launched: dict[tuple[int, int], InFlightTrial] = {}
         """Trials in flight, by model and index."""
+        self.absent: Counter[tuple[int, int, int]] = Counter()
+        """Trials that the logs of an imported run lack, by model, task and question."""
 
     def launch(self, model: int, index: int, trial: InFlightTrial) -> None:
         """Count a trial as in flight."""
@@ -129,6 +132,8 @@ class Intake:
             category = _category(outcome)
             states.missing[model] += category < 0
             states.copies[model] += category == DROPPED
+            if isinstance(outcome, Missing) and outcome.reason == NOT_THERE:
+                states.absent[model, trial.task, trial.question] += 1
             amount = budget.charge(model, trial, outcome.usage, answered=category >= 0)
             board.add(model, index, category)
             if board.costs is not None:

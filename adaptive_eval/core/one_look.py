@@ -9,12 +9,22 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, Goal, make_goal, rank_ranges, sides
+from adaptive_eval.core.goals import (
+    BETTER,
+    OPEN,
+    TIE,
+    WORSE,
+    Goal,
+    contrast_kind,
+    make_goal,
+    rank_ranges,
+    sides,
+)
 from adaptive_eval.core.overview import VERDICTS, best_k, positions
 from adaptive_eval.core.results import (
     FIXED,
-    ContrastKind,
     ModelResult,
+    ModelState,
     PairResult,
     Results,
     TaskResult,
@@ -42,6 +52,13 @@ class Answers:
     def filled(self, worth: float) -> Floats:
         """Return mean scores with every lost answer worth so much."""
         return np.asarray((self.total + worth * self.lost) / np.maximum(self.number + self.lost, 1))
+
+    def asked_of_all(self) -> Answers:
+        """Return the answers with lost ones where a model has none of a question; they may be wrong."""
+        trials = self.number + self.lost
+        most = int(trials.max(initial=1))
+        fewest = np.where(trials > 0, trials, most).min(axis=1, keepdims=True)
+        return replace(self, lost=np.where(trials > 0, self.lost, fewest))
 
     @property
     def single(self) -> bool:
@@ -123,6 +140,7 @@ class OneLook:
             score, low, high = (self._shown(end) for end in (test.estimate, *_ends(test)))
             line = replace(line, score=score, score_low=low, score_high=high, rank=ranks[row])
             lines.append(replace(line, rank_low=ranges[row][0], rank_high=ranges[row][1]))
+        lines = [replace(line, state=self._state(row, verdicts, line)) for row, line in enumerate(lines)]
         pairs = []
         for row, test in enumerate(tests):
             pairs.append(self._pair(row, test, int(verdicts[row]), levels[row]))
@@ -140,6 +158,11 @@ class OneLook:
             fixed_passes=None,
             forecast=None,
         )
+
+    def _state(self, model: int, verdicts: Ints, line: ModelResult) -> ModelState:
+        """Return that a model is decided where none of its contrasts is open."""
+        own = (self._goal.first == model) | (self._goal.second == model)
+        return "active" if (verdicts[own] == OPEN).any() or line.state == "stopped" else "retired"
 
     @cached_property
     def _goal(self) -> Goal:
@@ -188,18 +211,26 @@ class OneLook:
                 found.append(self._score(first))
             elif goal.single[row]:
                 found.append(self._score(first, value))
+            elif goal.claimed[row]:
+                found.append(self._claim(first, second, float(goal.claim[row])))
             else:
                 found.append(self._difference(first, second))
         return found
 
-    def _difference(self, first: int, second: int) -> FixedTest:
+    def _claim(self, first: int, second: int, margin: float) -> FixedTest:
+        """Test one-sided whether a model is worse than another by more, or by less, than the margin."""
+        test = self._difference(first, second, margin)
+        low, high = _ends(test)
+        return replace(test, low=low - margin, high=high - margin, p_value=_p_value(test) / 2.0)
+
+    def _difference(self, first: int, second: int, margin: float = 0.0) -> FixedTest:
         """Test a pair; lost answers count as the worst of one model and the best of the other, both ways."""
         answers, confidence = self.answers, self.spec.stopping.confidence
         ends = []
         for worth in (0.0, 1.0) if answers.lost[[first, second]].any() else (0.0,):
-            gap = answers.filled(worth)[first] - answers.filled(1.0 - worth)[second]
+            gap = margin + answers.filled(worth)[first] - answers.filled(1.0 - worth)[second]
             alike = bool(np.ptp(self._shares) <= 1e-12)
-            single = alike and answers.single
+            single = alike and answers.single and not margin
             ends.append(look_at_difference(gap, self._shares, self._groups, confidence, single=single))
         return replace(_less_sure(ends), estimate=float(self._scores[first] - self._scores[second]))
 
@@ -221,24 +252,15 @@ class OneLook:
     def _verdicts(self, tests: list[FixedTest]) -> tuple[Ints, list[float]]:
         """Return verdicts, and the level at which each contrast was tested: by Holm, or each by itself."""
         stopping, goal, margin = self.spec.stopping, self._goal, self.spec.margin
-        level = 1.0 - stopping.confidence
         verdicts = np.full(len(tests), OPEN, dtype=np.int64)
-        levels = [level] * len(tests)
-        p_values = [_p_value(test) for test in tests]
-        tested = [row for row in range(len(tests)) if not goal.measured[row]]
-        shown, left = True, len(tested)
-        for row in sorted(tested, key=p_values.__getitem__):
-            if stopping.family != "pair":
-                levels[row] = level / left
-            if shown and p_values[row] <= levels[row]:
-                gap = tests[row].estimate - (float(goal.value[row]) if goal.single[row] else 0.0)
-                verdicts[row] = BETTER if gap > 0.0 else WORSE
-                left -= 1
-            elif stopping.family != "pair":
-                shown = False  # Holm: after the first that is not shown, none is
+        levels = [1.0 - stopping.confidence] * len(tests)
+        for family in (goal.claimed, ~goal.claimed & ~goal.measured):  # claims are a family of their own
+            self._step_down(np.flatnonzero(family).tolist(), tests, verdicts, levels)
         for row in np.flatnonzero(verdicts == OPEN).tolist():
             low, high = _ends(tests[row])
-            if goal.measured[row]:
+            if goal.claimed[row]:
+                close = False
+            elif goal.measured[row]:
                 close = high - low <= goal.width[row]
             else:
                 middle = float(goal.value[row]) if goal.single[row] else 0.0
@@ -246,6 +268,24 @@ class OneLook:
             if close:
                 verdicts[row] = TIE
         return verdicts, levels
+
+    def _step_down(
+        self, rows: list[int], tests: list[FixedTest], verdicts: Ints, levels: list[float]
+    ) -> None:
+        """Give the contrasts of a family their winners, by Holm's procedure or each at its own level."""
+        goal, by_holm = self._goal, self.spec.stopping.family != "pair"
+        shown, left = True, len(rows)
+        for row in sorted(rows, key=lambda row: _p_value(tests[row])):
+            if by_holm:
+                levels[row] /= left
+            if shown and _p_value(tests[row]) <= levels[row]:
+                against = float(goal.value[row])
+                if goal.claimed[row]:
+                    against = -float(goal.claim[row])
+                verdicts[row] = BETTER if tests[row].estimate > against else WORSE
+                left -= 1
+            elif by_holm:
+                shown = False  # after the first that is not shown, none is
 
     def _pair(self, row: int, test: FixedTest, verdict: int, level: float) -> PairResult:
         goal, spec, answers = self._goal, self.spec, self.answers
@@ -258,9 +298,6 @@ class OneLook:
         difference, low, high = (shift + unit * (end - value) for end in (test.estimate, *_ends(test)))
         trials = int(answers.number[models].sum(axis=1).min())
         p_value = None if goal.measured[row] else _p_value(test)
-        kind: ContrastKind = "threshold" if single else "pair"
-        if goal.measured[row]:
-            kind = "width"
         return PairResult(
             *names,
             verdict=VERDICTS[verdict],
@@ -273,7 +310,8 @@ class OneLook:
             trials_each=trials,
             questions=int((answers.number[models] > 0).all(axis=0).sum()),
             decided_at=None if verdict == OPEN else trials,
-            kind=kind,
+            kind=contrast_kind(goal, row),
+            margin=unit * float(goal.claim[row]) if goal.claimed[row] else None,
             p_value=p_value,
             test="" if p_value is None else test.test,
         )

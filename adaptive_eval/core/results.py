@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from adaptive_eval.core.results_table import Columns, ResultsTable, columns_of, frame_of
 from adaptive_eval.errors import Coded
 from adaptive_eval.stops import ENDPOINTS, FAILED, INTERRUPTED, REACHED, STOPS, StopReason
+from adaptive_eval.trial import FIXED as FIXED
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -24,8 +25,6 @@ BudgetScope = Literal["run", "model", "task", "scorer"]
 Verdict = Literal["open", "better", "worse", "tie"]
 Table = Literal["models", "pairs", "tasks", "budgets"]
 ContrastKind = Literal["pair", "not-worse", "threshold", "width"]
-FIXED = "fixed"
-"""The rule of results whose number of trials was fixed before anybody looked; no run asks by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.foresight import next_look, too_noisy
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
+from adaptive_eval.core.one_look import Answers, OneLook
 from adaptive_eval.core.overview import (
     account_evidence,
     lost_evidence,
@@ -26,11 +29,11 @@ from adaptive_eval.core.overview import (
     stopped_models,
 )
 from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict
-from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
 from adaptive_eval.stops import StopReason
-from adaptive_eval.trial import TrialKey, TrialRequest
+from adaptive_eval.trial import FIXED, TrialKey, TrialRequest
 from scorio.sequential.parts import FINISHED
 
 READ_BATCH = 64
@@ -70,7 +73,8 @@ class Session:
 
     def __init__(self, spec: SessionSpec, remarks: Callable[[], tuple[str, ...]] = tuple) -> None:
         self.spec = spec
-        self.board = Board(spec)
+        read = spec if spec.stopping.rule != FIXED else replace(spec, goal=GoalSpec("budget"))
+        self.board = Board(read)  # of a fixed number of trials nothing is decided before the last
         check_budgets(spec)
         self.comparison = Comparison(spec, self.board)
         self.budget = Budget(spec)
@@ -457,8 +461,21 @@ class Session:
         self.board.absorb()
         waiting = self._issuer.waiting() if self.stopped is None else {}
         found = results(self.comparison, self.budget, self.states, waiting, self.stopped)
+        if self.spec.stopping.rule == FIXED:
+            found = OneLook(self.spec, self._answers()).within(found)
+            return replace(found, warnings=(*found.warnings, *self._remarks()))
         forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
+
+    def _answers(self) -> Answers:
+        """Return all answers that are counted; what the logs of an import lack was not asked."""
+        cells, absent = self.board.cells, self.states.absent
+        number = np.concatenate([one.counts.sum(axis=2) for one in cells], axis=1)
+        total = np.concatenate([one.counts @ one.levels for one in cells], axis=1)
+        lost = np.concatenate([one.lost for one in cells], axis=1)
+        for (model, task, question), times in absent.items():
+            lost[model, self.spec.columns[task].start + question] -= times
+        return Answers(np.rint(number).astype(np.int64), total, lost).asked_of_all()
 
     def forecast(self) -> Forecast | None:
         """Return the forecast of the rest of the run, or None if there is none (yet).

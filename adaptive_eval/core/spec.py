@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.fixed_rule import FixedRule
 from adaptive_eval.core.plugins import load_rule
 from adaptive_eval.options.decisions import AllocationSpec as AllocationSpec
 from adaptive_eval.options.decisions import GoalSpec as GoalSpec
@@ -22,7 +23,7 @@ from adaptive_eval.options.decisions import Spend
 from adaptive_eval.options.decisions import StoppingSpec as StoppingSpec
 from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
 from adaptive_eval.options.limit_options import Price as Price
-from adaptive_eval.trial import STEPS, ScoreRange
+from adaptive_eval.trial import FIXED, STEPS, ScoreRange
 from scorio.sequential import parts
 from scorio.sequential.parts import Levels
 
@@ -218,6 +219,8 @@ class SessionSpec:
         """
         stopping, margin = self.stopping, self.margin
         alpha = 1.0 - stopping.confidence
+        if stopping.rule == FIXED:
+            return FixedRule(alpha, margin)
         if stopping.rule == "zscore":
             return parts.ZScore(stopping.z)
         if stopping.own_rule:

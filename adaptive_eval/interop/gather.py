@@ -17,6 +17,7 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import RUN, Flaw, Found, Log, checked, flawed, is_copy
 from adaptive_eval.simulate.coins import asked
 from adaptive_eval.trial import COPY_REASON, ScoreRange
+from adaptive_eval.trial import NOT_THERE as NOT_THERE
 from scorio.sequential.parts import RunSequence
 
 WORTH = "worth of the categories"
@@ -26,9 +27,6 @@ FEWEST_AGAIN = 10
 
 MOST_NAMED = 5
 """Questions that a note names."""
-
-NOT_THERE = "not in the logs"
-"""Reason of a trial of a sequence that no log has."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,6 +45,9 @@ _INSERT = """
 INSERT INTO trials (model, question, series, number, category, score, missing, rest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+_COUNTS = f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')"
+"""Condition of a trial that is there and no copy."""
 
 _REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at")
 
@@ -77,6 +78,7 @@ class Gathered:
     # what a person should know: copies, and questions that not all models were asked
     notes: tuple[str, ...]
     copies: int = 0  # answers that are copies of earlier ones; they are missing trials
+    alike: bool = False  # whether every model has as many trials of each question as the others
 
 
 @dataclass
@@ -258,7 +260,19 @@ class Gatherer:
         notes = (*self._read, *self._audit.remarks(), *self._notes(tasks))
         groups = {name: self._groups(name, task) for name, task in tasks.items() if self._clusters}
         told = weights, frozenset(self._rules), groups, notes, self._copies
-        return Gathered(tuple(self._models), questions, categories, scores, *told)
+        return Gathered(tuple(self._models), questions, categories, scores, *told, self._is_alike())
+
+    def _is_alike(self) -> bool:
+        """Tell whether the models have as many trials of each question; one that a model lacks is lost."""
+        counts = np.zeros((len(self._models), len(self._questions)), dtype=np.int64)
+        query = f"SELECT model, question, count(*) FROM trials WHERE {_COUNTS} GROUP BY model, question"  # noqa: S608
+        for model, question, count in self._db.execute(query):
+            counts[model, question] = count
+        fewest = np.where(counts > 0, counts, counts.max(initial=0)).min(
+            axis=1, initial=counts.max(initial=0)
+        )
+        whole = np.where(counts > 0, counts, fewest[:, None])
+        return bool((whole == whole[:1]).all())
 
     def _groups(self, name: str, task: _Task) -> tuple[str, ...]:
         """Return the group of each question of a task; one without is refused."""
@@ -312,7 +326,7 @@ class Gatherer:
 
     def answers(self, *, any_order: bool) -> tuple[Cells, Ints]:
         """Return where every trial but copies belongs, and its category or score as a whole number, or −1."""
-        return self._cells(f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')", any_order)
+        return self._cells(_COUNTS, any_order)
 
     def _cells(self, chosen: str, any_order: bool) -> tuple[Cells, Ints]:
         """Return chosen trials; of a cell in random order where `any_order`, as files may be sorted."""

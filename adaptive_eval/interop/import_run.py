@@ -139,8 +139,9 @@ class Imported:
     notes: tuple[str, ...]  # what a person should know
 
 
-def default_spec(models: tuple[str, ...], tasks: tuple[TaskSpec, ...]) -> SessionSpec:
+def default_spec(gathered: Gathered, tasks: tuple[TaskSpec, ...]) -> SessionSpec:
     """Return a session that ranks the models, or only estimates where there is one."""
+    models = gathered.models
     goal = GoalSpec("ranking" if len(models) > 1 else "budget")
     grouped = any(task.clusters is not None for task in tasks)
     stopping = StoppingSpec(target="population" if grouped else "benchmark")
@@ -153,7 +154,7 @@ def import_logs(
     *,
     right_from: float | None = None,
     weights: Sequence[float] | None = None,
-    decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec] = default_spec,
+    decide: Callable[[Gathered, tuple[TaskSpec, ...]], SessionSpec] = default_spec,
     progress: Progress = lambda _what, _done, _total: None,
 ) -> Imported:
     """Write logs as a run."""
@@ -170,7 +171,7 @@ def import_logs(
             for name, ids in gathered.tasks.items():
                 tasks.append(TaskSpec(name, ids, levels[name].weights, gathered.clusters.get(name)))
             cells = gatherer.cells()
-            spec = decide(gathered.models, weighted(tasks, logs))
+            spec = decide(gathered, weighted(tasks, logs))
             require_independent(spec, logs)
             session = Session(_without_early_repeats(spec, cells))
             sequences = sequences_of(cells, len(gathered.models), session.board.run_sequence)

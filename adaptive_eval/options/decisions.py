@@ -24,6 +24,7 @@ from adaptive_eval.options.mistakes import (
     unknown_name,
 )
 from adaptive_eval.options.section import Record, Section, record
+from adaptive_eval.trial import FIXED
 
 GoalKind = Literal[
     "ranking", "top-k", "baseline", "not-worse", "width", "threshold", "budget", "pairs", "all"
@@ -175,7 +176,7 @@ def _one_of(known: tuple[str, ...], group: str) -> BeforeValidator:
     """Return a check of names: one of ours, or one that an installed package offers."""
 
     def check(value: Any) -> Any:
-        if not isinstance(value, str) or value in known:
+        if not isinstance(value, str) or value in (*known, FIXED):
             return value
         names = [*known, *installed(group)]
         if value not in names:
@@ -216,7 +217,7 @@ class StoppingSpec(Record):
     @property
     def own_rule(self) -> bool:
         """Whether the rule is one of an installed package."""
-        return self.rule not in RULES
+        return self.rule not in (*RULES, FIXED)
 
     @property
     def z(self) -> float:
@@ -294,6 +295,9 @@ def conflicts(
     if decisions.spend == "usd" and unpriced:
         reason = f"usd needs the price of every model; without one: {', '.join(unpriced)}"
         yield ("spend",), unheld(f"{reason}; write models[].price, or spend: tokens")
+    if stopping.rule == FIXED and isinstance(decisions, Section):  # as a person writes it
+        words = "fixed is no rule that a run asks by: analyze --write gives it to results of a fixed number"
+        yield ("stopping", "rule"), f"{words}; write one of {', '.join(RULES)}"
     if stopping.rule == "exact" and kinds & {"width", "threshold"}:
         words = "exact compares models in pairs, and the goal asks about each by itself; use anytime"
         yield ("stopping", "rule"), words

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adaptive_eval.core.results import ModelResult, Results, from_json
+from adaptive_eval.core.results import FIXED, ModelResult, Results, from_json
 from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ def _scale(results: Results) -> str:
 
 
 def _percent(results: Results) -> str:
-    return f"{round(100 * results.confidence, 6):g} %"
+    by_look = ", if the number of answers was fixed before anybody looked" if results.rule == FIXED else ""
+    return f"{round(100 * results.confidence, 6):g} %{by_look}"
 
 
 def _line(results: Results, model: str) -> ModelResult:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from adaptive_eval.config.document import read_document
-from adaptive_eval.core.results import Results, from_json
+from adaptive_eval.core.results import FIXED, Results, from_json
 from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
 from adaptive_eval.trial import JUDGED
@@ -130,7 +130,7 @@ def read_details(
         questions=questions,
         stored=reader.count(),
         meta=_without_places(meta),
-        target=_target(meta),
+        target=results.target if results.rule == FIXED else _target(meta),
         judged=sum((found for _, found in reader.signals_named(JUDGED).values()), Counter()),
         rankings=_rankings(reader, results),
         examples=examples(reader, accounts, questions, examples_with) if examples_with else None,

@@ -27,6 +27,7 @@ from adaptive_eval.views import (
     details,
     inert,
     numbers,
+    one_look_sentences,
     plots,
     run_sentences,
     score_tables,
@@ -69,7 +70,7 @@ def _environment() -> Environment:
         optimized=False,  # it takes longer than it saves: a template is filled once or twice
         bytecode_cache=compiled_templates("text"),
     )
-    for module in (numbers, verdicts, budgets, sentences, run_sentences):
+    for module in (numbers, verdicts, budgets, sentences, run_sentences, one_look_sentences):
         made.globals.update(public(module))
     made.globals.update(app_version=__version__, describe=describe)
     return made

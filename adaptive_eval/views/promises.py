@@ -9,6 +9,7 @@ from adaptive_eval.core.results import Results
 from adaptive_eval.errors import SessionError
 from adaptive_eval.views.decision_sentences import explained_words
 from adaptive_eval.views.numbers import share_words, trimmed
+from adaptive_eval.views.one_look_sentences import is_one_look, one_look_promises
 from adaptive_eval.views.sentences import level_words
 from adaptive_eval.views.verdicts import exact_pairs, rank_column
 
@@ -36,6 +37,8 @@ def promises(
     >>> promises(run).holds
     ()
     """
+    if is_one_look(results):
+        return Promises(*one_look_promises(results))
     limits = [*_limits_of_rule(results), *_limits_of_scores(results, target)]
     limits += [_answers_together(task, one["k"], one["by"]) for task, one in together.items()]
     limits += _limits_of_judges(judged)

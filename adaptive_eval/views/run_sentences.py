@@ -26,6 +26,12 @@ from adaptive_eval.views.numbers import (
     trimmed,
     usd,
 )
+from adaptive_eval.views.one_look_sentences import (
+    interval_name,
+    is_one_look,
+    one_look_methods,
+    one_look_note,
+)
 from adaptive_eval.views.sentences import level_words, score_name
 from adaptive_eval.views.summary import Outlook, RunState, Summary
 from adaptive_eval.views.verdicts import (
@@ -367,6 +373,8 @@ def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> 
 
 def differences_note(results: Results) -> str:
     """Return how to read the table of pairs."""
+    if is_one_look(results):
+        return one_look_note(results)
     words = "Differences are first minus second, read where both models had equally many trials"
     if is_single(results) and not of_kind(results, "not-worse").pairs:
         words = "Differences are a model's score minus the number that it is compared with"
@@ -413,10 +421,12 @@ def caption_words(results: Results) -> str:
     how = f"Rank: interval that the verdicts of {by} leave open."
     if not rank_column(results).ranked:
         how = f"{ranks_note(results)} By {by}."
+    if is_one_look(results):
+        how += " Verdicts hold if the number of answers was fixed before anybody looked."
     return (
         f"{score_name(results).capitalize()} on {answered_words(results)}, which ranks, with its "
-        f"{level_words(results)} anytime interval; Bayes@N: posterior mean ± standard deviation ({prior}), "
-        f"for reference. N: trials of the model, all questions together. {how}"
+        f"{level_words(results)} {interval_name(results)}; Bayes@N: posterior mean ± standard deviation "
+        f"({prior}), for reference. N: trials of the model, all questions together. {how}"
     )
 
 
@@ -503,6 +513,8 @@ _ENDS = {
 
 def methods_words(summary: Summary) -> str:
     """Return the sentences for a paper's section on methods."""
+    if is_one_look(summary.results):
+        return one_look_methods(summary.results)
     results, asked = summary.results, asked_models(summary.results)
     trials, missing = [line.trials for line in asked], sum(line.missing for line in asked)
     each = f"{min(trials):,}" if len(set(trials)) == 1 else f"{min(trials):,} to {max(trials):,}"

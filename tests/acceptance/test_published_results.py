@@ -168,6 +168,67 @@ class TestGroups:
         assert "cluster" not in analyzed(tmp_path, "lm", "--map", "cluster=nothing", code=2).out
 
 
+class TestRunsOfOneLook:
+    """A run that is written keeps the verdict of one look, its condition and its groups in every view."""
+
+    def written(self, folder: Path, *options: str) -> str:
+        (folder / "table.csv").write_text(
+            rows("model,question,correct,text", *(f"{m},{q},{v},t{q[-1]}" for m, q, v in LONG)), "utf-8"
+        )
+        return in_process("analyze", "table.csv", "--write", "run", *options, cwd=folder, code=0).out
+
+    @pytest.mark.parametrize("options", [(), ("--map", "cluster=text")])
+    def test_every_view_repeats_it(self, options, tmp_path):
+        said = self.written(tmp_path, *options)
+        shown = data_of(tmp_path, "table.csv", *options)
+        assert shown["sentence"] in said
+        in_process("report", "run", cwd=tmp_path, code=0)
+        report = json.loads((tmp_path / "run" / "report.json").read_text("utf-8"))
+        assert report["verdict"] == shown["sentence"]
+        assert (report["rule"]["name"], report["rule"]["target"]) == ("fixed", shown["target"])
+        for pair, expected in zip(report["pairs"], shown["fixed"], strict=True):
+            assert pair["p_value"] == pytest.approx(expected["p_value"])
+            assert pair["difference_low"] == pytest.approx(expected["difference_low"])
+        for line, expected in zip(report["models"], shown["models"], strict=True):
+            for key in ("score", "score_low", "score_high", "rank_low", "rank_high"):
+                assert line[key] == pytest.approx(expected[key])
+        page = (tmp_path / "run" / "report.md").read_text("utf-8")
+        for words in ("anytime interval", "confidence sequence", "not fixed in advance", "every look"):
+            assert words not in page
+        checked = in_process("check", "run", "--not-worse", "new:old", "--margin", "0.02", cwd=tmp_path)
+        assert checked.code == 0
+        assert "if the number of answers was fixed before anybody looked" in checked.out
+        assert in_process("validate", "run", cwd=tmp_path).code == 0
+        assert "cannot be resumed" in in_process("run", "run", cwd=tmp_path, code=2).err
+        in_process("export", "run", "--out", "again.csv", cwd=tmp_path, code=0)
+        for again in ("again.csv", "run"):
+            data = data_of(tmp_path, again)
+            assert (data["sentence"], data["target"]) == (shown["sentence"], shown["target"])
+
+    def test_the_replay_is_written_where_it_is_asked_for(self, tmp_path):
+        self.written(tmp_path, "--sequential")
+        assert data_of(tmp_path, "run")["verdict"] == "anytime"
+        in_process("export", "run", "--out", "again.jsonl", cwd=tmp_path, code=0)
+        assert data_of(tmp_path, "again.jsonl")["verdict"] == "anytime"
+        assert data_of(tmp_path, "again.jsonl", "--fixed")["verdict"] == "fixed"
+
+    def test_unequal_questions_and_lost_answers_are_as_in_the_analysis(self, tmp_path):
+        lines = [f"{m},{q},{v}" for m, q, v in LONG]
+        lines += [f"{m},{q},{1 - v}" for m, q, v in LONG[:20]]  # ten questions asked twice
+        lines[3] = lines[3].rpartition(",")[0] + ","
+        (tmp_path / "table.csv").write_text(rows("model,question,correct", *lines), "utf-8")
+        shown = data_of(tmp_path, "table.csv")
+        assert (shown["verdict"], shown["fixed"][0]["test"]) == ("fixed", "paired t")
+        written = in_process("analyze", "table.csv", "--write", "run", cwd=tmp_path, code=0)
+        assert shown["sentence"] in written.out
+
+    def test_a_config_cannot_ask_by_it(self, tmp_path):
+        (tmp_path / "table.csv").write_text(TABLES["two columns"], "utf-8")
+        assert "anytime, exact" in analyzed(tmp_path, "table.csv", "-o", "stopping.rule=fixed", code=2).err
+        both = analyzed(tmp_path, "table.csv", "--fixed", "--sequential", code=2)
+        assert "leave one out" in both.err
+
+
 def test_what_only_a_config_has_is_no_override(tmp_path):
     (tmp_path / "table.csv").write_text(TABLES["two columns"], "utf-8")
     refused = analyzed(tmp_path, "table.csv", "-o", "budget.trials=10", code=2)

@@ -167,7 +167,7 @@ def table(tmp_path):
 
 def test_is_read_to_the_end_and_decides_what_an_import_decides(table, tmp_path):
     analysed = analysis_of(table)
-    printed("analyze", table, "--write", tmp_path / "run", "--json")
+    printed("analyze", table, "--write", tmp_path / "run", "--sequential", "--json")
     results = RunReader(tmp_path / "run").latest_snapshot().results
     decided = [pair["verdict"] for pair in results["pairs"]]
     ordered = analysed["in_one_order"]
