@@ -37,19 +37,6 @@ COMMANDS = {
 """Every command with its one-line help, so that --help imports none of them."""
 
 
-_NOW = {
-    "resume": "run",
-    "runs": "monitor",
-    "compare": "report",
-    "leaderboard": "report",
-    "simulate": "plan",
-    "import": "analyze --write",
-    "schema": "validate --schema",
-    "check-file": "validate",
-}
-"""What does the job of a word that people may try."""
-
-
 class _LazyGroup(click.Group):
     """Imports a command's module when the command is called."""
 
@@ -70,7 +57,7 @@ class _LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            near = [_NOW[name]] if name in _NOW else get_close_matches(name, COMMANDS, n=1)
+            near = get_close_matches(name, COMMANDS, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; --help lists the commands"
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)

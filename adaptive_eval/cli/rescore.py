@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
-from adaptive_eval.cli.simulating import print_json, print_table, progress_bar, workers_of
+from adaptive_eval.cli.options import PATH, flag, named, option
+from adaptive_eval.cli.simulating import print_json, print_table, progress_bar
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 @option("--scorer SCORER", "A scorer's kind, or a mapping with kind and options.")
 @option("--task NAME", "Score only this task. Default: all.")
 @option("--name NAME", "Name of the ranking. Default: scorer and rubric.")
-@option("--workers N", "Processes, for slow scorers. Default: 1.", COUNT)
-@option("--ray ADDRESS", "Score on a Ray cluster: auto, local or HOST:PORT. The result is the same.")
 @flag("--dry-run", "Show the ranking and store nothing.")
 @flag("--json as_json", "Print JSON.")
 def command(run: Path, **options: Any) -> None:
@@ -51,11 +49,8 @@ def command(run: Path, **options: Any) -> None:
     specs = _specs(options["rubrics"], options["scorer"], options["name"])
     with RunReader(run) as reader, ExitStack() as stack:
         built = replace(build(config_of_run(reader)), continued=reader.meta())
-        # A user's function is sent to a cluster with the files in the config's folder.
-        user_code = built.config.base_dir if any(_kind(spec) == "python" for spec in specs) else None
-        pool = stack.enter_context(workers_of(options, user_code))
         progress = partial(stack.enter_context(progress_bar()), "answers")
-        results = rescore(built, reader, specs, options["task"], workers=pool, progress=progress)
+        results = rescore(built, reader, specs, options["task"], progress=progress)
         shown = [stored_scoring(built, reader), *results]
     if not options["dry_run"]:
         with RunWriter.open(run) as writer:
@@ -72,10 +67,6 @@ def command(run: Path, **options: Any) -> None:
         columns = [f"<{inert(name)}" for name in head]
         print_table(columns, [list(map(inert, row)) for row in rows])
         _report(results, run, stored=not options["dry_run"])
-
-
-def _kind(spec: RescoringSpec) -> str:
-    return "" if spec.scorer is None else spec.scorer.kind
 
 
 def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> list[RescoringSpec]:

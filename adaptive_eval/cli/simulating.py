@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,8 +50,8 @@ def simulation_options(replicates: int | None) -> Callable[[Command], Command]:
 
 
 @contextmanager
-def workers_of(options: Mapping[str, Any], user_code: Path | None = None) -> Iterator[Workers]:
-    """Yield processes of this machine, or a Ray cluster that gets the sources in `user_code`."""
+def workers_of(options: Mapping[str, Any]) -> Iterator[Workers]:
+    """Yield processes of this machine, or a Ray cluster."""
     if options["ray"] is None:
         yield options["workers"]
         return
@@ -60,7 +59,7 @@ def workers_of(options: Mapping[str, Any], user_code: Path | None = None) -> Ite
         raise UsageError("--workers is for processes here and --ray for a cluster; leave one out")
     from adaptive_eval.executors.ray_cluster import ray_pool
 
-    with ray_pool(options["ray"], partial(click.echo, err=True), user_code) as pool:
+    with ray_pool(options["ray"], partial(click.echo, err=True)) as pool:
         yield pool
 
 

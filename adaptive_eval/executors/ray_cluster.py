@@ -312,9 +312,9 @@ class RayPool(Executor):
 
 
 @contextmanager
-def ray_pool(address: str, remark: Callable[[str], None], user_code: Path | None = None) -> Iterator[RayPool]:
-    """Connect to a cluster and yield a pool there; the Python sources in `user_code` are shipped."""
-    with connected(address, remark, user_code=user_code), RayPool() as pool:
+def ray_pool(address: str, remark: Callable[[str], None]) -> Iterator[RayPool]:
+    """Connect to a cluster and yield a pool there."""
+    with connected(address, remark), RayPool() as pool:
         yield pool
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -37,12 +35,11 @@ from adaptive_eval.errors import (
     ScorerUnavailable,
     UsageError,
 )
-from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.options.mistakes import Mistakes, dotted
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.options.task_options import RubricConfig
-from adaptive_eval.scoring.registry import Answers, build_scorer, score_here, score_spread
+from adaptive_eval.scoring.registry import Answers, build_scorer, score_here
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import NOT_FOUND, Scorer, TogetherScorer
 from adaptive_eval.store.codec import dump_json, load_json
@@ -64,9 +61,6 @@ from adaptive_eval.trial import (
 )
 
 _BATCH = 256
-
-_HERE = frozenset({"judge", "verifier", "inspect", "lm-eval"})
-"""Scorers that are not spread: their limits are of one process, or they are of another library."""
 
 _OF_ONE_SCORER = frozenset({"is_correct", "score", "judgements", "order_decided", AGAINST})
 """Signals by which one scorer says what it found: they are not those of another one that has none."""
@@ -107,7 +101,6 @@ def rescore(
     specs: Sequence[RescoringSpec],
     task: str | None = None,
     *,
-    workers: int | Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Rescoring]:
     """Score the stored answers again, once for each spec, and rank the models by each."""
@@ -125,8 +118,8 @@ def rescore(
             for one in built.tasks if made is not None else ():
                 if one.name in chosen:
                     known[one.name] = with_stored_answers(one, made, built.config.base_dir, reader.meta())
-            with _spreading(scorer, made, workers) as score:
-                answers = _Answers.read(built, reader, chosen, known, scorer, score, progress)
+            score = partial(score_here, made, at_once=scorer is not None and scorer.at_once)
+            answers = _Answers.read(built, reader, chosen, known, scorer, score, progress)
         except ScorerUnavailable as error:
             raise EndpointsUnusable(f"{error}; nothing was stored") from None
         results += [answers.ranked(spec) for spec in specs if spec.scorer == scorer]
@@ -314,18 +307,6 @@ def _logged(record: TrialRecord, score: Score) -> LoggedTrial:
         signals[NOTHING_FOUND] = True
     missing = f"{UNSCORED}{score.reason}" if score.category is None else None
     return replace(record, score=replace(score, signals=signals), missing=missing).logged()
-
-
-@contextmanager
-def _spreading(section: Any, scorer: Scorer | None, workers: int | Executor | None) -> Iterator[_Score]:
-    """Yield how batches of answers are scored: here, or by `workers`."""
-    elsewhere = section is not None and section.at_once
-    if scorer is None or workers is None or workers == 1 or section.kind in _HERE:
-        yield partial(score_here, scorer, at_once=elsewhere)
-        return
-    number = workers if isinstance(workers, int) else getattr(workers, "workers", available_cores())
-    with process_pool(workers) as pool:
-        yield partial(score_spread, scorer, pool=pool, workers=number)
 
 
 def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str) -> list[int | None]:

@@ -1,10 +1,8 @@
 """The scorers by their name in a config, tried on a sample and applied to many answers."""
 
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
@@ -93,8 +91,7 @@ Answers: TypeAlias = Sequence[tuple[Completion, Question]]
 Tag = TypeVar("Tag")
 
 _AT_ONCE = 8
-_AHEAD = 2
-"""Batches submitted for each worker: one in work, one waiting."""
+"""Answers that are scored at the same time if most of the time is spent waiting."""
 
 
 def score_here(
@@ -113,35 +110,3 @@ def score_here(
                 yield tag, scorer.score_all(answers)
             else:
                 yield tag, list(apply(lambda one: score_or_failure(scorer, *one), answers))
-
-
-def score_spread(
-    scorer: Scorer, batches: Iterable[tuple[Tag, Answers]], pool: Executor, workers: int
-) -> Iterator[tuple[Tag, list[Score]]]:
-    """Yield the tag and scores of each batch in order, scored by the `workers` of a pool."""
-    ahead: deque[tuple[Tag, Future[list[Score]]]] = deque()
-    try:
-        for tag, answers in batches:
-            ahead.append((tag, pool.submit(_scored_batch, scorer, _for_the_way(answers))))
-            if len(ahead) >= _AHEAD * workers:
-                done, future = ahead.popleft()
-                yield done, future.result()
-        while ahead:
-            done, future = ahead.popleft()
-            yield done, future.result()
-    finally:
-        for _, future in ahead:
-            future.cancel()
-
-
-def _for_the_way(answers: Answers) -> Answers:
-    """Return answers that can be pickled; a view of a mapping cannot."""
-    return [(completion, replace(question, fields=dict(question.fields))) for completion, question in answers]
-
-
-def _scored_batch(scorer: Scorer, answers: Answers) -> list[Score]:
-    from adaptive_eval.scoring.workers import bound_workers
-
-    bound_workers(1)  # the pool has a worker for each core
-    scores = (score_or_failure(scorer, completion, question) for completion, question in answers)
-    return [replace(score, signals=dict(score.signals)) for score in scores]

@@ -19,15 +19,7 @@ from scorio._arguments import one_of, whole
 
 
 class Family(Protocol):
-    """A rule that says which of the open pairs are winners.
-
-    Attributes
-    ----------
-    promise : str
-        What the error level means, in words.
-    """
-
-    promise: str
+    """A rule that says which of the open pairs are winners."""
 
     def threshold(self, won: int, pairs: int, alpha: float) -> float:
         """Return the log e-value at which the next single winner would be called."""
@@ -42,8 +34,6 @@ class Holm:
     True
     """
 
-    promise = "probability of any wrong winner on the board"
-
     def threshold(self, won: int, pairs: int, alpha: float) -> float:
         """Return log((pairs − won)/α)."""
         return log(max(pairs - won, 1) / alpha)
@@ -51,8 +41,6 @@ class Holm:
 
 class PerPair:
     """No correction: the level holds for each pair on its own, and any of many may be wrong."""
-
-    promise = "probability that a given pair is called wrongly; some pair of a board is wrong more often"
 
     def threshold(self, won: int, pairs: int, alpha: float) -> float:
         """Return log(1/α)."""
@@ -67,8 +55,6 @@ class TopSet:
     >>> TopSet(best=1, models=8).threshold(won=3, pairs=28, alpha=0.05) == log(7 / 0.05)
     True
     """
-
-    promise = "probability of a wrong set of the best k; a pair within or outside the set is wrong more often"
 
     def __init__(self, best: int, models: int) -> None:
         self._pairs = max(best * (models - best), 1)

@@ -81,11 +81,17 @@ def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version():
     assert {one["path"] for one in handed} == {"dist/"}
 
 
-def test_the_suite_runs_on_every_push_and_pull_request_and_on_each_supported_python():
+def test_a_pull_request_runs_each_step_of_ci_and_the_tests_on_each_supported_python():
     flow = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
     assert {"push", "pull_request", "workflow_call"} <= set(flow["on"])
-    suite = flow["jobs"]["suite"]
-    assert "./scripts/test" in [step.get("run") for step in suite["steps"]]
+    steps, pythons = flow["jobs"]["steps"], flow["jobs"]["pythons"]
+    order = re.search(r"^order=\((.*)\)$", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)
+    run = " ".join(steps["strategy"]["matrix"]["steps"]).split()
+    assert sorted(run) == sorted(order[1].split())
+    assert ".ci/run ${{ matrix.steps }}" in [step.get("run") for step in steps["steps"]]
+    assert ".ci/run quick" in [step.get("run") for step in pythons["steps"]]
+    release = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))
+    assert release["jobs"]["tests"]["uses"] == "./.github/workflows/tests.yml"
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
     supported = {text.rpartition(" ")[2] for text in classifiers if re.search(r"Python :: 3\.\d+$", text)}
-    assert supported <= set(suite["strategy"]["matrix"]["python"])
+    assert supported <= {*pythons["strategy"]["matrix"]["python"], "3.12"}

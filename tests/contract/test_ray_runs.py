@@ -143,21 +143,6 @@ def test_code_is_shipped_and_secrets_are_not(tmp_path, cluster):
 
 
 @pytest.mark.ray
-def test_stored_answers_are_scored_on_the_cluster(cluster, tmp_path):
-    """Also by a function that lies beside the config, and nowhere else."""
-    write_grader(tmp_path)
-    with MimicProcess(mimic_spec()) as mimic:
-        config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
-        adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path, code=0)
-    for scorer in ("{kind: python, function: own_grader:grade}", "exact", "math"):
-        command = ("rescore", "run", "--scorer", scorer, "--dry-run", "--json")
-        here = adaptive_eval(*command, cwd=tmp_path)
-        there = adaptive_eval(*command, "--ray", cluster.address, cwd=tmp_path)
-        assert (here.code, there.code) == (0, 0), there
-        assert there.out == here.out
-
-
-@pytest.mark.ray
 def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path, cluster, undisturbed):
     """SIGKILL, in the middle. What it had in hand is asked again; the server is not blamed."""
     run = tmp_path / "run"

@@ -31,9 +31,6 @@ def test_runs_are_listed_with_state_and_trials(tmp_path):
     [
         ("reprot", "report"),
         ("validat", "validate"),
-        ("resume", "run"),
-        ("simulate", "plan"),
-        ("import", "analyze --write"),
     ],
 )
 def test_an_unknown_command_suggests_the_nearest(written, meant):
