@@ -26,7 +26,7 @@ from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.simulate.coins import Stream, to_score_units
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.parts import Floats
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
@@ -184,12 +184,12 @@ def paths(pairs: Pairs, passes: int, seed: int) -> Paths:
         stop = min(start + piece, steps, *(sequence.laid_out(model) for model in models.tolist()))
         cells.absorb(models, stream.take(models, start, stop))
         block = reader.read(rows, stop)
-        enough = block.questions >= MIN_QUESTIONS
+        enough = block.trials >= MIN_TRIALS
         naive |= (enough & (np.abs(block.difference) >= NAIVE * np.sqrt(block.variance))).any(axis=1)
         missed |= (enough & (log_evidence(block.difference - pairs.gap, block.guarded) >= bar)).any(axis=1)
         own = score_block(cells.path(models, start, stop), pairs.questions)
         off = log_evidence(own.difference - truth, own.variance) >= bar
-        score_missed |= (off & (own.questions >= MIN_QUESTIONS)).any(axis=1)
+        score_missed |= (off & (own.trials >= MIN_TRIALS)).any(axis=1)
         cells.forget(stop)
         start = stop
     return Paths(rows.size, int(naive.sum()), int(missed.sum()), models.size, int(score_missed.sum()))

@@ -21,7 +21,7 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate, simulate
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence, log_tie_evidence
 from scorio.sequential.trial_sequence import first_pass
 
 Floats = NDArray[np.float64]
@@ -150,7 +150,7 @@ def noise_known(a: Floats, b: Floats, margin: float, runs: int, seed: int, passe
     bar = np.log(20.0)
     won = log_evidence(difference, variance, margin) >= bar
     called = won | (log_tie_evidence(difference, variance, margin) >= bar)
-    called[:, : MIN_QUESTIONS - 1] = False
+    called[:, : MIN_TRIALS - 1] = False
     if not called.any(axis=1).mean() > 0.99:
         return float("nan")
     called[:, -1] = True

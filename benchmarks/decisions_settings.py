@@ -24,7 +24,7 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate
 from scorio.sequential.cells import MISSING
-from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, log_evidence
+from scorio.sequential.evidence import FLOOR, MIN_TRIALS, log_evidence
 
 Floats = NDArray[np.float64]
 PER_CELL = 4000
@@ -240,7 +240,7 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
         block = comparison.courses._estimate(rows, start, stop)
         complete = board.run_sequence.complete(start, stop)
         known = block.guarded <= 2.0 * FLOOR  # exact on these questions: no chance in it
-        enough = (block.questions >= MIN_QUESTIONS) & ~known
+        enough = (block.trials >= MIN_TRIALS) & ~known
         error = block.difference - truth[:, None]
         outside = [log_evidence(error[:pairs], block.guarded[:pairs], setting.margin) >= BAR]
         outside.append(log_evidence(error[pairs:], block.guarded[pairs:]) >= BAR)

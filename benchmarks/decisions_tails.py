@@ -15,7 +15,7 @@ from adaptive_eval.simulate import GivenChances, Rate, simulate
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence, log_tie_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.trial_sequence import RunSequence
@@ -131,7 +131,7 @@ def peaks(
         chance = p[:, cells.sequence.question(start, stop)]
         cells.absorb(live, (rng.random(chance.shape) < chance).astype(np.int64))
         path = cells.path(live, start, stop)
-        counted = path.seen[:1] >= MIN_QUESTIONS
+        counted = path.trials[:1] >= MIN_TRIALS
         bet = bets.read(live[: 2 * pairs], start, stop)
         for level, (bar, (pair, tie, against)) in enumerate(zip(bars.tolist(), readers, strict=True)):
             of_pair, of_tie, of_stored = (one.read(rows, stop) for one in (pair, tie, against))

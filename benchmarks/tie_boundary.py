@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scorio.sequential.evidence import (
     FLOOR,
-    MIN_QUESTIONS,
+    MIN_TRIALS,
     TIE_FACTOR,
     log_evidence,
     log_tie_evidence,
@@ -56,7 +56,7 @@ def ends(q: float, gap: float, margin: float, alpha: float, factors: Floats) -> 
         new[:, 1:] += chances[0] * share[:, :-1]
         new[:, :, 1:] += chances[1] * share[:, :, :-1]
         share = new
-        if n < MIN_QUESTIONS:
+        if n < MIN_TRIALS:
             continue
         rows, columns = (
             min(top, round(p * n + 8 * (p * n) ** 0.5) + 12) + 1 for top, p in zip(most, chances, strict=True)

@@ -9,7 +9,7 @@ from adaptive_eval.core.determinism import Determinism
 from adaptive_eval.core.goals import OPEN, BestK, Goal, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.spec_checks import check_spec
+from adaptive_eval.core.spec_checks import check_spec, decidable_contrasts
 from scorio.sequential import parts
 from scorio.sequential.parts import KNOWN, Answers, Cells, Floats, Ints, RunSequence
 
@@ -136,6 +136,7 @@ class Comparison(parts.Board):
         review = goal.condition.review
         levels = spec.levels(rule, goal.hypotheses, goal.claims)
         super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
+        self.decidable = decidable_contrasts(spec)
 
     @property
     def spec(self) -> SessionSpec:
@@ -146,6 +147,14 @@ class Comparison(parts.Board):
         if not self.contrasts.stops:
             return [model for model in range(len(self.spec.models)) if model not in self._gone]
         return super()._members()
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether each question was asked and nothing that is needed could be decided by any answers."""
+        needed = self.fold.needed
+        if not needed.any() or self.decidable[needed].any():
+            return False
+        return bool(self.fold.progress[needed].min() >= self.spec.questions)
 
     @property
     def met(self) -> tuple[str, ...]:

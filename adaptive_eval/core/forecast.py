@@ -49,9 +49,13 @@ def forecast(
     spec = comparison.spec
     fold = comparison.fold
     goal = comparison.contrasts
-    if not goal.stops or spec.stopping.rule not in FORECAST_RULES or not fold.needed.any():
+    if not goal.stops or spec.stopping.rule not in FORECAST_RULES:
         return None
-    if not (comparison.latest.questions[fold.needed] >= 2).all() or _repeats_are_copies(comparison, states):
+    if not comparison.decidable[fold.needed].any():
+        return None
+    latest = comparison.latest
+    known = (latest.questions[fold.needed] >= 1) & (latest.trials[fold.needed] >= 2.0)
+    if not known.all() or _repeats_are_copies(comparison, states):
         return None
     open_ = np.flatnonzero((fold.verdict == OPEN) & ~fold.lost)
     rows = _hardest(comparison, open_)

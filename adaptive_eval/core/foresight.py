@@ -21,7 +21,7 @@ from scorio.sequential.parts import (
     FINISHED,
     FLOOR,
     GUARD,
-    MIN_QUESTIONS,
+    MIN_TRIALS,
     TRUST,
     Bools,
     Cells,
@@ -38,6 +38,8 @@ SLOW_START = 32
 """Trials a model may have in flight before any is answered; a call needs at least ten."""
 
 
+KNOWN_FROM = 5
+"""Answers of each model from which on a difference is foreseen."""
 _NONE = np.zeros(0, dtype=np.int64)
 LOOKS = 16
 """Predictions while as many trials are issued and completed as are in flight."""
@@ -106,7 +108,7 @@ class Drain:
         reach = fewer_of(issued, first, second)
         latest, progress = comparison.latest, comparison.fold.progress[rows]
         growth = reach / np.maximum(progress, 1)
-        ready = latest.questions[rows] >= MIN_QUESTIONS
+        ready = (reach >= MIN_TRIALS) & (latest.trials[rows] >= KNOWN_FROM)
         difference = latest.difference[rows]
         variance = np.minimum(latest.variance[rows], 1.0)
         at_margin = np.ones(rows.size)
@@ -117,7 +119,7 @@ class Drain:
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
             seen = self._foresight.read(first[pairs], second[pairs], reach[pairs])
             difference[pairs], variance[pairs], at_reach[pairs] = seen[:3]
-            ready[pairs] = seen[3] >= MIN_QUESTIONS
+            ready[pairs] = (reach[pairs] >= MIN_TRIALS) & (seen[3] >= KNOWN_FROM)
         move = np.sqrt(np.maximum(variance - at_reach, 0.0))
         surplus = self._surplus(rows, difference, move, at_reach, at_margin, growth)
         until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
@@ -212,7 +214,7 @@ class Foresight:
         self.available = board.spec.stopping.target == "benchmark" and models**2 * questions <= AFFORDABLE
         """Whether it knows this kind of estimate, and is quick enough."""
 
-    def read(self, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+    def read(self, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Return differences and their variances, as far as answers are known and at the end.
 
         The variance is that between questions in a first pass, and that of the noise after it.
@@ -228,21 +230,21 @@ class Foresight:
         -------
         difference, variance, at_reach : ndarray of float, shape (p,)
             In unit scores, and its square now and when the trials issued are complete.
-        questions : ndarray of int, shape (p,)
-            Questions that both have answered, the fewest over the tasks.
+        answers : ndarray of float, shape (p,)
+            Answers of the model that has fewer.
         """
         difference, variance, at_reach = np.zeros((3, reach.size))
-        questions = np.full(reach.size, FINISHED)
+        answers = np.zeros(reach.size)
         for task, weight in enumerate(self._weights):
-            mean, now, share, both = self._task(task, first, second, reach)
+            mean, now, share, fewer = self._task(task, first, second, reach)
             difference += weight * mean
             variance += weight**2 * now
             at_reach += weight**2 * now * share
-            questions = np.minimum(questions, both)
-        return difference, np.maximum(variance, FLOOR), np.maximum(at_reach, FLOOR), questions
+            answers += fewer
+        return difference, np.maximum(variance, FLOOR), np.maximum(at_reach, FLOOR), answers
 
-    def _task(self, task: int, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Ints]:
-        """Return difference, variance, its share that will be left, and questions of both on one task."""
+    def _task(self, task: int, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, ...]:
+        """Return difference, variance, its share that will be left, and the fewer answers, on one task."""
         board, cells = self._board, self._board.cells[task]
         total = cells.sequence.questions
         trials, score, square = self._by_question(task, cells)
@@ -262,10 +264,11 @@ class Foresight:
         answered[len(board.spec.models) :] = np.inf  # of references nothing is awaited
         issued = np.maximum(reach * (total / board.run_sequence.questions), 1.0)
         repeating = issued >= total
-        trials_known = np.where(repeating, np.minimum(answered[first], answered[second]), both)
+        fewer = np.minimum(answered[first], answered[second])
+        trials_known = np.where(repeating, fewer, both)
         variance = np.where(repeating, noise, gap + self._guard) / both**2
         mean_difference = (of_mean[first, second] - of_mean[second, first]) / both
-        return mean_difference, variance, np.minimum(trials_known / issued, 1.0), both.astype(np.int64)
+        return mean_difference, variance, np.minimum(trials_known / issued, 1.0), fewer
 
     def _by_question(self, task: int, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Return the answers of each model to each question: their number, Σx and Σx²; shape (L, M) each."""
@@ -331,7 +334,7 @@ def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
         and not comparison.answers.determinism.claimed
         and not comparison.contrasts.measured[rows].any()
         and bool(np.isnan(comparison.courses.bet[rows]).all())
-        and bool((comparison.latest.questions[rows] >= MIN_QUESTIONS).all())
+        and bool((comparison.latest.trials[rows] >= MIN_TRIALS).all())
         and bool(np.isfinite(comparison.latest.variance[rows]).all())
     )
 

@@ -249,11 +249,11 @@ class StopVerdict:
         the limit; or `models`, of each whose budget ended the same or words. ``resolved``: `goals` that are
         met, `pairs` and `models` decided, and how many are tied. ``partial``: `open` pairs, the models that
         stopped answering (`silent`), whose answers cannot be used (`unusable`) or whose budgets ended
-        (`spent`), and references whose stored answers are too `noisy` for any verdict. ``max_passes``:
-        `passes`. ``endpoints``: `models`. ``unusable``: `cause`, and either (``models``) why each of the
-        `models` was stopped, or (``scorer``, ``nothing_found``) a task (`owner`), how many of its `answers`
-        are `affected`, the scorer's error (`said`) and some `examples`. ``lost``: the `open` pairs and the
-        lost answers of each model.
+        (`spent`), references whose stored answers are too `noisy` for any verdict, and `sample` where the
+        questions are too few for any. ``max_passes``: `passes`. ``endpoints``: `models`. ``unusable``:
+        `cause`, and either (``models``) why each of the `models` was stopped, or (``scorer``,
+        ``nothing_found``) a task (`owner`), how many of its `answers` are `affected`, the scorer's error
+        (`said`) and some `examples`. ``lost``: the `open` pairs and the lost answers of each model.
 
     Examples
     --------

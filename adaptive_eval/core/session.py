@@ -237,6 +237,10 @@ class Session:
             self._stop(self._conclusion())
         elif comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
             self._stop(StopVerdict("lost", evidence=lost_evidence(comparison)))
+        elif comparison.hopeless:
+            evidence = partial_evidence(comparison, self.states) | {"sample": True}
+            evidence["open"] += int(needed.sum())
+            self._stop(StopVerdict("partial", evidence=evidence))
         elif noisy := too_noisy(comparison):
             evidence = partial_evidence(comparison, self.states)
             evidence |= {"open": int(needed.sum() + comparison.lost.sum()), "noisy": noisy}

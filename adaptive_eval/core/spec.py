@@ -25,7 +25,7 @@ from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
 from adaptive_eval.options.limit_options import Price as Price
 from adaptive_eval.trial import FIXED, STEPS, ScoreRange
 from scorio.sequential import parts
-from scorio.sequential.parts import Levels
+from scorio.sequential.parts import FEW, Levels
 
 FLIP_SHARE = 0.1
 """Of the error rate, what the limits of the noise at temperature 0 may use; verdicts have the rest."""
@@ -338,7 +338,7 @@ class SessionSpec:
         if chosen != "auto":
             return (chosen == "rounds",) * len(self.tasks)
         suits = self.rounds_suit and self.spend != "time"  # a round is laid out from the one before
-        return tuple(suits and len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
+        return tuple(suits and FEW < len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
 
     @property
     def tasks_in_rounds(self) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from math import inf, log
 import numpy as np
 
 from adaptive_eval.core.budget import Amount, Budget
-from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.goals import make_goal
+from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.options.decisions import conflicts
 from adaptive_eval.options.mistakes import dotted
-from scorio.sequential.parts import MIN_QUESTIONS, confidence_radius
+from scorio.sequential.parts import Bools, Ints, Sample, confidence_radius
 
 
 def check_spec(spec: SessionSpec) -> None:
@@ -47,18 +48,13 @@ def _refuse_first(problems: Iterator[str]) -> None:
 def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
     """Yield warnings about scales, prices, and contrasts that a specification can never decide."""
     stopping, goal = spec.stopping, spec.goal
-    reading = stopping.rule == "anytime"
-    for task in spec.tasks:
-        size = len(task.questions)
-        if reading and size < MIN_QUESTIONS:
-            yield Coded(
-                "warning/few-questions",
-                f"task {task.name} has {size} question{'' if size == 1 else 's'}: the rule {stopping.rule} "
-                f"decides nothing before {MIN_QUESTIONS} different questions of every task are answered; the "
-                "rule exact can call a winner on fewer",
-            )
-        if task.clusters is not None:
-            yield from _few_clusters(task.name, task.clusters, 1.0 - stopping.confidence)
+    decidable = decidable_contrasts(spec)
+    if spec.goal.kind != "budget" and decidable.size and not decidable.any():
+        yield Coded("warning/undecidable", _undecidable(spec))
+    else:
+        for task in spec.tasks:
+            if task.clusters is not None:
+                yield from _few_clusters(task.name, task.clusters, 1.0 - stopping.confidence)
     if len(spec.ranges) > 1:
         yield Coded(
             "warning/scales",
@@ -86,6 +82,35 @@ def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
         )
 
 
+def decidable_contrasts(spec: SessionSpec) -> Bools:
+    """Return which contrasts of a goal some answers could decide: a sample of questions may be too small."""
+    goal = make_goal(spec)
+    if spec.stopping.target != "population" or spec.stopping.rule != "anytime":
+        return np.ones(goal.first.size, dtype=bool)
+    sizes = [_sizes(task).astype(np.float64) for task in spec.tasks]
+    clustered = any(task.clusters is not None for task in spec.tasks)
+    binary = all(len(task.unit_scores) == 2 for task in spec.tasks)
+    sample = Sample(sizes, spec.task_weights, clustered, binary, bool(spec.references))
+    return sample.decidable(goal, spec.levels(spec.rule(), goal.hypotheses), spec.margin)
+
+
+def _sizes(task: TaskSpec) -> Ints:
+    """Return the number of questions of each cluster of a task; of each question without clusters."""
+    names = task.questions if task.clusters is None else task.clusters
+    return np.asarray(np.unique(names, return_counts=True)[1])
+
+
+def _undecidable(spec: SessionSpec) -> str:
+    number = sum(_sizes(task).size for task in spec.tasks)
+    clustered = any(task.clusters is not None for task in spec.tasks)
+    kinds = "clusters" if clustered else "questions"
+    return (
+        f"no answers could decide anything at a confidence of {spec.stopping.confidence:g}: the sample of "
+        f"{kinds} is too small ({number}). The run stops after one pass; use more {kinds}, or "
+        "stopping.target benchmark, which is about these questions only"
+    )
+
+
 def _few_clusters(task: str, clusters: tuple[str, ...], alpha: float) -> Iterator[Coded]:
     """Warn of clusters so few that even scores without spread would have intervals as wide as all scores."""
     sizes = np.unique(clusters, return_counts=True)[1]
@@ -94,8 +119,8 @@ def _few_clusters(task: str, clusters: tuple[str, ...], alpha: float) -> Iterato
         yield Coded(
             "warning/few-clusters",
             f"the {sizes.size} clusters of task {task} count as {worth:.1f} of equal sizes: at a confidence "
-            f"of {1.0 - alpha:g} so few say nothing about a population of clusters; intervals hold all "
-            "scores, and no pair may ever be decided",
+            f"of {1.0 - alpha:g} so few say little about a population of clusters; intervals hold all "
+            "scores, and only large differences are decided",
         )
 
 

@@ -234,7 +234,7 @@ class AllocationSpec(Record):
     policy goes by its name."""
     questions: QuestionPolicy = "auto"
     """schedule: one order of questions, the same for all models. rounds: after two passes, each model's
-    trials go where its own answers vary. auto: rounds up to 100 questions a task,
+    trials go where its own answers vary. auto: rounds for 3 to 100 questions a task,
     except with `spend: time`."""
 
 

@@ -109,7 +109,8 @@ class _Run:
     @property
     def start(self) -> int | None:
         """The step from which the run goes on, or None at its end."""
-        if not self.comparison.fold.needed.any() or too_noisy(self.comparison):
+        comparison = self.comparison
+        if not comparison.fold.needed.any() or comparison.hopeless or too_noisy(comparison):
             return None
         start = int(self.view.progress[np.array(self.comparison.members)].min())
         return None if start == self.cap else start
@@ -223,7 +224,7 @@ def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
 
 def _reason(comparison: Comparison) -> StopReason:
     if comparison.fold.needed.any():
-        return "partial" if too_noisy(comparison) else "max_passes"
+        return "partial" if comparison.hopeless or too_noisy(comparison) else "max_passes"
     return comparison.ending or "endpoints"
 
 

@@ -202,6 +202,11 @@ def _partial(found: Evidence) -> str:
             f"the stored answers of {_together(noisy)} are too noisy for any number of further trials: give "
             f"{them} more trials a question in an earlier run, ask it here as a model, or use a wider margin"
         )
+    if found.get("sample"):
+        reasons.append(
+            "the questions, or clusters of them, are too few for any verdict, whatever the answers are: use "
+            "more, or stopping.target benchmark"
+        )
     if found["spent"]:
         budgets = "budget" if len(found["spent"]) == 1 else "budgets"
         reasons.append(f"the {budgets} of {_together(found['spent'])} ended")

@@ -2,6 +2,7 @@
 
 :func:`compare` reads two outcome matrices, :func:`board` several, :func:`score` one; :class:`Monitor` takes
 outcomes one by one in anyone's loop. :func:`forecast` and :func:`sample_size` say how many trials a verdict
+<<<<<<< HEAD
 takes. :func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`, :func:`mcnemar`,
 :func:`mean_score`, :func:`bootstrap` and :func:`posterior_interval` are for one look after a number of trials
 fixed in advance; with fewer than ten questions :func:`permutation_test` is the one to take.
@@ -9,6 +10,10 @@ fixed in advance; with fewer than ten questions :func:`permutation_test` is the 
 Outcomes are read by their form: vectors are streams of trials in their order, matrices questions x trials,
 three dimensions models x questions x trials, a frame a benchmark with a model a column. Results say how they
 were read.
+=======
+takes. :func:`paired_difference`, :func:`permutation_test`, :func:`mcnemar`, :func:`bootstrap` and
+:func:`posterior_interval` are for one look after a number of trials fixed in advance.
+>>>>>>> 30d9d1ac (wip2)
 
 Examples
 --------

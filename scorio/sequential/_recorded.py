@@ -16,7 +16,6 @@ from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio._named import Labels, Outcomes, frame_labels, is_frame
 from scorio.eval._inputs import Missing, as_array, missing_mask, read_trials, refuse_masked
 from scorio.sequential.contrasts import Target
-from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.moments import MISSING, MOMENT_LEVELS, unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -335,12 +334,6 @@ def counted(number: int, thing: str) -> str:
 
 def sequence_of(order: Order, questions: int, *, early_repeats: bool = True) -> TrialSequence:
     """Return the trial sequence with the questions in the given order, or drawn with it as seed."""
-    if questions < MIN_QUESTIONS:
-        raise ValueError(
-            f"questions must be at least {MIN_QUESTIONS} for a verdict that holds at any time; got "
-            f"{questions}. Fix the number of trials in advance and take permutation_test of all trials once "
-            "(of one model: posterior_interval); if no trial repeats a question, pass vectors to compare"
-        )
     if order is None:
         permutation = np.arange(questions)
     elif isinstance(order, (int, np.integer)) and order >= 0:

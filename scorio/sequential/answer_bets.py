@@ -41,6 +41,8 @@ from scorio.sequential.trial_sequence import RunSequence
 
 ON_ANSWERS: Final = 0.2
 """Share of the stake of a pair that is bet on answers (docs/measurements.md: .1 and .3 do about as well)."""
+FEW: Final = 2
+"""Questions of a run up to which bets on answers alone decide: a variance says too little of so few."""
 CHUNK: Final = 2**14
 """Contrasts times steps whose bets at all λ are worked on at once."""
 
@@ -145,8 +147,8 @@ class AnswerBets:
     A lost answer is any score from 0 to 1, at each bet the worst. An answer that may be a copy of an earlier
     one counts where it lowers the winnings only. An answer that repeats what the model is known to answer is
     no draw, and is not bet on. Of a model's own rounds only the part that asks every question as often is bet
-    on. Where a question is asked several times in a row, the winnings are read when all questions have been
-    asked as often.
+    on. Where a question is asked several times in a row, and of two questions, the winnings are read when all
+    have been asked as often.
     """
 
     def __init__(
@@ -171,6 +173,8 @@ class AnswerBets:
         self._alone = np.zeros((2, pairs), dtype=np.int64)  # of which one alone is right
         self._doubt = np.zeros((3, pairs), dtype=np.int64)  # the same of copies, and lost ones
         self._doubtful = False
+        repeated = cells[0].sequence.samples_per_prompt > 1
+        self._held = repeated or run_sequence.questions == FEW  # until all are asked as often
         self._won = np.zeros((pairs, 1 if self._counts else RATES.size))
         self._shown = np.zeros((2, pairs))  # the winnings that were last read, and their lead
         self._table = _LogFactorials()
@@ -216,7 +220,7 @@ class AnswerBets:
     def _read(self, pairs: Ints, start: int, stop: int) -> Winnings:
         read = self._read_counts if self._counts else self._read_grid
         won = read(pairs, start, stop)
-        if self.cells[0].sequence.samples_per_prompt == 1:
+        if not self._held:
             return won
         return self._when_complete(pairs, start, stop, won)
 
@@ -283,6 +287,8 @@ class AnswerBets:
         """Return at which steps both models are asked the same, in a part that asks every question."""
         assert cells.rounds is not None
         sequence = cells.sequence
+        if sequence.questions == 1:
+            return np.ones((pairs.size, stop - start), dtype=bool)
         early = cells.rounds.since(start, stop) < sequence.questions * sequence.samples_per_prompt
         first, second = (sequence.of(models[pairs], start, stop) for models in (self.first, self.second))
         return np.asarray(early & (first == second))

@@ -90,6 +90,34 @@ def stakes(value: float) -> tuple[Floats, Floats]:
     return np.concatenate([below, above]), np.concatenate([low, high])
 
 
+def most_winnings(value: float, sizes: Sequence[Floats], weights: Sequence[float]) -> float:
+    """Return the most that bets on a sample of questions can win, in logarithms.
+
+    Parameters
+    ----------
+    value : float
+        The number that a score is held against, in unit scores.
+    sizes : sequence of ndarray of float
+        Per task the number of questions of each cluster; ones without clusters.
+    weights : sequence of float
+        Weight of each task; they sum to 1.
+    """
+    value = min(max(value, 1e-6), 1.0 - 1e-6)
+    differences, shares = stakes(value)
+    questions = np.array([size.sum() for size in sizes])
+    of_trial = np.asarray(weights) * questions.sum() / questions
+    largest = max(float(size.max()) for size in sizes)
+    most = MOST / (of_trial.max() * largest)
+    bets = np.clip(differences / (value * (1.0 - value) * largest), -most / (1.0 - value), most / value)
+    ends = []
+    for lead in (1.0 - value, -value):
+        won = shares.copy()
+        for weight, size in zip(of_trial.tolist(), sizes, strict=True):
+            won += np.log1p(bets[:, None] * weight * size * lead).sum(axis=1)
+        ends.append(float(_log_sum(won)))
+    return max(ends)
+
+
 class ScoreBets:
     """Running bets on models' scores, each against a number.
 

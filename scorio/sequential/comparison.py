@@ -35,8 +35,8 @@ class Comparison(Named):
     trials : int
         Trials of each model at which the verdict fell; all trials where it is open.
     e_value : float
-        Largest evidence that the models differ, of all moments from the tenth question on; at least
-        1 / (1 - confidence) for a winner.
+        Largest evidence that the models differ, of all moments from the tenth trial of each model on; at
+        least 1 / (1 - confidence) for a winner.
     p_value : float
         Always-valid p-value of no difference, 1 / e_value or 1, however often one looks; exact down to
         1 - confidence, the smallest level that the evidence is guarded for.

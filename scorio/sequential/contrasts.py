@@ -119,6 +119,8 @@ class ContrastBlock(NamedTuple):
         Variance of D from the paper's avg@N variances alone; at complete passes D² over it is the paper's z².
     questions : ndarray of int
         c, the questions both have answered.
+    trials : ndarray of float
+        Trials with an answer of the model that has fewer; infinite where answers have no noise.
     slack : ndarray of float
         How far lost answers, each anything from 0 to 1, could have moved D: no call that this could turn.
     bets : ndarray of float
@@ -134,6 +136,7 @@ class ContrastBlock(NamedTuple):
     margin: Floats
     avg_variance: Floats
     questions: Ints
+    trials: Floats
     slack: Floats
     bets: Floats
     staked: Floats
@@ -202,6 +205,7 @@ def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> Contr
         total("margin", 2),
         total("avg_variance", 2),
         np.minimum.reduce([block.questions for block in blocks]),
+        np.sum([block.trials for block in blocks], axis=0),
         total("slack", 1),
         *no_bets(blocks[0].difference.shape),
     )
@@ -313,4 +317,4 @@ def score_block(
     score = path.mean
     slack = np.maximum(score - low, high - score)
     bets = no_bets(score.shape)
-    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, slack, *bets)
+    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, path.trials, slack, *bets)

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Ints
-from scorio.sequential.answer_bets import ON_ANSWERS, AnswerBets
+from scorio.sequential.answer_bets import FEW, ON_ANSWERS, AnswerBets
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined, no_bets
 from scorio.sequential.evidence import (
     FLOOR,
-    MIN_QUESTIONS,
+    MIN_TRIALS,
     confidence_radius,
     log_evidence,
     log_evidence_of_claim,
@@ -106,6 +106,7 @@ class Courses:
         self.bets = (rule.name == "anytime") & contrasts.single & ~contrasts.measured
         self.bet = np.full(contrasts.first.size, np.nan)
         self.bet_place, self.answer_bets = _answer_bets(answers, contrasts, rule)
+        self._share = 1.0 if answers.run_sequence.questions <= FEW else ON_ANSWERS
         self._progress = np.zeros(contrasts.first.size)
         self._bet_row = np.cumsum(self.bets) - 1
         self._bets = ScoreBets(
@@ -142,7 +143,7 @@ class Courses:
             statistic[claimed], sign[claimed] = _of_claims(block.take(claimed), margins)
             tie[claimed] = -np.inf
         estimates = (block.difference, block.variance, block.guarded, block.margin)
-        return Course(statistic, sign, tie, *estimates, block.questions, block.slack)
+        return Course(statistic, sign, tie, *estimates, block.questions, block.trials, block.slack)
 
     def _statistic(
         self, rows: Ints, block: ContrastBlock, start: int, stop: int
@@ -157,7 +158,7 @@ class Courses:
         bets = self.bets[rows]
         if bets.any():
             log_e = self._bets.read(self._bet_row[rows[bets]], start, stop)
-            statistic[bets] = np.where(block.questions[bets] >= MIN_QUESTIONS, log_e, -np.inf)
+            statistic[bets] = np.where(block.trials[bets] >= MIN_TRIALS, log_e, -np.inf)
             self.bet[rows[bets]] = log_e[:, -1]
         return statistic, np.sign(block.difference).astype(np.int8)
 
@@ -174,7 +175,7 @@ class Courses:
         difference, slack = block.difference[placed], block.slack[placed]
         agrees = _side(difference, slack) == _side(lead, 0.0)
         won[placed] = np.where(agrees, log_e, -np.inf)
-        staked[placed] = ON_ANSWERS
+        staked[placed] = self._share
         return block._replace(bets=won, staked=staked)
 
     def bet_squares(self, rows: Ints) -> tuple[Floats, float]:
@@ -195,14 +196,15 @@ class Courses:
         made = np.broadcast_to(steps, log_e.shape)
         won = self.answer_bets.foreseen(place[placed], difference[placed], progress[placed], made[placed])
         both = log_e.copy()
-        both[placed] = np.logaddexp(log1p(-ON_ANSWERS) + log_e[placed], log(ON_ANSWERS) + won)
+        kept = log1p(-self._share) if self._share < 1.0 else -np.inf
+        both[placed] = np.logaddexp(kept + log_e[placed], log(self._share) + won)
         return both
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
         """Return where a score's interval is as narrow as its contrast requires."""
         radius = confidence_radius(block.variance, self._alpha)
         narrow = 2.0 * (radius + block.slack) <= self._contrasts.width[rows, None]
-        return narrow & (block.questions >= MIN_QUESTIONS)
+        return narrow & (block.trials >= MIN_TRIALS)
 
     def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:
         """Return the overall estimates at steps ``start .. stop-1`` of the trial sequence."""
@@ -236,7 +238,7 @@ def _of_claims(block: ContrastBlock, margins: Floats) -> tuple[Floats, NDArray[n
     above = block.difference + margins
     held = np.where(exact, np.where(above - block.slack > -ROUNDING, CERTAIN, -np.inf), held)
     failed = np.where(exact, np.where(above + block.slack < -ROUNDING, CERTAIN, -np.inf), failed)
-    ready = exact | (block.questions >= MIN_QUESTIONS)
+    ready = exact | (block.trials >= MIN_TRIALS)
     statistic = np.where(ready, np.maximum(held, failed), -np.inf)
     return statistic, np.where(held >= failed, 1, -1).astype(np.int8)
 
@@ -252,7 +254,7 @@ def _answer_bets(answers: Answers, contrasts: Contrasts, rule: Rule) -> tuple[In
     pairs = ~contrasts.single & ~contrasts.claimed
     pairs &= np.maximum(contrasts.first, contrasts.second) < asked
     clustered = any(names is not None for names in answers.clusters)
-    if rule.name != "anytime" or clustered or not pairs.any():
+    if rule.name in ("exact", "zscore") or clustered or not pairs.any():
         return np.full(pairs.size, -1), None
     place = np.where(pairs, np.cumsum(pairs) - 1, -1)
     models = contrasts.first[pairs], contrasts.second[pairs]
@@ -263,10 +265,10 @@ def _answer_bets(answers: Answers, contrasts: Contrasts, rule: Rule) -> tuple[In
 def _no_estimate(contrasts: int) -> ContrastBlock:
     """Return the estimate before the first trial: nothing known, no call possible."""
     shape = contrasts, 1
-    (difference, slack), questions = np.zeros((2, *shape)), np.zeros(shape, dtype=np.int64)
+    (difference, trials, slack), questions = np.zeros((3, *shape)), np.zeros(shape, dtype=np.int64)
     variance, guarded, margin, avg_variance = np.full((4, *shape), 1e6)
     estimate = difference, variance, guarded, margin, avg_variance
-    return ContrastBlock(*estimate, questions, slack, *no_bets(shape))
+    return ContrastBlock(*estimate, questions, trials, slack, *no_bets(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,10 +319,10 @@ class Intervals:
 def interval(
     block: ContrastBlock | Course, alpha: float, margin: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Return the confidence sequence of estimates; unbounded before the tenth question.
+    """Return the confidence sequence of estimates; unbounded before the tenth trial of each model.
 
     Its variance is V_κ: V is right where two models agree and too small elsewhere.
     """
     radius = confidence_radius(block.guarded, alpha, margin) + block.slack
-    radius = np.where(block.questions >= MIN_QUESTIONS, radius, np.inf)
+    radius = np.where(block.trials >= MIN_TRIALS, radius, np.inf)
     return block.difference - radius, block.difference + radius

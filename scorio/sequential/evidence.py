@@ -22,8 +22,8 @@ from scorio._arrays import Floats, floats
 
 MIXTURE: Final = ((0.75, 0.05), (0.25, 0.2))
 """(weight, standard deviation τ) of the mixture over true differences."""
-MIN_QUESTIONS: Final = 10
-"""No call before both models have answered this many questions (in every task)."""
+MIN_TRIALS: Final = 10
+"""No call before each model has answered this many trials."""
 GUARD: Final = log(20.0)
 """Continuity term κ of a variance at the 5 % level: as if so many more differences had been as large as they
 can be. A run takes ln(1/level) for the strictest level that it reads evidence at: an e-value cannot depend on

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio._arrays import Bools, Floats, Ints
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence_above
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence_above
 from scorio.sequential.families import Family
 
 Signs = NDArray[np.int8]
@@ -56,6 +56,7 @@ class Course(NamedTuple):
     guarded: Floats
     margin: Floats
     questions: Ints
+    trials: Floats
     slack: Floats
 
     @classmethod
@@ -68,7 +69,7 @@ class Course(NamedTuple):
         signs = np.zeros(contrasts, dtype=np.int8)
         none = np.zeros(contrasts, dtype=np.int64)
         unknown = of(np.inf), of(np.inf), of(np.inf)
-        return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none, of(0.0))
+        return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none, of(0.0), of(0.0))
 
     def put(self, rows: Ints | int, course: Course, lines: Ints | int | slice, steps: Ints | int) -> None:
         """Take the values of `rows` from some lines and steps of a course."""
@@ -159,7 +160,7 @@ class Levels:
             return np.zeros((2, *course.difference.shape), dtype=bool)
         sides = [np.asarray(sign * course.difference - course.slack) for sign in (1.0, -1.0)]
         evidence = np.stack([log_evidence_above(side, course.margin, self.margin) for side in sides])
-        return (evidence >= log(self.claims / self.alpha)) & (course.questions >= MIN_QUESTIONS)
+        return (evidence >= log(self.claims / self.alpha)) & (course.trials >= MIN_TRIALS)
 
 
 class Fold:

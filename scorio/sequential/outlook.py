@@ -23,7 +23,7 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST, Contrasts
 from scorio.sequential.evidence import (
     FLOOR,
-    MIN_QUESTIONS,
+    MIN_TRIALS,
     MIXTURE,
     confidence_radius,
     log_evidence_above,
@@ -321,7 +321,7 @@ class _Boundaries:
         self._slope = (high - self._low) / (upper - self._square)
         # Between two moments a path may cross a boundary and come back: Siegmund's correction.
         self._beyond = OVERSHOOT * contrasts.steps_between(scores, grid)
-        early = scores.asked(grid) < MIN_QUESTIONS
+        early = grid < MIN_TRIALS
         self._square[:, early] = np.inf
         self._tie = np.full(variance.shape, -np.inf)
         self._enough = np.full(variance.shape, np.inf)

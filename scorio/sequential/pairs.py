@@ -124,7 +124,14 @@ class Reader(ABC):
         """Read steps of one round, in which each model has its own questions and weights."""
 
     def _block(
-        self, difference: Floats, noise: Noise, spread: Spread, count: Ints, single: Bools, slack: Floats
+        self,
+        difference: Floats,
+        noise: Noise,
+        spread: Spread,
+        count: Ints,
+        single: Bools,
+        slack: Floats,
+        trials: Floats,
     ) -> ContrastBlock:
         """Return the estimates after each step, before ties; `single` says where no trial is repeated."""
         questions = np.maximum(count, 1).astype(np.float64)
@@ -140,7 +147,8 @@ class Reader(ABC):
         bets, staked = no_bets(count.shape)
         if spread.bets is not None:  # given up while an answer is lost
             bets, staked = np.where(slack > 0.0, bets, spread.bets), staked + ON_CLUSTERS
-        return ContrastBlock(difference, variance, guarded, guarded, avg_variance, count, slack, bets, staked)
+        estimate = difference, variance, guarded, guarded, avg_variance
+        return ContrastBlock(*estimate, count, trials, slack, bets, staked)
 
     def _typical_step(self, contrasts: Integers, first: Floats) -> Floats:
         """Return mean d⁴ over mean d² of single trials by each step; `first` is 0 unless the question is new.
@@ -225,11 +233,12 @@ class PairReader(Reader):
         if not path.whole(asked):
             (least_a, least_b), (most_a, most_b) = map(both.of, path.bounds(asked))
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
-        block = self._block(difference, noise, spread, count, both.sum(path.repeats) == 0.0, slack)
+        trials, single = both.least(path.trials), both.sum(path.repeats) == 0.0
+        block = self._block(difference, noise, spread, count, single, slack, trials)
         if self.margins is None:
             return block
         step = self._typical_step(pairs, first)
-        trials, largest = both.least(path.trials), both.sum(mean * (1.0 - mean))
+        largest = both.sum(mean * (1.0 - mean))
         return block.for_ties(self.margins[pairs, None], self.target, trials, largest, step)
 
 

@@ -1,11 +1,13 @@
 from scorio._arrays import Bools as Bools
 from scorio._arrays import Floats as Floats
 from scorio._arrays import Ints as Ints
+from scorio.sequential.answer_bets import FEW as FEW
 from scorio.sequential.answers import FINISHED as FINISHED
 from scorio.sequential.answers import Answers as Answers
 from scorio.sequential.boards import Board as Board
 from scorio.sequential.boards import Call as Call
 from scorio.sequential.boards import Known as Known
+from scorio.sequential.bounds import Sample as Sample
 from scorio.sequential.cells import Cells as Cells
 from scorio.sequential.clusters import cluster_spread as cluster_spread
 from scorio.sequential.contrasts import SINGLE as SINGLE
@@ -19,7 +21,7 @@ from scorio.sequential.drift import DriftEvidence as DriftEvidence
 from scorio.sequential.drift import rank_among as rank_among
 from scorio.sequential.evidence import FLOOR as FLOOR
 from scorio.sequential.evidence import GUARD as GUARD
-from scorio.sequential.evidence import MIN_QUESTIONS as MIN_QUESTIONS
+from scorio.sequential.evidence import MIN_TRIALS as MIN_TRIALS
 from scorio.sequential.evidence import confidence_radius as confidence_radius
 from scorio.sequential.evidence import log_evidence as log_evidence
 from scorio.sequential.evidence import log_evidence_above as log_evidence_above

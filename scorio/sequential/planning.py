@@ -134,7 +134,7 @@ def forecast(
     Raises
     ------
     ValueError
-        If an argument is malformed, or fewer than ten questions are answered.
+        If an argument is malformed, or no question is answered by both.
 
     Examples
     --------
@@ -155,8 +155,8 @@ def forecast(
     cells, guard = Cells(sequence, scale.scores, 2, moments=scale.numbers), log(1.0 / alpha)
     cells.absorb(np.arange(2), categories[:, :steps])
     block = PairReader(cells, [0], [1], guard=guard).read(np.arange(1), steps)
-    if block.questions[0, -1] < 10:
-        raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")
+    if not block.questions[0, -1]:
+        raise ValueError("A and B must share an answered question; got none")
     latest = cells.latest()
     noise, _ = noise_of(cells)
     horizon = max(questions * whole("passes", passes), steps)

@@ -207,7 +207,7 @@ class ReferenceReader(Reader):
         slack = (most + asked - live.seen + gone) / c
         single = np.maximum(live.r, repeats) == 0.0
         of_questions = Spread(np.maximum(sums[1], 0.0), np.ones(1))
-        block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack)
+        block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack, live.trials)
         if spread is None:
             block = self._with_extra_questions(contrasts, block, sums)
         if self.margins is None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scorio._arrays import Bools, Floats, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_mean, log_tie_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence, log_mean, log_tie_evidence
 
 
 class Rule(Protocol):
@@ -102,7 +102,7 @@ class Anytime:
         return self.alpha
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Log e-value, from ten questions on; of the least D that lost answers allow.
+        """Log e-value, from ten trials of each model on; of the least D that lost answers allow.
 
         A share of the stake is bet, on clusters or on answers.
         """
@@ -112,14 +112,14 @@ class Anytime:
             with np.errstate(divide="ignore"):  # nothing, or everything, may be staked
                 kept, staked = np.log1p(-block.staked), np.log(block.staked)
             log_e = np.logaddexp(kept + log_e, staked + block.bets)
-        return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
+        return np.where(block.trials >= MIN_TRIALS, log_e, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:
-        """Log e-value of a difference smaller than ε, from ten questions on."""
+        """Log e-value of a difference smaller than ε, from ten trials of each model on."""
         if self.equivalence is None:
             return np.full(block.difference.shape, -np.inf)
         log_e = log_tie_evidence(np.abs(block.difference) + block.slack, block.margin, self.equivalence)
-        return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
+        return np.where(block.trials >= MIN_TRIALS, log_e, -np.inf)
 
     def tied(self, block: ContrastBlock) -> Bools:
         """The contrasts whose e-value of a tie reaches 1/α."""

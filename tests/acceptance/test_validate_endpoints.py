@@ -46,7 +46,7 @@ def test_what_is_found_is_json_with_codes_on_request(config):
         (), ("-o", "stopping.rule=anytme", "-o", "goal=baseline=nobody"), ("-o", "models[good].endpoints=[http://127.0.0.1:9/v1]")
     )]  # fmt: skip
     assert [one["valid"] for one in found] == [True, False, False]
-    assert {one["code"] for one in found[0]["warnings"]} == {"warning/few-questions", "warning/unbounded"}
+    assert {one["code"] for one in found[0]["warnings"]} == {"warning/unbounded"}
     assert any(line.startswith("endpoint   good") for line in found[0]["lines"])
     assert {(one["path"], one["code"]) for one in found[1]["problems"]} == {
         ("stopping.rule", "config/not-one-of"),

@@ -21,6 +21,7 @@ MISSING = -1
 GUARD = log(20.0)  # κ at the 5 % level
 GATE = 2  # Σ n v from which on the noise within questions is believed
 ON_ANSWERS, ON_CLUSTERS = 0.2, 0.9  # the parts of the stake that are bet
+FEW = 2  # questions up to which bets alone decide
 RATES = [sign * 0.99 * sin(pi * (k + 0.5) / 32) ** 2 for k in range(16) for sign in (1, -1)]
 
 
@@ -149,7 +150,8 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         slack = max(difference - worst, best - difference)
         least = max(abs(difference) - slack, 0.0)
         row = {"t": step, "c": c, "D": difference, "V": variance, "slack": slack, "log_E": None}
-        if c >= 10:
+        trials = [sum(len(xs) for xs in one.values()) for one in own]
+        if min(trials) >= 10:
             now = exp(log_evidence(least, variance, case["epsilon"]))
             if case["cluster_size"]:
                 sums = [sum(values) / min(case["cluster_size"], questions) for values in groups.values()]
@@ -159,7 +161,9 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
                 won, lead = bets_on_answers(case["target"], scores, asked[:step], a[:step], b[:step], d)
                 side = 0 if abs(difference) <= slack + 1e-9 else 1 if difference > 0 else -1
                 agrees = side == (abs(lead) > 1e-9) * (1 if lead > 0 else -1)
-                row["log_E"] = log((1 - ON_ANSWERS) * now + ON_ANSWERS * (won if agrees else 0.0))
+                share = 1.0 if questions <= FEW else ON_ANSWERS
+                e = (1 - share) * now + share * (won if agrees else 0.0)
+                row["log_E"] = log(e) if e > 0.0 else None
         rows.append(row)
     return rows
 
@@ -222,6 +226,9 @@ def cases() -> list[dict[str, Any]]:
         ([0, 1, 4], 45, 120, None, 3, (0.0, 0.06)),
         ([0, 1], 35, 120, None, 1, (0.0, 0.03)),
         ([0, 1, 2], 25, 90, 0.05, 1, (0.02, 0.0)),
+        ([0, 1], 1, 60, None, None, (0.03, 0.0)),
+        ([0, 1, 2], 3, 60, 0.1, None, (0.0, 0.03)),
+        ([0, 1], 8, 90, 0.1, None, (0.02, 0.03)),
     ]:
         sample = cluster_size is not None
         if cluster_size == 1:  # questions that are a sample, each for itself

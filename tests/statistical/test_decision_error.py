@@ -16,7 +16,7 @@ from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from adaptive_eval.simulate.many_runs import Simulator
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.trial_sequence import TrialSequence
 from scorio.study import biased_coins
@@ -177,10 +177,10 @@ def watch_intervals(setting: PairSetting, seed: int, alpha: float = ALPHA) -> tu
         cells.absorb(models, (rng.random(p.shape) < p).astype(np.int64))
         pair = reader.read(np.arange(setting.pairs), stop)
         off = log_evidence(pair.difference - setting.gap, pair.guarded) >= bar
-        missed |= (off & (pair.questions >= MIN_QUESTIONS)).any(axis=1)
+        missed |= (off & (pair.trials >= MIN_TRIALS)).any(axis=1)
         own = score_block(cells.path(models, start, stop), setting.questions, guard=bar)
         off = log_evidence(own.difference - truth, own.variance) >= bar
-        score_missed |= (off & (own.questions >= MIN_QUESTIONS)).any(axis=1)
+        score_missed |= (off & (own.trials >= MIN_TRIALS)).any(axis=1)
         cells.forget(stop)
     return int(missed.sum()), int(score_missed.sum())
 

@@ -12,7 +12,7 @@ from many_pairs import most
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.clusters import ClusterSums
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
@@ -30,7 +30,7 @@ def test_partial_credit_against_a_rare_full_score_keeps_every_level():
         for level in wrong:
             block = PairReader(cells, first, second, guard=-np.log(level)).read(first, steps)
             called = log_evidence(block.difference, block.variance) >= -np.log(level)
-            wrong[level] += int((called & (block.questions >= MIN_QUESTIONS)).any(axis=1).sum())
+            wrong[level] += int((called & (block.trials >= MIN_TRIALS)).any(axis=1).sum())
     assert all(count <= most(2 * pairs, level) for level, count in wrong.items())
 
 
@@ -58,7 +58,7 @@ def test_few_or_unequal_clusters_keep_the_level(sizes):
     path, sums = cells.path(rows, 0, steps), ClusterSums(names, steps, pairs, centred=True)
     change = path.after - np.where(path.fresh, 0.0, path.before)
     score = score_block(path, steps, "population", sums.add(rows, asked, change, path.fresh))
-    counted = score.questions >= MIN_QUESTIONS
+    counted = score.trials >= MIN_TRIALS
     called = Anytime(0.05).statistic(pair, cells.sequence.complete(0, steps)) >= bar
     missed = counted & (log_evidence(score.difference - 0.1, score.variance) >= bar)
     assert called.any(axis=1).sum() <= most(pairs, 0.05)

@@ -13,7 +13,7 @@ from adaptive_eval.simulate import GivenChances, simulate
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
+from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.trial_sequence import RunSequence
 from scorio.study import biased_coins
 
@@ -35,7 +35,7 @@ def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8
         cells.absorb(models, (rng.random(chance.shape) < chance).astype(np.int64))
         own = score_block(cells.path(models, start, stop), questions).less(np.array([[value]]))
         log_e = np.stack([bets.read(models, start, stop), log_evidence(own.difference, own.variance)])
-        peak = np.maximum(peak, np.where(own.questions >= MIN_QUESTIONS, log_e, -np.inf).max(axis=2))
+        peak = np.maximum(peak, np.where(own.trials >= MIN_TRIALS, log_e, -np.inf).max(axis=2))
         cells.forget(stop)
     return peak
 

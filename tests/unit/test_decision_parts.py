@@ -60,9 +60,8 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
     fold = Fold(np.zeros(2, dtype=bool), levels, lambda fold: (fold.verdict == OPEN) & ~fold.lost)
     values = np.zeros_like(statistic)
     whole = np.ones(statistic.shape, dtype=np.int64)
-    course = Course(
-        statistic, whole.astype(np.int8), values - np.inf, values, values, values, values, whole, values
-    )
+    estimate = values, values, values, values, whole, values, values
+    course = Course(statistic, whole.astype(np.int8), values - np.inf, *estimate)
     moment = moments(np.tile(np.arange(1, 7), (2, 1)), 0)
     events = fold.read([Piece(np.arange(2), moment, course)])
     assert [(event.contrast, event.step) for event in events] == [(0, 5), (1, 5)]
@@ -184,8 +183,8 @@ def test_tasks_count_with_the_squares_of_their_weights_in_a_variance():
     names = tuple(f"q{number}" for number in range(30))
     tasks = (TaskSpec("a", names, weight=3.0), TaskSpec("b", names, weight=1.0))
     board = Board(replace(make_spec(2, 1), tasks=tasks))
-    block = ContrastBlock(*np.reshape((0.2, 0.01, 0.02, 0.03, 0.04, 12, 0.1, np.nan, 0), (-1, 1, 1)))
-    other = ContrastBlock(*np.reshape((0.4, 0.05, 0.06, 0.07, 0.08, 10, 0.3, np.nan, 0), (-1, 1, 1)))
+    block = ContrastBlock(*np.reshape((0.2, 0.01, 0.02, 0.03, 0.04, 12, 14, 0.1, np.nan, 0), (-1, 1, 1)))
+    other = ContrastBlock(*np.reshape((0.4, 0.05, 0.06, 0.07, 0.08, 10, 11, 0.3, np.nan, 0), (-1, 1, 1)))
     found = board.combine([block, other])
     values = [getattr(found, name).item() for name in ContrastBlock._fields[:-2]]
     square = 0.75**2, 0.25**2
@@ -193,4 +192,4 @@ def test_tasks_count_with_the_squares_of_their_weights_in_a_variance():
         square[0] * one + square[1] * two
         for one, two in zip((0.01, 0.02, 0.03, 0.04), (0.05, 0.06, 0.07, 0.08), strict=True)
     ]
-    assert values == pytest.approx([0.25, *expected, 10, 0.15])
+    assert values == pytest.approx([0.25, *expected, 10, 25, 0.15])

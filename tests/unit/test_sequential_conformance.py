@@ -93,7 +93,7 @@ def test_reaches_the_verdict_at_its_step(vector):
         assert (course.difference[step - 1] > 0) == (verdict == "A>B")
 
 
-def test_no_evidence_before_ten_questions_nor_more_than_a_likelihood_ratio_can_give():
+def test_no_evidence_before_ten_trials_nor_more_than_a_likelihood_ratio_can_give():
     cells = Cells(TrialSequence(np.arange(50)), unit_scores([0, 1]), models=2)
     cells.absorb(np.array([0, 1]), np.array([[1] * 15, [0] * 15]))
     path = PairReader(cells, [0], [1]).read(np.array([0]), 15)
@@ -195,7 +195,9 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
 def test_a_score_near_its_end_varies_more_at_the_margin(score, value, at_margin):
     """The margin is 0.1; with the score at 1 the variance here stands for p(1 - p)."""
     one = np.full((1, 1), 0.01)
-    block = ContrastBlock(0.0 * one + score, *[one] * 4, np.ones((1, 1), int), 0.0 * one, *no_bets((1, 1)))
+    block = ContrastBlock(
+        0.0 * one + score, *[one] * 4, np.ones((1, 1), int), one, 0.0 * one, *no_bets((1, 1))
+    )
     found = block.less(0.0 * one + value, 0.1)
     here, there = max(score * (1 - score), 0.01), at_margin * (1 - at_margin)
     assert found.margin == pytest.approx(0.01 * max(there / here, 1.0))

@@ -12,6 +12,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, StoppingSpec, TaskSpec
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.options import decisions
+from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.promises import explain, promises
 from adaptive_eval.views.sentences import repeat_notices
 from scorio.sequential.rules import Anytime
@@ -47,26 +48,39 @@ def test_costs_that_only_rounds_could_save_are_named(spend, size, said):
 
 
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
-def test_fewer_than_ten_questions_are_too_few_for_all_but_the_exact_rule(rule):
-    """What can be run and can never be decided."""
-    session = drive(Session(make_spec(2, 9, rule=rule, max_passes=50)), coin((1.0, 0.0)))
+@pytest.mark.parametrize("questions", [1, 2, 3, 9])
+def test_few_questions_are_decided_after_ten_trials_of_each_model_at_the_earliest(rule, questions):
+    session = drive(Session(make_spec(2, questions, rule=rule, max_passes=50)), coin((1.0, 0.0)))
+    results = session.results()
+    assert (session.stopped.reason, results.warnings) == ("resolved", ())
+    if rule == "anytime":
+        assert [call[2] for call in calls(session)] == [10]
+
+
+@pytest.mark.parametrize(("clusters", "ends"), [("abcd" * 10, True), ("abcdefghijklmnop" * 2, False)])
+def test_a_sample_that_no_answers_could_decide_is_told_and_ends_after_one_pass(clusters, ends):
+    tasks = (replace(TASK, questions=tuple(map(str, range(len(clusters)))), clusters=tuple(clusters)),)
+    stopping = StoppingSpec(target="population", max_passes=50)
+    spec = replace(make_spec(2, 1), tasks=tasks, stopping=stopping)
+    session = drive(Session(spec), coin((1.0, 0.0)))
     codes = [text.code for text in session.results().warnings]
-    few = rule == "anytime"
-    assert (session.stopped.reason, codes) == (
-        ("max_passes", ["warning/few-questions"]) if few else ("resolved", [])
+    assert (session.stopped.reason, "warning/undecidable" in codes) == (
+        ("partial", True) if ends else ("resolved", False)
     )
-    assert Session(make_spec(2, 10, rule=rule, max_passes=50)).results().warnings == ()
+    if ends:
+        assert sum(session.states.issued) <= 2 * len(clusters) + 8
+        assert "too few for any verdict" in describe(session.stopped)
 
 
-EVEN, BOUNDED, ENDLESS = "abcdefghi" * 3 + "abc", StoppingSpec(max_passes=2), StoppingSpec()
+EVEN, BOUNDED, ENDLESS = "abcdefghij" * 3, StoppingSpec(max_passes=2), StoppingSpec()
 SCALES = (replace(TASK, name="a"), replace(TASK, name="b", weights=(0.0, 9.0)))
 PRICED = (ModelSpec("a", 9, Price(1.0, 1.0)), ModelSpec("b", 9))
 WARNED = [
-    ({"clusters": "a" * 30}, "few-clusters"),
-    ({"clusters": "abcde" * 6}, "few-clusters"),
+    ({"clusters": "a" * 30}, "undecidable"),
+    ({"clusters": "abcde" * 6}, "undecidable"),
     ({"clusters": EVEN}, ""),
-    ({"clusters": EVEN, "confidence": 0.99}, "few-clusters"),  # which fewer than eleven cannot show
-    ({"clusters": "a" * 21 + "bcdefghij"}, "few-clusters"),  # worth two of equal sizes
+    ({"clusters": EVEN[:27] + "abc", "confidence": 0.99}, "undecidable"),
+    ({"clusters": "a" * 21 + "bcdefghij"}, "undecidable"),  # worth two of equal sizes
     ({"stopping": ENDLESS}, "unbounded"),
     ({"stopping": BOUNDED}, ""),
     ({"stopping": StoppingSpec(equivalence=0.1)}, ""),

@@ -72,14 +72,16 @@ def test_every_task_is_shown_in_its_own_units():
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 
-def test_no_call_before_ten_questions_in_every_task():
-    spec = two_tasks(max_passes=4)
-    best = {"h": 2, "e": 1}
-    session = drive(Session(spec), lambda one: best[one.question[0]] * int(one.key.model == "m0"))
-    first = min(call[2] for call in calls(session))
-    local = session.board.run_sequence.local(first)
-    for sequence, steps in zip(session.board.run_sequence.sequences, local, strict=True):
-        assert sequence.seen(steps) >= 10
+def test_a_task_of_few_questions_keeps_no_pair_open():
+    """40 questions of one task and 8 of another: decided, and never before ten trials."""
+    sizes = (("e", 40), ("h", 8))
+    tasks = tuple(TaskSpec(name, tuple(f"{name}{n}" for n in range(size))) for name, size in sizes)
+    spec = replace(two_tasks(max_passes=30), tasks=tasks)
+    rng, right = np.random.default_rng(8), {"m0": 0.95, "m1": 0.1, "m2": 0.5}
+    session = drive(Session(spec), lambda one: int(rng.random() < right[one.key.model]))
+    steps = [call[2] for call in calls(session)]
+    assert session.stopped.reason == "resolved"
+    assert 10 <= min(steps) <= max(steps) < 200
 
 
 # Best and worst case of a score with missing trials: what the missing answers could have made of it.

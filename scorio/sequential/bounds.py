@@ -1,0 +1,137 @@
+"""The most evidence that a sample of questions can give: some are too few, however often they are asked.
+
+Where the questions, or clusters of them, are a sample (target ``population``), further answers to the same
+questions say nothing more about others. The variance of a difference D keeps its guard, and at least D²/G for
+G questions or clusters (Cauchy and Schwarz), and each of them is bet on once. So the evidence has a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scorio._arrays import Bools, Floats
+from scorio.sequential.answer_bets import FEW, ON_ANSWERS
+from scorio.sequential.betting import most_winnings
+from scorio.sequential.clusters import ON_CLUSTERS, RATES
+from scorio.sequential.contrasts import Contrasts
+from scorio.sequential.evidence import (
+    TIE_FACTOR,
+    confidence_radius,
+    log_evidence,
+    log_evidence_above,
+    log_mean,
+    log_tie_evidence,
+)
+from scorio.sequential.fold import Levels
+from scorio.sequential.reference import LEAST_VARIANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Questions that are a sample.
+
+    Parameters
+    ----------
+    sizes : sequence of ndarray of float
+        Per task the number of questions of each cluster; ones without clusters.
+    weights : sequence of float
+        Weight of each task in the overall score; they sum to 1.
+    clustered, binary : bool
+        Whether questions are in clusters, and whether all answers are right or wrong.
+    stored : bool
+        Whether there are models with stored results.
+
+    Examples
+    --------
+    >>> from scorio.sequential.families import family
+    >>> from scorio.sequential.fold import Levels
+    >>> each = family("pair")
+    >>> levels = Levels(each, each, 1, 0.05, 0.05)
+    >>> for clusters in (4, 12):
+    ...     sample = Sample.of([10] * clusters)
+    ...     print(sample.decidable(Contrasts.pairs(2), levels, None))
+    [False]
+    [ True]
+    """
+
+    sizes: Sequence[Floats]
+    weights: Sequence[float]
+    clustered: bool
+    binary: bool
+    stored: bool = False
+
+    @classmethod
+    def of(cls, sizes: ArrayLike, *, binary: bool = True) -> Sample:
+        """Return the sample of one task, given the number of questions of each cluster."""
+        numbers = np.asarray(sizes, dtype=np.float64)
+        return cls([numbers], [1.0], bool((numbers > 1.0).any()), binary)
+
+    @property
+    def _worth(self) -> Floats:
+        """How many equal clusters those of each task are worth."""
+        return np.array([size.sum() ** 2 / (size**2).sum() for size in self.sizes])
+
+    def _guarded(self, kappa: float) -> float:
+        """Return the least variance by a guard alone."""
+        return float((np.square(self.weights) * kappa / self._worth**2).sum())
+
+    @property
+    def _left(self) -> float:
+        """Share of the variance of a pair that is left at least: stored results may take some of it away."""
+        return LEAST_VARIANCE if self.stored and not self.clustered else 1.0
+
+    def decidable(self, contrasts: Contrasts, levels: Levels, margin: float | None) -> Bools:
+        """Return which contrasts can be decided: by some answers, at the first threshold.
+
+        Parameters
+        ----------
+        contrasts : Contrasts
+            What is compared.
+        levels : Levels
+            Thresholds of winners and ties.
+        margin : float, optional
+            Equivalence margin in unit scores.
+        """
+        tie, winner = levels.tie(0), levels.winner(0)
+        single = self._guarded(levels.tie(0))
+        pair = self._left * self._guarded(levels.guard)
+        can = np.where(contrasts.single, False, self._most_of_pairs(levels.guard, margin) >= winner)
+        if margin is not None:
+            least = np.where(contrasts.single, single, TIE_FACTOR * pair)
+            can |= log_tie_evidence(np.zeros(least.shape), least, margin) >= tie
+            if levels.claims:
+                above = log_evidence_above(np.ones(least.shape), least, margin)
+                can |= ~contrasts.single & (above >= log(levels.claims / levels.alpha))
+        can |= contrasts.claimed  # of claims no bound is known
+        wide = 2.0 * float(confidence_radius(single, levels.alpha))
+        for row in np.flatnonzero(contrasts.single).tolist():
+            if contrasts.measured[row]:
+                can[row] = wide <= contrasts.width[row]
+            else:
+                most = most_winnings(float(contrasts.value[row]), self.sizes, self.weights)
+                can[row] |= most >= winner
+        return can
+
+    def _most_of_pairs(self, kappa: float, margin: float | None) -> float:
+        """Return the largest log e-value of a pair: one model is right everywhere, the other nowhere."""
+        early = self.binary and not self.clustered
+        guard = 0.0 if early else self._guarded(kappa)
+        least = self._left * (guard + 1.0 / self._worth.sum())
+        now = float(log_evidence(1.0, least, margin))
+        questions = sum(float(size.sum()) for size in self.sizes)
+        share = 1.0 if questions <= FEW else ON_ANSWERS
+        of_question = [weight / size.sum() for weight, size in zip(self.weights, self.sizes, strict=True)]
+        if self.clustered:
+            share = ON_CLUSTERS if len(self.sizes) == 1 else 0.0
+        won = np.zeros(RATES.size)
+        for size, weight in zip(self.sizes, of_question, strict=True):
+            largest = size.max() if self.clustered else max(of_question) / weight
+            won += np.log1p(RATES[:, None] * size / largest).sum(axis=1)
+        bets = float(log_mean(won))
+        with np.errstate(divide="ignore"):
+            return float(np.logaddexp(np.log1p(-share) + now, np.log(share) + bets))
