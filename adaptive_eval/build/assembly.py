@@ -48,6 +48,7 @@ from adaptive_eval.build.prompts import (
     require_accepted,
     require_tools,
 )
+from adaptive_eval.build.replay import replay_log
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.session_spec import (
     ROUNDS,
@@ -64,6 +65,7 @@ from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.endpoints.function import Answerer
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.attempts import InProcess
@@ -230,6 +232,7 @@ class Built:
             **self.previous.meta(),
             **({AGAINST: json.dumps(against)} if against else {}),
             "seed": str(config.seed),
+            SESSION: spec_to_json(self.spec),
             STARTED_AT: str(self.started_at),
             "versions": json.dumps(versions),
         }
@@ -316,18 +319,13 @@ class Built:
 
     def rebuild(self, session: Session, reader: RunReader, watches: Watches) -> list[Decision]:
         """Replay a run file into a fresh session, past the `watches`; return what was decided."""
-        if any(change.setting.endswith("rubric.weights") for change in self.changes):
-            session.keep_questions(
-                (record.request.key, record.request.task, record.request.question)
-                for record in reader.trials()
-            )
 
         def text_of(key: TrialKey) -> str:
             found = [record.completion for record in reader.trials(model=key.model, step=key.index)]
             return "".join(completion.text for completion in found if completion is not None)
 
         log = watches.read_back(session, reader.logged(), text_of)
-        return session.replay(log, reader.unanswered())
+        return replay_log(session, reader, self.changes, log)
 
     def runner(
         self,

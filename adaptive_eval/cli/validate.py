@@ -14,7 +14,7 @@ import click
 
 from adaptive_eval.cli.options import PATH, flag, named, option, override_option
 from adaptive_eval.cli.run import is_run
-from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem, RunDamaged
+from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem, RunDamaged, RunOfOtherVersion
 from adaptive_eval.stops import REACHED, UNEXPECTED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion
@@ -48,8 +48,8 @@ def command(source: Path | None, schema: bool, target: Path | None, **options: A
     """Check the config CONFIG, its datasets and its endpoints, or the run file in the directory RUN.
 
     All mistakes of the config are reported at once. Nothing is spent, except with --probe. Of a run file the
-    structure and the checksums of its rows are checked. Exit codes: 0 fine, or salvaged; 2 a mistake in the
-    config; 1 a damaged run file.
+    structure and the checksums of its rows are checked, and its results are made again from its trials.
+    Exit codes: 0 fine, or salvaged; 2 a mistake in the config; 1 a damaged run file.
 
     An editor with a YAML language server completes and checks a config that begins with
     "# yaml-language-server: $schema=FILE"; --schema prints that file.
@@ -79,17 +79,26 @@ def _check_file(run: Path, target: Path | None) -> int:
         if damage:
             click.echo(f"Left out: {damage.in_words()}.")
         return REACHED
+    from adaptive_eval.build.replay import replay
+
     try:
         with RunReader(run) as reader:
             damage = reader.damage()
+            found = replay(reader).disagreements if damage.trials and not damage else ()
+    except RunOfOtherVersion as error:
+        click.echo(str(error))
+        return UNEXPECTED
     except RunDamaged as error:
         click.echo(str(error))
         return UNEXPECTED
     if damage:
         click.echo(f"{run}: damaged. {damage.in_words()}.")
+    for words in found:
+        click.echo(f"{run}: what is stored is not what the trials say. {words}.")
+    if damage or found:
         click.echo(f"Copy the undamaged trials: adaptive-eval validate {run} --salvage NEW")
         return UNEXPECTED
-    click.echo(f"{run}: undamaged. {damage.trials:,} trials match their checksums.")
+    click.echo(f"{run}: undamaged. {damage.trials:,} trials match their checksums, and lead to its results.")
     return REACHED
 
 

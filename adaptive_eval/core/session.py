@@ -7,7 +7,7 @@ simulation or another harness can do so too. Its state is a fold over the log of
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -308,6 +308,20 @@ class Session:
             self._stop(StopVerdict(reason, text, found))
         return self._report()
 
+    def repeat(self, decision: Decision) -> None:
+        """Make a stored stop again, of a model or of the session, that did not follow from outcomes."""
+        if decision.kind == "stop":
+            self.end(cast("StopReason", decision.verdict), decision.text, decision.evidence)
+        elif decision.kind == "model_stopped":
+            model = self._intake.model(decision.models[0])
+            is_spent = decision.verdict == "budget"
+            if is_spent:
+                self.states.spent.add(model)
+            if "unusable" in decision.evidence:
+                self.states.unusable.add(model)
+            if model not in self.states.stopped:
+                self._give_up(model, decision.text, decision.evidence if is_spent else None)
+
     def stop_model(
         self, name: str, reason: str, *, spent: bool = False, unusable: bool = False
     ) -> list[Decision]:
@@ -334,9 +348,8 @@ class Session:
         self.states.stopped[model] = reason
         name, issued = self.spec.models[model].name, self.states.issued[model]
         verdict, completed = "stopped" if spent is None else "budget", self.budget.completed
-        self.decisions.append(
-            Decision("model_stopped", (name,), verdict, issued, completed, reason, spent or {})
-        )
+        ground = {"unusable": True} if model in self.states.unusable else spent or {}
+        self.decisions.append(Decision("model_stopped", (name,), verdict, issued, completed, reason, ground))
         self.comparison.lose(model)
         self._retire()
         self._stop_when_done()

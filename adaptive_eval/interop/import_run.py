@@ -18,6 +18,7 @@ from adaptive_eval import __version__
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weighted
 from adaptive_eval.interop.gather import (
@@ -241,6 +242,7 @@ def _meta(
         "name": out.name,
         IMPORTED: json.dumps(described),
         "seed": str(spec.seed),
+        SESSION: spec_to_json(spec),
         "started_at": str(time.time()),
         "versions": json.dumps({"adaptive-eval": __version__}),
     }

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adaptive_eval.core.results import FIXED, ModelResult, Results, from_json
-from adaptive_eval.errors import RunFileError, UsageError
+from adaptive_eval.core.results import FIXED, ModelResult, Results
+from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.views.run_changes import Comparison
@@ -99,22 +99,19 @@ def _claim(words: str, low: float, high: float, least: float, advice: str) -> Cl
 
 
 def results_of(run: str | PathLike[str]) -> Results:
-    """Return the results of the run in a directory.
+    """Return the results of the run in a directory, made again from its trials.
 
     Raises
     ------
     RunFileError
         If there is no run, or it has no results yet.
     """
+    from adaptive_eval.build.replay import replay
     from adaptive_eval.store.reader import RunReader
 
     with RunReader(Path(run)) as reader:
-        latest = reader.latest_snapshot()
-    if latest is None:
-        raise RunFileError(
-            f"{run} has no results yet; it has not asked its first questions", code="run/no-results"
-        )
-    return from_json(latest.results)
+        reader.require_undamaged()
+        return replay(reader).results
 
 
 def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Comparison:

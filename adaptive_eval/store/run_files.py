@@ -341,8 +341,8 @@ def _require_run_file(db: sqlite3.Connection, path: Path) -> None:
         raise RunDamaged(f"{path} is a SQLite file, but not a run file of adaptive-eval. Is the path right?")
     if version != FILE_VERSION:
         raise RunOfOtherVersion(
-            f"{path} has file version {version}; this adaptive-eval reads version {FILE_VERSION}. "
-            "Use the adaptive-eval that wrote it, or start a new run"
+            f"{path} is made by version {version} of the file format; this adaptive-eval reads version "
+            f"{FILE_VERSION}. Use the adaptive-eval that wrote it, or start a new run"
         )
     foreign = set(db.execute(_OBJECTS)) - _known_objects()
     if foreign:

@@ -118,6 +118,14 @@ class Seen:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The results of a run made again from its trials, as JSON-able data, and what is stored otherwise."""
+
+    results: Mapping[str, Any]
+    disagreements: tuple[str, ...]
+
+
 @dataclass(eq=False)
 class Attachment:
     """Summaries of one run as its run file changes."""

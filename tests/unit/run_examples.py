@@ -16,6 +16,7 @@ from adaptive_eval.cli.main import cli
 from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import Price, SessionSpec
+from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -169,7 +170,8 @@ def store_run(
     slots: int = 16,
 ) -> None:
     """Drive a session with these answers to its end, and store all of it; see :func:`_make_run`."""
-    with RunWriter.create(directory, meta=meta, durability="normal") as writer:
+    described = {SESSION: spec_to_json(session.spec)} | meta
+    with RunWriter.create(directory, meta=described, durability="normal") as writer:
         at, done = STARTED, 0
         _snapshot(writer, session, at)
         while session.stopped is None and done != rounds:

@@ -1,0 +1,63 @@
+"""A session's specification as the run file keeps it, so that its trials can be replayed without its config.
+
+References and priors are left out: what was taken from previous runs is stored by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.options.section import as_read
+from adaptive_eval.trial import ScoreRange
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+SESSION = "session"
+"""Key of the run file's description that holds the specification."""
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    """Return what writes and reads each field."""
+    from pydantic import TypeAdapter  # a session that stores nothing needs none of it
+
+    hints = get_type_hints(SessionSpec)
+    return {name: TypeAdapter(hint) for name, hint in hints.items() if name not in _TAKEN}
+
+
+_TAKEN = ("references", "prior")
+
+
+def spec_to_json(spec: SessionSpec) -> str:
+    """Return a specification without its references and priors as JSON text."""
+    data: dict[str, Any] = {}
+    for name, adapter in _adapters().items():
+        data[name] = adapter.dump_python(getattr(spec, name), mode="json", warnings=False)
+    ranges = [task.name for task in spec.tasks if task.numbers]
+    return json.dumps({"spec": data, "ranges": ranges})
+
+
+def spec_from_json(text: str) -> SessionSpec:
+    """Return what :func:`spec_to_json` was given.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+    >>> stars = TaskSpec("stars", ("q1", "q2"), ScoreRange((1, 10)))
+    >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (stars,), seed=7)
+    >>> spec_from_json(spec_to_json(spec)) == spec
+    True
+    """
+    data = as_read(json.loads(text))
+    ranges = frozenset(data["ranges"])
+    fields = {name: adapter.validate_python(data["spec"][name]) for name, adapter in _adapters().items()}
+    tasks = []
+    for task in fields.pop("tasks"):
+        is_range = task.name in ranges
+        tasks.append(replace(task, weights=ScoreRange(task.weights)) if is_range else task)
+    return SessionSpec(tasks=tuple(tasks), **fields)

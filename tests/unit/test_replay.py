@@ -1,0 +1,109 @@
+"""A stored run made again from its trials: forged results are named, and claims rest on the trials."""
+
+import json
+import sqlite3
+
+import pytest
+import run_examples as runs
+
+from adaptive_eval import results_of
+from adaptive_eval.build.replay import replay
+from adaptive_eval.core.results import from_json
+from adaptive_eval.store.codec import dump_json, load_json, pack
+from adaptive_eval.store.reader import RunReader
+
+
+@pytest.fixture
+def run(tmp_path):
+    runs.make_run(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def _change(run, table, change):
+    """Change the latest row of a table of packed JSON."""
+    with sqlite3.connect(run / "run.db") as db:
+        number, body = db.execute(f"SELECT id, body FROM {table} ORDER BY id DESC").fetchone()
+        data = load_json(body)
+        change(data)
+        db.execute(f"UPDATE {table} SET body = ? WHERE id = ?", (pack(dump_json(data)), number))
+    db.close()
+
+
+def _exchange(data):
+    """Exchange the best and the worst model, as a forger would who wants the other result."""
+    swap = {"oak": "yew", "yew": "oak"}
+    for line in data["results"]["models"]:
+        line["model"] = swap.get(line["model"], line["model"])
+    for pair in data["results"]["pairs"]:
+        pair["first"], pair["second"] = (swap.get(name, name) for name in (pair["first"], pair["second"]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"missing": 0.2},
+        {"trials": 60},
+        {"rounds": 4},
+        {"one_by_one": True},
+    ],
+)
+def test_an_honest_run_is_made_again_as_it_is_stored(tmp_path, options):
+    runs.make_run(tmp_path / "run", **options)
+    with RunReader(tmp_path / "run") as reader:
+        found, latest = replay(reader), reader.latest_snapshot()
+    assert found.disagreements == ()
+    if "rounds" not in options:
+        assert found.results.models == from_json(latest.results).models
+        assert found.results.pairs == from_json(latest.results).pairs
+
+
+def test_claims_rest_on_the_trials_where_the_stored_results_are_exchanged(run):
+    runs.command("check", run, "--not-worse", "yew:oak", code=5)
+    _change(run, "snapshots", _exchange)
+    done = runs.command("check", run, "--not-worse", "yew:oak")
+    assert done.return_value == 5 or done.exception is not None
+    assert "oak" in runs.command("validate", run, code=1).stdout
+
+
+def test_every_forged_figure_of_a_snapshot_is_named(run):
+    with RunReader(run) as reader:
+        results = from_json(reader.latest_snapshot().results)
+    for field in ("score", "score_low", "score_high", "trials", "rank", "bayes_mu", "questions"):
+
+        def change(data, field=field):
+            data["results"]["models"][0][field] += 1
+
+        runs.make_run(run)
+        _change(run, "snapshots", change)
+        with RunReader(run) as reader:
+            assert any(field in words for words in replay(reader).disagreements), field
+    assert results_of(run).models == results.models
+
+
+def test_a_verdict_that_is_forged_left_out_or_added_is_named(run):
+    with sqlite3.connect(run / "run.db") as db:
+        rows = db.execute("SELECT id, at, trials, body FROM decisions").fetchall()
+    db.close()
+    pairs = [(number, load_json(body)) for number, *_, body in rows if load_json(body)["kind"] == "pair"]
+    number, body = pairs[0]
+    forged = {**body, "verdict": "worse"}
+    for query, values in (
+        ("UPDATE decisions SET body = ? WHERE id = ?", (json.dumps(forged), number)),
+        ("UPDATE decisions SET body = ? WHERE id = ?", (json.dumps({**body, "step": 3}), number)),
+        ("DELETE FROM decisions WHERE id = ?", (number,)),
+    ):
+        runs.make_run(run)
+        with sqlite3.connect(run / "run.db") as db:
+            db.execute(query, values)
+        db.close()
+        assert runs.command("validate", run).return_value == 1
+
+
+def test_a_trial_that_is_taken_away_changes_the_results(run):
+    with sqlite3.connect(run / "run.db") as db:
+        (last,) = db.execute("SELECT max(id) FROM outcomes").fetchone()
+        db.execute("DELETE FROM answers WHERE outcome = ?", (last,))
+        db.execute("DELETE FROM outcomes WHERE id = ?", (last,))
+    db.close()
+    assert runs.command("validate", run).return_value == 1
