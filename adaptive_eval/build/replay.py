@@ -104,12 +104,13 @@ def replay_log(
     changes: Iterable[Change],
     log: Iterable[Sequence[TrialOutcome | Missing]],
 ) -> list[Decision]:
-    """Tell a fresh session the log of its run, and what was billed without an answer."""
+    """Tell a fresh session the log of its run, and what was billed without an answer; return its decisions."""
     if any(change.setting.endswith("rubric.weights") for change in changes):
         session.keep_questions(
             (record.request.key, record.request.task, record.request.question) for record in reader.trials()
         )
-    return session.replay(log, reader.unanswered())
+    session.replay(log, reader.unanswered())
+    return list(session.decisions)  # stops from outside report some on the way
 
 
 def _spec(meta: Mapping[str, str]) -> SessionSpec:
@@ -196,7 +197,7 @@ class _Stored:
         none: Counter[str] = Counter()
         for (model, _), (_, signals) in reader.signals_named(NO_ANSWER).items():
             none[model] += signals.total()
-        models = tuple(replace(line, no_answer=none[line.model]) for line in made.models)
+        models = tuple(replace(line, no_answer_trials=none[line.model]) for line in made.models)
         old = self.results
         if old is None:
             return replace(made, models=models)
@@ -279,7 +280,7 @@ _OF_RUN = _names_of(
     *(Results, "models", "pairs", "tasks", "stop", "budgets", "warnings", "forecast", "changes"),
     *("rule_plugin", "fixed_passes", "pass_cost"),
 )
-_OF_MODELS = _names_of(ModelResult, "issued", "after_stop", "note", "no_answer", "waits_for", "usd")
+_OF_MODELS = _names_of(ModelResult, "issued", "after_stop", "note", "no_answer_trials", "waits_for", "usd")
 _OF_PAIRS = _names_of(PairResult)
 """What is compared: everything that follows from the trials alone."""
 
