@@ -104,7 +104,7 @@ def replay_log(
     changes: Iterable[Change],
     log: Iterable[Sequence[TrialOutcome | Missing]],
 ) -> list[Decision]:
-    """Tell a fresh session the log of its run, and what was billed without an answer; return its decisions."""
+    """Tell a fresh session the log of its run and what was billed without an answer; return its decisions."""
     if any(change.setting.endswith("rubric.weights") for change in changes):
         session.keep_questions(
             (record.request.key, record.request.task, record.request.question) for record in reader.trials()

@@ -230,3 +230,10 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path):
         assert 0 < spent["tokens"] <= 1e6
         assert 0 < spent["usd"] < 1
         in_process("run", "run", cwd=tmp_path, code=(0, 3))
+
+
+def test_no_verdict_is_withdrawn_when_a_run_is_continued_that_stopped_a_model(tmp_path):
+    run_three(tmp_path, half_cut_off)
+    in_process("run", "run", "--display", "none", cwd=tmp_path)
+    assert "withdrawn" not in [one["kind"] for one in report(tmp_path / "run")["decisions"]]
+    assert in_process("validate", "run", cwd=tmp_path).code == 0
