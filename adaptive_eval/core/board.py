@@ -1,6 +1,6 @@
 """The board: a session's answers, with references, and what repeated answers need no trial for."""
 
-from math import log
+from math import inf, log
 from typing import Literal
 
 import numpy as np
@@ -147,6 +147,11 @@ class Comparison(parts.Board):
         if not self.contrasts.stops:
             return [model for model in range(len(self.spec.models)) if model not in self._gone]
         return super()._members()
+
+    @property
+    def most_evidence(self) -> float:
+        """The log e-value of the strictest level that is read, beyond which evidence is not guarded."""
+        return self.fold.levels.guard if self.rule.fixed_threshold is None else inf
 
     @property
     def hopeless(self) -> bool:

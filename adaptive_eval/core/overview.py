@@ -268,12 +268,15 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
     shift = np.where(goal.measured, origin, 0.0)
     lows, highs = (np.array(_shown_ends(comparison, slice(None), ends)) for ends in comparison.interval())
     near, read, called = _tie_margins(comparison), latest.questions > 0, fold.decided_at >= 0
+    # Evidence is guarded down to the strictest level that the run reads; what is known needs no guard.
+    most = np.where(comparison.exact, np.inf, comparison.most_evidence)
     needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
     columns = {
         "difference": _shown(read, shift + unit * latest.difference),
         "difference_low": _shown(read, lows),
         "difference_high": _shown(read, highs),
-        "evidence": np.maximum(latest.statistic, 0.0),
+        "evidence": np.clip(latest.statistic, 0.0, most),
+        "evidence_beyond": latest.statistic > most + 1e-9,
         "tie_margin": _shown(read & ~np.isnan(near), near),
         "trials_each": np.where(called, fold.decided_at, fold.progress),
         "questions": latest.questions,

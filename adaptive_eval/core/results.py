@@ -131,6 +131,9 @@ class PairResult:
         if it fails.
     margin : float or None
         That of a claim, in score units.
+    evidence_beyond : bool
+        Whether the log e-value is more than `evidence`, that of the strictest level that the run reads: it is
+        guarded no further.
     exact : bool
         Whether the difference is known on these questions: all are answered, by models that repeat their
         answers.
@@ -165,6 +168,7 @@ class PairResult:
     p_value: float | None = None
     test: str = ""
     margin: float | None = None
+    evidence_beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,8 @@ PAIRS: tuple[Column[PairRow], ...] = (
         text=lambda row: evidence_words(row.pair),
         optional=True,
         outlets=FILES | PAIRS_TABLE,
-        meaning="highest log e-value (for `zscore`: z); at the call for a decided pair",
+        meaning="highest log e-value, at most that of the strictest level that the run reads (for "
+        "`zscore`: z); at the call for a decided pair",
     ),
     Column(
         key="threshold",

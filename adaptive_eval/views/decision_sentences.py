@@ -291,10 +291,11 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
         )
     unit = "z" if results.rule == "zscore" else "ln e-value"
     what = "the claim" if pair.kind == "not-worse" else "a winner"
+    least = "≥ " if pair.evidence_beyond else ""
     lines = [
         f"{name}: {verdict}.",
         f"Difference {difference:+.4f}, {level} [{low:+.4f}, {high:+.4f}], {after}.",
-        f"Evidence ({unit}): peak {pair.evidence:.3f}; {what} needs {pair.threshold:.3f} now.",
+        f"Evidence ({unit}): peak {least}{pair.evidence:.3f}; {what} needs {pair.threshold:.3f} now.",
     ]
     if pair.population_low is not None and pair.population_high is not None:
         known = exact_words(pair.population_low, pair.population_high, pair.kind)

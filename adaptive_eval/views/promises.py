@@ -199,9 +199,10 @@ def _limits_of_rule(results: Results) -> list[str]:
         ties = "Ties follow the `anytime` rule, whose error rate is asymptotic and checked by simulation."
         return [ties, unresolved]
     return [
-        "Within the first pass of right-or-wrong questions the error rate is a theorem for independent "
-        "trials; beyond it is asymptotic and checked by simulation (equal models were called different in "
-        "0.6–3.1 % of runs on average over settings, in about 5 % in the worst, at a nominal 5 %).",
+        "A fifth of the evidence is bets on the answers in which two models differ, for which the error rate "
+        "is a theorem at the ends of passes; that of the rest is asymptotic and checked by simulation (equal "
+        "models were called different in 0.6–3.1 % of runs on average over settings, in about 5 % in the "
+        "worst, at a nominal 5 %).",
         unresolved,
     ]
 

@@ -139,7 +139,8 @@ def evidence_words(pair: PairResult) -> str:
     """Return the evidence and its threshold; a score that is to be measured has none."""
     if pair.kind == "width":
         return NOTHING
-    return f"{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
+    least = "≥ " if pair.evidence_beyond else ""
+    return f"{least}{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
 
 
 def kinds_words(counts: Mapping[str, int]) -> str:

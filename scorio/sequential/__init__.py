@@ -2,18 +2,13 @@
 
 :func:`compare` reads two outcome matrices, :func:`board` several, :func:`score` one; :class:`Monitor` takes
 outcomes one by one in anyone's loop. :func:`forecast` and :func:`sample_size` say how many trials a verdict
-<<<<<<< HEAD
 takes. :func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`, :func:`mcnemar`,
 :func:`mean_score`, :func:`bootstrap` and :func:`posterior_interval` are for one look after a number of trials
-fixed in advance; with fewer than ten questions :func:`permutation_test` is the one to take.
+fixed in advance.
 
 Outcomes are read by their form: vectors are streams of trials in their order, matrices questions x trials,
 three dimensions models x questions x trials, a frame a benchmark with a model a column. Results say how they
 were read.
-=======
-takes. :func:`paired_difference`, :func:`permutation_test`, :func:`mcnemar`, :func:`bootstrap` and
-:func:`posterior_interval` are for one look after a number of trials fixed in advance.
->>>>>>> 30d9d1ac (wip2)
 
 Examples
 --------
@@ -28,7 +23,7 @@ Two models answered the same 200 questions twice each; an entry is 1 where an an
 >>> result.verdict
 'first'
 >>> print(result)
-new is better than old (after 107 trials of each model; largest e-value 1.672e+10)
+new is better than old (after 17 trials of each model; largest e-value ≥ 20)
 new - old: +0.2325 [+0.1338, +0.3312] at 95 %, valid at every look; 200 questions x 2 trials
 """
 

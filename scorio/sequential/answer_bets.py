@@ -69,8 +69,8 @@ def log_bets(first: ArrayLike, second: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> log_bets([0, 1, 10], [0, 1, 0]).round(4).tolist()
-    [0.0, -0.6931, 5.1946]
+    >>> log_bets([1, 10], [1, 0]).round(4).tolist()
+    [-0.6931, 5.1953]
     """
     from scipy.special import gammaln
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import log
+from math import exp, log
 from typing import get_args
 
 import numpy as np
@@ -27,6 +27,11 @@ from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
 READ_TOGETHER = 16_384
 """Contrasts that are read together at most: arrays beyond 128 KB cost a page fault for every 4 KB."""
+
+
+def strictest_level(board: Board) -> float:
+    """Return the smallest level that the evidence of a board is guarded for, to twelve digits."""
+    return float(f"{exp(-board.fold.levels.guard):.12g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +102,7 @@ class Board:
     >>> board = Board.of_pairs(TrialSequence(range(100)), 2, Anytime(0.05))
     >>> calls = [call for t in range(60) for model in (0, 1) for call in board.tell(model, t, 1 - model)]
     >>> [(call.event.verdict, call.event.step) for call in calls]
-    [(1, 24)]
+    [(1, 10)]
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from scorio._arrays import Floats, Ints
 from scorio._named import Named, Outcomes, name_of, plotting
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import Order, Range, lay_out, read_each, read_models
-from scorio.sequential.boards import Board
+from scorio.sequential.boards import Board, strictest_level
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.courses import interval
 from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
@@ -36,10 +36,11 @@ class Comparison(Named):
         Trials of each model at which the verdict fell; all trials where it is open.
     e_value : float
         Largest evidence that the models differ, of all moments from the tenth trial of each model on; at
-        least 1 / (1 - confidence) for a winner.
+        least 1 / (1 - confidence) for a winner. It is guarded down to this level, so no more is given: this
+        value says that the e-value is as large or larger.
     p_value : float
-        Always-valid p-value of no difference, 1 / e_value or 1, however often one looks; exact down to
-        1 - confidence, the smallest level that the evidence is guarded for.
+        Always-valid p-value of no difference, 1 / e_value or 1, however often one looks; 1 - confidence says
+        that it is as small or smaller.
     difference, low, high : float
         First minus second, after all trials, with the confidence sequence's interval.
     confidence : float
@@ -90,8 +91,9 @@ class Comparison(Named):
             "open": f"{a} and {b}: no verdict yet",
         }[self.verdict]
         interval = f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        largest = _at_least(self.e_value, self.confidence)
         return (
-            f"{said} (after {self.trials} trials of each model; largest e-value {self.e_value:.4g})\n"
+            f"{said} (after {self.trials} trials of each model; largest e-value {largest})\n"
             f"{a} - {b}: {interval} at {100 * self.confidence:g} %, valid at every look; {self.reading}"
         )
 
@@ -130,7 +132,8 @@ class Score(Named):
     name : str or None
         The model.
     p_value : float or None
-        Always-valid p-value of a score of `against`: 1 / e_value or 1.
+        Always-valid p-value of a score of `against`: 1 / e_value or 1; 1 - confidence says that it is as
+        small or smaller.
     course_score, course_low, course_high : ndarray
         Score and interval after each trial.
     reading : str
@@ -231,7 +234,8 @@ def compare(
 
     Notes
     -----
-    In the first pass over binary outcomes the e-value is a theorem, later it is asymptotic; measured, 0.7 to
+    For streams of right or wrong trials, and for the part of the evidence that is bet, the e-value is a
+    theorem; for the rest it is asymptotic and checked by simulation; measured, 0.7 to
     4.3 % of equal pairs get a winner at 95 %. A fixed-length test (:func:`paired_difference`) needs
     fewer trials where their number is fixed in advance and the result is looked at once.
 
@@ -246,9 +250,9 @@ def compare(
     >>> A, B = rng.random((200, 2)) < 0.8, rng.random((200, 2)) < 0.6
     >>> result = compare(A, B, names=("new", "old"))
     >>> result.verdict, result.trials
-    ('first', 105)
+    ('first', 17)
     >>> print(result)
-    new is better than old (after 105 trials of each model; largest e-value 3.345e+10)
+    new is better than old (after 17 trials of each model; largest e-value ≥ 20)
     new - old: +0.2325 [+0.1330, +0.3320] at 95 %, valid at every look; 200 questions x 2 trials
 
     Two streams of scores, the second longer:
@@ -405,10 +409,17 @@ def score(
     )
 
 
+def _at_least(e_value: float, confidence: float) -> str:
+    """Return an e-value in words: evidence is guarded down to the level of the comparison only."""
+    limit = 1.0 / (1.0 - confidence)
+    return f"≥ {limit:.4g}" if e_value >= limit * (1.0 - 1e-9) else f"{e_value:.4g}"
+
+
 class _Reading:
     """The only contrast of a board, read along recorded trials."""
 
     def __init__(self, board: Board, categories: Ints, made: Ints) -> None:
+        self._level = strictest_level(board)
         pieces: list[Piece] = []
         steps = max(int(made.min()), 1)
         board.answers.extend(categories[:, :steps])
@@ -421,13 +432,13 @@ class _Reading:
 
     @property
     def e_value(self) -> float:
-        """The largest evidence of all moments."""
-        return exp(min(self._largest, 700.0))
+        """The largest evidence of all moments, as far as it is guarded."""
+        return min(exp(min(self._largest, 700.0)), 1.0 / self._level)
 
     @property
     def p_value(self) -> float:
-        """1 over the largest evidence, or 1."""
-        return exp(-max(self._largest, 0.0))
+        """1 over the largest evidence, or 1, as far as it is guarded."""
+        return max(exp(-max(self._largest, 0.0)), self._level)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the confidence sequence; a verdict bounds it too, sometimes before it does so by itself."""

@@ -2,8 +2,9 @@
 
 The e-value of a difference D with variance V is a Bayes factor against "no difference", with a mixture of
 two normal distributions over the size of the difference. Under no difference it exceeds 1/α at any time
-with probability at most α by Ville's inequality. For iid binary outcomes in the first pass this is a theorem
-([1]_); afterwards it is asymptotic ([2]_) and was checked by simulation.
+with probability at most α by Ville's inequality. For independent right-or-wrong answers to a sample of
+questions, each asked once, this is a theorem ([1]_). For everything else it is asymptotic ([2]_) and was
+checked by simulation: questions of a benchmark come without replacement, and repeats have estimated noise.
 
 References
 ----------

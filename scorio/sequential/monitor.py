@@ -45,7 +45,7 @@ class Monitor:
     ...         question = monitor.next(model)
     ...         _ = monitor.update(model, question, rng.random() < chance[model])
     >>> monitor.state.verdicts, monitor.state.trials
-    ({'new > old': 45}, (45, 45))
+    ({'new > old': 32}, (32, 32))
     """
 
     def __init__(

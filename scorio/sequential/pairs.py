@@ -139,7 +139,8 @@ class Reader(ABC):
         square = np.broadcast_to(spread.square, count.shape)
         guarded = contrast_variance(square, self._guard * spread.size, questions, total, noise, self.target)
         variance = guarded
-        # Without repeats, right-or-wrong outcomes are iid in a first pass, for which κ = 0 is a theorem.
+        # Without repeats, right-or-wrong outcomes of a sample are iid, for which κ = 0 is a theorem. The
+        # questions of a benchmark come without replacement, for which it was simulated.
         if self.cells.binary and self._clusters is None and single.any():
             plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
             variance = np.where(single, plain, guarded)

@@ -12,7 +12,7 @@ from scorio._arrays import Floats
 from scorio._named import Named, Outcomes, plotting
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_models
-from scorio.sequential.boards import Board
+from scorio.sequential.boards import Board, strictest_level
 from scorio.sequential.contrasts import Target
 from scorio.sequential.courses import interval
 from scorio.sequential.families import rank_intervals
@@ -218,7 +218,8 @@ def standings(told: Board, settings: Settings) -> Standings:
     models = len(names)
     score = scale.lowest + scale.width * means.difference[:, 0]
     p_values = np.ones((models, models))
-    p_values[first, second] = np.exp(-np.maximum(fold.latest.statistic, 0.0))
+    least = strictest_level(told)
+    p_values[first, second] = np.maximum(np.exp(-np.maximum(fold.latest.statistic, 0.0)), least)
     better = []
     verdicts = {}
     undecided = []
