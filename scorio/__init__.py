@@ -8,11 +8,13 @@ The published package scorio has the same import name; the two cannot share an e
 """
 
 import importlib
+import sys
 import warnings
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from scorio._names import foreign_files, missing_name
+from scorio._names import PublishedNames, foreign_files, missing_name
 
 __version__ = "0.1.0"
 
@@ -22,10 +24,16 @@ if (_mixed := foreign_files(Path(__file__).parent)) is not None:
     warnings.warn(_mixed, stacklevel=2)
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise missing_name(__name__, name)
+sys.meta_path.append(PublishedNames())
+
+if TYPE_CHECKING:
+    from scorio import categorical, eval, rank, sequential, sinf, study, utils  # noqa: A004
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        if name in __all__:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise missing_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,11 @@
 """Names of this package, imported when asked for; names and files of the published one of its name."""
 
-import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 VERSION = "0.2.3"
 _FOREIGN = ("sinf/__init__.py", "aggregate", "rank/pairwise.py", "eval/pass_at_k.py")
@@ -45,23 +45,42 @@ def foreign_files(folder: Path, names: Collection[str] = _FOREIGN) -> str | None
     )
 
 
-def lazy(module: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a module, for the names in the stub beside it.
+def elsewhere(module: str) -> Callable[[str], NoReturn]:
+    """Return the ``__getattr__`` of a module, which says where a published name is."""
 
-    A name is imported when it is asked for, from the module that the stub names.
+    def refuse(name: str) -> NoReturn:
+        raise missing_name(module, name)
+
+    return refuse
+
+
+def lazy(
+    module: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a module, of names that are imported when asked for.
+
+    `homes` has the names by the module that defines them.
     """
-    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
-    homes = {name: home for home, name in re.findall(r"^from ([\w.]+) import (\w+) as", stub, re.MULTILINE)}
+    of_names = {name: home for home, names in homes.items() for name in names}
 
     def load(name: str) -> Any:
-        if name not in homes:
+        if name not in of_names:
             raise missing_name(module, name)
-        home = import_module(homes[name])
-        value = import_module(f"{module}.{name}") if home.__name__ == module else getattr(home, name)
+        value = getattr(import_module(of_names[name]), name)
         setattr(sys.modules[module], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[module]), *homes})
+        return sorted({*vars(sys.modules[module]), *of_names})
 
-    return sorted(homes), load, names
+    return load, names
+
+
+class PublishedNames(MetaPathFinder):
+    """Says where a published name is to ``from scorio.rank import minimax``, which asks for a module too."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ImportError for a published name that this package has not; no module is found here."""
+        module, _, last = name.rpartition(".")
+        if last in NAMES.get(module, ()):
+            raise ImportError(str(missing_name(module, last)), name=name)

@@ -6,6 +6,57 @@ paper's twelve (:func:`get_schema`) or a user's own; weights say what a category
 a schema cuts at, so that a run that adds attempts judges all of them alike.
 """
 
-from scorio._names import lazy
+from typing import TYPE_CHECKING
 
-__all__, __getattr__, __dir__ = lazy(__name__, __file__)
+from scorio._names import elsewhere
+from scorio.categorical.evaluation import Evaluation, evaluate
+from scorio.categorical.grades import evaluate_all, evaluate_schema
+from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN, FileResult, load_records
+from scorio.categorical.schema import (
+    RUBRIC_VARIABLES,
+    THRESHOLD_RULES,
+    Category,
+    Schema,
+    ThresholdRule,
+    get_schema,
+    schema_names,
+)
+from scorio.categorical.signals import (
+    BASE_SIGNALS,
+    TOKEN_RATIO_UNIT,
+    Signals,
+    bits_per_token,
+    repeated_pattern,
+    token_ratio,
+    verifier_probabilities,
+)
+from scorio.categorical.thresholds import Thresholds
+
+__all__ = [
+    "BASE_SIGNALS",
+    "BINARY_SIGNALS",
+    "RUBRIC_VARIABLES",
+    "SIGNAL_TO_COLUMN",
+    "THRESHOLD_RULES",
+    "TOKEN_RATIO_UNIT",
+    "Category",
+    "Evaluation",
+    "FileResult",
+    "Schema",
+    "Signals",
+    "ThresholdRule",
+    "Thresholds",
+    "bits_per_token",
+    "evaluate",
+    "evaluate_all",
+    "evaluate_schema",
+    "get_schema",
+    "load_records",
+    "repeated_pattern",
+    "schema_names",
+    "token_ratio",
+    "verifier_probabilities",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = elsewhere(__name__)

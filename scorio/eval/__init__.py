@@ -35,6 +35,80 @@ Examples
 0.95
 """
 
-from scorio._names import lazy
+from typing import TYPE_CHECKING
 
-__all__, __getattr__, __dir__ = lazy(__name__, __file__)
+from scorio._names import elsewhere
+from scorio.eval._bayes import avg, avg_ci, bayes, bayes_ci
+from scorio.eval._drawn import (
+    auc_at_k,
+    auc_at_k_ci,
+    g_pass_at_k,
+    g_pass_at_k_ci,
+    geo_spectrum_star_at_k,
+    geo_spectrum_star_at_k_ci,
+    maj_at_k,
+    maj_at_k_ci,
+    mg_pass_at_k,
+    mg_pass_at_k_ci,
+    pass_at_k,
+    pass_at_k_ci,
+    pass_hat_k,
+    pass_hat_k_ci,
+    unanimous_at_k,
+    unanimous_at_k_ci,
+)
+from scorio.eval._geom import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
+from scorio.eval._interval import Estimate, Interval
+from scorio.eval._max_k import max_at_k, max_at_k_ci
+from scorio.eval._tailpass import TailPassProfile, tailpass, tailpass_empirical
+from scorio.eval._thresholds import (
+    g_pass_at_k_tau,
+    g_pass_at_k_tau_ci,
+    geo_spectrum_at_k,
+    geo_spectrum_at_k_ci,
+    threshold_spectrum_at_k,
+    threshold_spectrum_at_k_ci,
+)
+
+__all__ = [
+    "Estimate",
+    "Interval",
+    "TailPassProfile",
+    "auc_at_k",
+    "auc_at_k_ci",
+    "avg",
+    "avg_ci",
+    "bayes",
+    "bayes_ci",
+    "g_pass_at_k",
+    "g_pass_at_k_ci",
+    "g_pass_at_k_tau",
+    "g_pass_at_k_tau_ci",
+    "geo_spectrum_at_k",
+    "geo_spectrum_at_k_ci",
+    "geo_spectrum_star_at_k",
+    "geo_spectrum_star_at_k_ci",
+    "geom_at_k",
+    "geom_at_k_ci",
+    "geom_ds_at_k",
+    "geom_ds_at_k_ci",
+    "maj_at_k",
+    "maj_at_k_ci",
+    "max_at_k",
+    "max_at_k_ci",
+    "mg_pass_at_k",
+    "mg_pass_at_k_ci",
+    "pass_at_k",
+    "pass_at_k_ci",
+    "pass_hat_k",
+    "pass_hat_k_ci",
+    "tailpass",
+    "tailpass_empirical",
+    "threshold_spectrum_at_k",
+    "threshold_spectrum_at_k_ci",
+    "unanimous_at_k",
+    "unanimous_at_k_ci",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = elsewhere(__name__)

@@ -1,41 +1,98 @@
 """Rankings by item response theory: abilities of models and difficulties of questions, fitted jointly."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Unpack, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import positive, whole
 from scorio._arrays import Floats
 from scorio._named import Outcomes
-from scorio._signatures import with_own
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit
-from scorio.rank._ranked import Ranking, RankingFunction, Scored, ScoredItems, fitted, keeps_names
-from scorio.rank._ties import TieMethod
+from scorio.rank._ranked import (
+    ByName,
+    Marked,
+    NamedRanking,
+    Ranking,
+    Scored,
+    ScoredItems,
+    fitted,
+    keeps_names,
+)
+from scorio.rank._ties import Ranks, TieMethod
 
 
-def _of_items(fit: Callable[..., Ranking]) -> RankingFunction:
-    """Make a ranking of its parameters by name; its own follow R, or `return_item_params`."""
-
-    def common(
-        R: Outcomes,
-        method: TieMethod = "competition",
-        return_scores: bool = False,
-        max_iter: int = 500,
-        return_item_params: bool = False,
-        *,
-        missing: Missing = None,
-    ) -> Ranking:
-        raise NotImplementedError
-
-    return keeps_names(with_own(fit, 1, common, 1, lambda asked, own: fit(asked, **own)))
+@overload
+def rasch(
+    R: ByName,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
 
 
-@_of_items
-def rasch(asked: Mapping[str, Any]) -> Ranking:
+@overload
+def rasch(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    *,
+    return_item_params: Literal[True],
+    **given: Unpack[Marked],
+) -> ScoredItems: ...
+
+
+@overload
+def rasch(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def rasch(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def rasch(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored | ScoredItems: ...
+
+
+@keeps_names
+def rasch(
+    R: Outcomes,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    return_item_params: bool = False,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     r"""Rank models by the abilities of the Rasch model (1PL) of joint maximum likelihood [1]_.
 
     Right answers of model l on question m are :math:`\mathrm{Binomial}(N, \sigma(\theta_l - b_m))`,
@@ -66,11 +123,83 @@ def rasch(asked: Mapping[str, Any]) -> Ranking:
     >>> rasch([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
+    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, UniformPrior())
 
 
-@_of_items
-def rasch_map(asked: Mapping[str, Any], prior: Prior | float = 1.0) -> Ranking:
+@overload
+def rasch_map(
+    R: ByName,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def rasch_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    *,
+    return_item_params: Literal[True],
+    **given: Unpack[Marked],
+) -> ScoredItems: ...
+
+
+@overload
+def rasch_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def rasch_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def rasch_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored | ScoredItems: ...
+
+
+@keeps_names
+def rasch_map(
+    R: Outcomes,
+    prior: Prior | float = 1.0,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    return_item_params: bool = False,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     """Rank models by :func:`rasch` with a prior of the abilities.
 
     Finite for a model that is always right or always wrong; every question needs a right and a wrong answer.
@@ -96,11 +225,83 @@ def rasch_map(asked: Mapping[str, Any], prior: Prior | float = 1.0) -> Ranking:
     >>> rasch_map([[1, 1, 1, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
+    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, read_prior_penalty(prior))
 
 
-@_of_items
-def rasch_2pl(asked: Mapping[str, Any], *, reg_discrimination: float = 0.01) -> Ranking:
+@overload
+def rasch_2pl(
+    R: ByName,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def rasch_2pl(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    *,
+    return_item_params: Literal[True],
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> ScoredItems: ...
+
+
+@overload
+def rasch_2pl(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def rasch_2pl(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def rasch_2pl(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored | ScoredItems: ...
+
+
+@keeps_names
+def rasch_2pl(
+    R: Outcomes,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    return_item_params: bool = False,
+    reg_discrimination: float = 0.01,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     r"""Rank models by the abilities of the two-parameter logistic model (2PL) [1]_.
 
     As :func:`rasch` with :math:`\sigma(a_m (\theta_l - b_m))`: questions differ in how sharply they tell
@@ -133,12 +334,88 @@ def rasch_2pl(asked: Mapping[str, Any], *, reg_discrimination: float = 0.01) -> 
     >>> rasch_2pl([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
+    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, UniformPrior(), reg_discrimination)
 
 
-@_of_items
+@overload
 def rasch_2pl_map(
-    asked: Mapping[str, Any], prior: Prior | float = 1.0, *, reg_discrimination: float = 0.01
+    R: ByName,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def rasch_2pl_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    *,
+    return_item_params: Literal[True],
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> ScoredItems: ...
+
+
+@overload
+def rasch_2pl_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def rasch_2pl_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    return_item_params: Literal[False] = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def rasch_2pl_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    return_item_params: bool = ...,
+    reg_discrimination: float = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored | ScoredItems: ...
+
+
+@keeps_names
+def rasch_2pl_map(
+    R: Outcomes,
+    prior: Prior | float = 1.0,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    return_item_params: bool = False,
+    reg_discrimination: float = 0.01,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     """Rank models by :func:`rasch_2pl` with a prior of the abilities.
 
@@ -165,23 +442,35 @@ def rasch_2pl_map(
     >>> rasch_2pl_map([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 3])
     """
+    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, read_prior_penalty(prior), reg_discrimination)
 
 
-def _items(asked: Mapping[str, Any], prior: Prior, regularisation: float | None = None) -> Ranking:
+class Asked(NamedTuple):
+    """What all of these rankings are asked."""
+
+    R: Outcomes
+    method: TieMethod
+    return_scores: bool
+    max_iter: int
+    return_item_params: bool
+    missing: Missing
+
+
+def _items(asked: Asked, prior: Prior, regularisation: float | None = None) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
-    right, made = _counts(asked["R"], asked["missing"], prior, name)
+    right, made = _counts(asked.R, asked.missing, prior, name)
     weight = None if regularisation is None else positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
-    theta, difficulty, log_a = fit.solve(whole("max_iter", asked["max_iter"]), name)
+    theta, difficulty, log_a = fit.solve(whole("max_iter", asked.max_iter), name)
     if weight is not None and isinstance(prior, SYMMETRIC):
         theta = _tied_by_symmetry(theta, right, made)
-    ranks = fitted(theta, theta, asked["method"], asked["return_scores"])
+    ranks = fitted(theta, theta, asked.method, asked.return_scores)
     parameters = {"difficulty": difficulty}
     if weight is not None:
         parameters["discrimination"] = np.exp(log_a)
-    if not asked["return_item_params"]:
+    if not asked.return_item_params:
         return ranks
     return ScoredItems(ranks.ranks if isinstance(ranks, Scored) else ranks, theta, parameters)
 

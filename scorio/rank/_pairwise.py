@@ -3,15 +3,16 @@
 Model i beats model j in a trial where i is right and j is wrong; where both are right or both wrong they tie.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, positive
 from scorio._arrays import Floats
 from scorio._named import Outcomes
-from scorio._signatures import with_own
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,
@@ -21,8 +22,8 @@ from scorio.rank._fitting import (
     read_prior_penalty,
     require_connected,
 )
-from scorio.rank._ranked import Ranking, RankingFunction, fitted, keeps_names
-from scorio.rank._ties import TieMethod
+from scorio.rank._ranked import ByName, Marked, NamedRanking, Ranking, Scored, fitted, keeps_names
+from scorio.rank._ties import Ranks, TieMethod
 
 
 def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Floats, Floats]:
@@ -83,28 +84,56 @@ def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str
     return np.asarray(theta - theta.mean())
 
 
-def _by_strengths(fit: Callable[..., Floats]) -> RankingFunction:
-    """Make the ranking by ``fit(wins, ties, max_iter, ...)``, log strengths; its own parameters follow R."""
-
-    def common(
-        R: Outcomes,
-        method: TieMethod = "competition",
-        return_scores: bool = False,
-        max_iter: int = 500,
-        *,
-        missing: Missing = None,
-    ) -> Ranking:
-        raise NotImplementedError
-
-    def ranking(asked: Mapping[str, Any], own: dict[str, Any]) -> Ranking:
-        theta = fit(*pair_counts(asked["R"], asked["missing"]), asked["max_iter"], **own)
-        return fitted(theta, np.exp(theta), asked["method"], asked["return_scores"])
-
-    return keeps_names(with_own(fit, 3, common, 1, ranking))
+@overload
+def bradley_terry(
+    R: ByName,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
 
 
-@_by_strengths
-def bradley_terry(wins: Floats, ties: Floats, max_iter: int) -> Floats:
+@overload
+def bradley_terry(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def bradley_terry(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def bradley_terry(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def bradley_terry(
+    R: Outcomes,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     r"""Rank models by Bradley-Terry strengths of maximum likelihood [1]_.
 
     :math:`P(i \succ j) = \pi_i / (\pi_i + \pi_j)`; ties are left out. Scores are the strengths, with
@@ -133,11 +162,66 @@ def bradley_terry(wins: Floats, ties: Floats, max_iter: int) -> Floats:
     >>> ranks, strengths.round(4)
     (array([1, 2, 2]), array([1.5874, 0.7937, 0.7937]))
     """
-    return _threshold(wins, 1.0, UniformPrior(), max_iter, "bradley_terry")
+    wins = pair_counts(R, missing)[0]
+    theta = _threshold(wins, 1.0, UniformPrior(), max_iter, "bradley_terry")
+    return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@_by_strengths
-def bradley_terry_map(wins: Floats, ties: Floats, max_iter: int, prior: Prior | float = 1.0) -> Floats:
+@overload
+def bradley_terry_map(
+    R: ByName,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def bradley_terry_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def bradley_terry_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def bradley_terry_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def bradley_terry_map(
+    R: Outcomes,
+    prior: Prior | float = 1.0,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     """Rank models by Bradley-Terry strengths with a prior of their logarithms (maximum a posteriori).
 
     As :func:`bradley_terry`, finite for all outcomes.
@@ -162,11 +246,61 @@ def bradley_terry_map(wins: Floats, ties: Floats, max_iter: int, prior: Prior | 
     >>> bradley_terry_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
     array([1, 2, 3])
     """
-    return _threshold(wins, 1.0, read_prior_penalty(prior), max_iter, "bradley_terry")
+    wins = pair_counts(R, missing)[0]
+    theta = _threshold(wins, 1.0, read_prior_penalty(prior), max_iter, "bradley_terry")
+    return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@_by_strengths
-def bradley_terry_davidson(wins: Floats, ties: Floats, max_iter: int) -> Floats:
+@overload
+def bradley_terry_davidson(
+    R: ByName,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def bradley_terry_davidson(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def bradley_terry_davidson(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def bradley_terry_davidson(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def bradley_terry_davidson(
+    R: Outcomes,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     r"""Rank models by Davidson's extension of Bradley-Terry to ties [1]_.
 
     :math:`P(i \sim j) = \nu \sqrt{\pi_i \pi_j} / (\pi_i + \pi_j + \nu \sqrt{\pi_i \pi_j})`, the tie parameter
@@ -194,13 +328,66 @@ def bradley_terry_davidson(wins: Floats, ties: Floats, max_iter: int) -> Floats:
     >>> bradley_terry_davidson([[[1, 1], [1, 0]], [[1, 0], [0, 0]]])
     array([1, 2])
     """
-    return _davidson(wins, ties, UniformPrior(), max_iter, "bradley_terry_davidson")
+    wins, ties = pair_counts(R, missing)
+    theta = _davidson(wins, ties, UniformPrior(), max_iter, "bradley_terry_davidson")
+    return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@_by_strengths
+@overload
 def bradley_terry_davidson_map(
-    wins: Floats, ties: Floats, max_iter: int, prior: Prior | float = 1.0
-) -> Floats:
+    R: ByName,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def bradley_terry_davidson_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def bradley_terry_davidson_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def bradley_terry_davidson_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def bradley_terry_davidson_map(
+    R: Outcomes,
+    prior: Prior | float = 1.0,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     """Rank models by :func:`bradley_terry_davidson` with a prior of the log-strengths.
 
     Parameters
@@ -222,11 +409,66 @@ def bradley_terry_davidson_map(
     >>> bradley_terry_davidson_map([[[1, 1], [1, 0]], [[1, 0], [0, 0]]], prior=2.0)
     array([1, 2])
     """
-    return _davidson(wins, ties, read_prior_penalty(prior), max_iter, "bradley_terry_davidson")
+    wins, ties = pair_counts(R, missing)
+    theta = _davidson(wins, ties, read_prior_penalty(prior), max_iter, "bradley_terry_davidson")
+    return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@_by_strengths
-def rao_kupper(wins: Floats, ties: Floats, max_iter: int, tie_strength: float = 1.1) -> Floats:
+@overload
+def rao_kupper(
+    R: ByName,
+    tie_strength: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def rao_kupper(
+    R: ArrayLike,
+    tie_strength: float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def rao_kupper(
+    R: ArrayLike,
+    tie_strength: float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def rao_kupper(
+    R: ArrayLike,
+    tie_strength: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def rao_kupper(
+    R: Outcomes,
+    tie_strength: float = 1.1,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     r"""Rank models by the Rao-Kupper model of ties with a given threshold [1]_.
 
     :math:`P(i \succ j) = \pi_i / (\pi_i + \kappa \pi_j)`, and a tie otherwise. Cost: O(L²) an iteration.
@@ -255,13 +497,71 @@ def rao_kupper(wins: Floats, ties: Floats, max_iter: int, tie_strength: float = 
     >>> rao_kupper([[[1, 1], [1, 0]], [[1, 0], [0, 0]]])
     array([1, 2])
     """
-    return _rao_kupper(wins, ties, tie_strength, UniformPrior(), max_iter)
+    wins, ties = pair_counts(R, missing)
+    theta = _rao_kupper(wins, ties, tie_strength, UniformPrior(), max_iter)
+    return fitted(theta, np.exp(theta), method, return_scores)
 
 
-@_by_strengths
+@overload
 def rao_kupper_map(
-    wins: Floats, ties: Floats, max_iter: int, tie_strength: float = 1.1, prior: Prior | float = 1.0
-) -> Floats:
+    R: ByName,
+    tie_strength: float = ...,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def rao_kupper_map(
+    R: ArrayLike,
+    tie_strength: float = ...,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def rao_kupper_map(
+    R: ArrayLike,
+    tie_strength: float = ...,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def rao_kupper_map(
+    R: ArrayLike,
+    tie_strength: float = ...,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def rao_kupper_map(
+    R: Outcomes,
+    tie_strength: float = 1.1,
+    prior: Prior | float = 1.0,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     """Rank models by :func:`rao_kupper` with a prior of the log-strengths.
 
     Parameters
@@ -285,7 +585,9 @@ def rao_kupper_map(
     >>> rao_kupper_map([[[1, 1], [1, 0]], [[1, 0], [0, 0]]], prior=0.5)
     array([1, 2])
     """
-    return _rao_kupper(wins, ties, tie_strength, read_prior_penalty(prior), max_iter)
+    wins, ties = pair_counts(R, missing)
+    theta = _rao_kupper(wins, ties, tie_strength, read_prior_penalty(prior), max_iter)
+    return fitted(theta, np.exp(theta), method, return_scores)
 
 
 def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: Prior, max_iter: int) -> Floats:
@@ -297,13 +599,58 @@ def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: Prior, max
     return _threshold(counted, kappa, prior, max_iter, "rao_kupper")
 
 
+@overload
+def plackett_luce(
+    R: ByName,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def plackett_luce(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    tol: float = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def plackett_luce(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def plackett_luce(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
 @keeps_names
 def plackett_luce(
     R: Outcomes,
     method: TieMethod = "competition",
     return_scores: bool = False,
-    max_iter: int = 10_000,
-    tol: float = 1e-8,
+    max_iter: int = 10000,
+    tol: float = 1e-08,
     *,
     missing: Missing = None,
 ) -> Ranking:
@@ -343,8 +690,61 @@ def plackett_luce(
     return fitted(theta, strengths / strengths.sum(), method, return_scores)
 
 
-@_by_strengths
-def plackett_luce_map(wins: Floats, ties: Floats, max_iter: int, prior: Prior | float = 1.0) -> Floats:
+@overload
+def plackett_luce_map(
+    R: ByName,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> NamedRanking: ...
+
+
+@overload
+def plackett_luce_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Scored: ...
+
+
+@overload
+def plackett_luce_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks: ...
+
+
+@overload
+def plackett_luce_map(
+    R: ArrayLike,
+    prior: Prior | float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    max_iter: int = ...,
+    **given: Unpack[Marked],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def plackett_luce_map(
+    R: Outcomes,
+    prior: Prior | float = 1.0,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
+) -> Ranking:
     """Rank models by Plackett-Luce strengths with a prior: :func:`bradley_terry_map`.
 
     Parameters
@@ -366,4 +766,6 @@ def plackett_luce_map(wins: Floats, ties: Floats, max_iter: int, prior: Prior | 
     >>> plackett_luce_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
     array([1, 2, 3])
     """
-    return _threshold(wins, 1.0, read_prior_penalty(prior), max_iter, "plackett_luce")
+    wins = pair_counts(R, missing)[0]
+    theta = _threshold(wins, 1.0, read_prior_penalty(prior), max_iter, "plackett_luce")
+    return fitted(theta, np.exp(theta), method, return_scores)

@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, overload
+from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Floats
 from scorio._named import Named, read_labels
+from scorio.eval._inputs import Missing
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 
@@ -89,45 +90,33 @@ class ScoredItems(NamedTuple):
 
 Plain: TypeAlias = Ranks | Scored
 Ranking: TypeAlias = Plain | ScoredItems | NamedRanking
+ByName: TypeAlias = Mapping[str, ArrayLike]
+"""Outcomes by model's name, of which the ranking is a :class:`NamedRanking`."""
 
 
-class RankingFunction(Protocol):
-    """A ranking: what it returns follows from the kind of outcomes and from two flags."""
+class Marked(TypedDict, total=False):
+    """What may be given by keyword with outcomes."""
 
-    __name__: str
+    missing: Missing
 
-    @overload
-    def __call__(self, R: Mapping[str, ArrayLike], *args: Any, **options: Any) -> NamedRanking: ...
 
-    @overload
-    def __call__(
-        self, R: ArrayLike | None, *args: Any, return_item_params: Literal[True], **options: Any
-    ) -> ScoredItems: ...
+class Counts(Marked, total=False):
+    """The same of a metric."""
 
-    @overload
-    def __call__(
-        self,
-        R: ArrayLike | None,
-        *args: Any,
-        return_scores: Literal[True],
-        return_item_params: Literal[False] = False,
-        **options: Any,
-    ) -> Scored: ...
+    counts: ArrayLike | None
+    question_weights: ArrayLike | None
 
-    @overload
-    def __call__(
-        self,
-        R: ArrayLike | None,
-        k: float = ...,
-        /,
-        *,
-        return_scores: Literal[False] = False,
-        return_item_params: Literal[False] = False,
-        **options: Any,
-    ) -> Ranks: ...
 
-    @overload
-    def __call__(self, R: ArrayLike | None, *args: Any, **options: Any) -> Any: ...
+class Rewarded(Counts, total=False):
+    """The same of `avg`."""
+
+    w: ArrayLike | None
+
+
+class Prepared(Counts, total=False):
+    """The same of `bayes`."""
+
+    prior_counts: ArrayLike | None
 
 
 def ranked(scores: Floats, method: TieMethod, return_scores: bool, scale: float | None = None) -> Plain:
@@ -142,7 +131,10 @@ def fitted(theta: Floats, scores: Floats, method: TieMethod, return_scores: bool
     return Scored(ranks, scores) if return_scores else ranks
 
 
-def keeps_names(function: Callable[..., Any]) -> RankingFunction:
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def keeps_names(function: Function) -> Function:
     """Let a ranking keep the names of models."""
     name, signature = function.__name__, inspect.signature(function)
 
@@ -150,10 +142,10 @@ def keeps_names(function: Callable[..., Any]) -> RankingFunction:
     def ranking(R: Any, *args: Any, **options: Any) -> Any:
         names, tensor = read_labels(R)
         if names is None:
-            return function(R, *args, **options)
+            return function(tensor, *args, **options)
         given = signature.bind(tensor, *args, **options)
         given.arguments["return_scores"] = True
         ranks, values, *items = function(*given.args, **given.kwargs)
         return NamedRanking(name, names, ranks, values, *items)
 
-    return cast(RankingFunction, ranking)
+    return cast(Function, ranking)

@@ -1,6 +1,8 @@
 """Ratings of models by their paired comparisons without a likelihood: Elo, PageRank and rank centrality."""
 
-from typing import Literal, get_args
+from __future__ import annotations
+
+from typing import Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +13,56 @@ from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import require_connected
 from scorio.rank._pairwise import pair_counts
-from scorio.rank._ranked import Ranking, keeps_names, ranked
-from scorio.rank._ties import TieMethod
+from scorio.rank._ranked import ByName, NamedRanking, Ranking, Scored, keeps_names, ranked
+from scorio.rank._ties import Ranks, TieMethod
 
 DrawHandling = Literal["skip", "draw", "correct_draw_only"]
 TieHandling = Literal["half", "ignore"]
+
+
+@overload
+def elo(
+    R: ByName,
+    K: float = ...,
+    initial_rating: float = ...,
+    tie_handling: DrawHandling = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+) -> NamedRanking: ...
+
+
+@overload
+def elo(
+    R: ArrayLike,
+    K: float = ...,
+    initial_rating: float = ...,
+    tie_handling: DrawHandling = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+) -> Scored: ...
+
+
+@overload
+def elo(
+    R: ArrayLike,
+    K: float = ...,
+    initial_rating: float = ...,
+    tie_handling: DrawHandling = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+) -> Ranks: ...
+
+
+@overload
+def elo(
+    R: ArrayLike,
+    K: float = ...,
+    initial_rating: float = ...,
+    tie_handling: DrawHandling = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+) -> Ranks | Scored: ...
 
 
 @keeps_names
@@ -72,12 +119,61 @@ def elo(
     return ranked(ratings, method, return_scores, max(abs(ratings_before), step))
 
 
+@overload
+def pagerank(
+    R: ByName,
+    damping: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    teleport: ArrayLike | None = ...,
+) -> NamedRanking: ...
+
+
+@overload
+def pagerank(
+    R: ArrayLike,
+    damping: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    teleport: ArrayLike | None = ...,
+) -> Scored: ...
+
+
+@overload
+def pagerank(
+    R: ArrayLike,
+    damping: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    teleport: ArrayLike | None = ...,
+) -> Ranks: ...
+
+
+@overload
+def pagerank(
+    R: ArrayLike,
+    damping: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    teleport: ArrayLike | None = ...,
+) -> Ranks | Scored: ...
+
+
 @keeps_names
 def pagerank(
     R: Outcomes,
     damping: float = 0.85,
     max_iter: int = 100,
-    tol: float = 1e-6,
+    tol: float = 1e-06,
     method: TieMethod = "competition",
     return_scores: bool = False,
     teleport: ArrayLike | None = None,
@@ -127,6 +223,59 @@ def pagerank(
     return ranked(scores, method, return_scores)
 
 
+@overload
+def rank_centrality(
+    R: ByName,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    tie_handling: TieHandling = ...,
+    smoothing: float = ...,
+    teleport: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+) -> NamedRanking: ...
+
+
+@overload
+def rank_centrality(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    tie_handling: TieHandling = ...,
+    smoothing: float = ...,
+    teleport: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+) -> Scored: ...
+
+
+@overload
+def rank_centrality(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    tie_handling: TieHandling = ...,
+    smoothing: float = ...,
+    teleport: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+) -> Ranks: ...
+
+
+@overload
+def rank_centrality(
+    R: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    tie_handling: TieHandling = ...,
+    smoothing: float = ...,
+    teleport: float = ...,
+    max_iter: int = ...,
+    tol: float = ...,
+) -> Ranks | Scored: ...
+
+
 @keeps_names
 def rank_centrality(
     R: Outcomes,
@@ -135,7 +284,7 @@ def rank_centrality(
     tie_handling: TieHandling = "half",
     smoothing: float = 0.0,
     teleport: float = 0.0,
-    max_iter: int = 10_000,
+    max_iter: int = 10000,
     tol: float = 1e-12,
 ) -> Ranking:
     r"""Rank models by the stationary distribution of a random walk towards winners [1]_.

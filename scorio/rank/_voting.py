@@ -1,16 +1,19 @@
 """Rankings by voting: every question ranks the models by how often they are right."""
 
+from __future__ import annotations
+
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scorio._arguments import one_of, positive
 from scorio._arrays import Bools, Floats, Ints
 from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
-from scorio.rank._ranked import Ranking, keeps_names, ranked
-from scorio.rank._ties import TieMethod, rank_scores
+from scorio.rank._ranked import ByName, NamedRanking, Ranking, Scored, keeps_names, ranked
+from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 TiePolicy = Literal["half", "ignore"]
 
@@ -33,6 +36,22 @@ def preferences(R: Outcomes, tie_policy: str = "ignore") -> Floats:
 
 def _right(R: Outcomes) -> Ints:
     return np.asarray(read_outcomes(R).sum(axis=2, dtype=np.int64))
+
+
+@overload
+def borda(R: ByName, method: TieMethod = ..., return_scores: bool = ...) -> NamedRanking: ...
+
+
+@overload
+def borda(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> Scored: ...
+
+
+@overload
+def borda(R: ArrayLike, method: TieMethod = ..., return_scores: Literal[False] = ...) -> Ranks: ...
+
+
+@overload
+def borda(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | Scored: ...
 
 
 @keeps_names
@@ -66,6 +85,22 @@ def borda(R: Outcomes, method: TieMethod = "competition", return_scores: bool = 
     return ranked((len(right) - rank_scores(right.T, "avg")).sum(axis=0), method, return_scores)
 
 
+@overload
+def copeland(R: ByName, method: TieMethod = ..., return_scores: bool = ...) -> NamedRanking: ...
+
+
+@overload
+def copeland(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> Scored: ...
+
+
+@overload
+def copeland(R: ArrayLike, method: TieMethod = ..., return_scores: Literal[False] = ...) -> Ranks: ...
+
+
+@overload
+def copeland(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | Scored: ...
+
+
 @keeps_names
 def copeland(R: Outcomes, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
     """Rank models by Copeland's rule [1]_: won minus lost pairs, a pair going to the majority of questions.
@@ -95,6 +130,22 @@ def copeland(R: Outcomes, method: TieMethod = "competition", return_scores: bool
     return ranked(np.sign(above - above.T).sum(axis=1), method, return_scores)
 
 
+@overload
+def win_rate(R: ByName, method: TieMethod = ..., return_scores: bool = ...) -> NamedRanking: ...
+
+
+@overload
+def win_rate(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> Scored: ...
+
+
+@overload
+def win_rate(R: ArrayLike, method: TieMethod = ..., return_scores: Literal[False] = ...) -> Ranks: ...
+
+
+@overload
+def win_rate(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | Scored: ...
+
+
 @keeps_names
 def win_rate(R: Outcomes, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
     """Rank models by their share of the decided comparisons, over all questions and opponents.
@@ -120,6 +171,30 @@ def win_rate(R: Outcomes, method: TieMethod = "competition", return_scores: bool
     won, decided = above.sum(axis=1), (above + above.T).sum(axis=1)
     scores = np.divide(won, decided, out=np.full(len(won), 0.5), where=decided > 0)
     return ranked(scores, method, return_scores)
+
+
+@overload
+def schulze(
+    R: ByName, tie_policy: TiePolicy = ..., method: TieMethod = ..., return_scores: bool = ...
+) -> NamedRanking: ...
+
+
+@overload
+def schulze(
+    R: ArrayLike, tie_policy: TiePolicy = ..., method: TieMethod = ..., *, return_scores: Literal[True]
+) -> Scored: ...
+
+
+@overload
+def schulze(
+    R: ArrayLike, tie_policy: TiePolicy = ..., method: TieMethod = ..., return_scores: Literal[False] = ...
+) -> Ranks: ...
+
+
+@overload
+def schulze(
+    R: ArrayLike, tie_policy: TiePolicy = ..., method: TieMethod = ..., return_scores: bool = ...
+) -> Ranks | Scored: ...
 
 
 @keeps_names
@@ -161,6 +236,51 @@ def schulze(
         paths = np.maximum(paths, np.minimum(paths[:, middle, None], paths[middle]))
     np.fill_diagonal(paths, 0.0)
     return ranked(_levels(paths > paths.T), method, return_scores)
+
+
+@overload
+def kemeny_young(
+    R: ByName,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    time_limit: float | None = ...,
+    tie_aware: bool = ...,
+) -> NamedRanking: ...
+
+
+@overload
+def kemeny_young(
+    R: ArrayLike,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    time_limit: float | None = ...,
+    tie_aware: bool = ...,
+) -> Scored: ...
+
+
+@overload
+def kemeny_young(
+    R: ArrayLike,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    time_limit: float | None = ...,
+    tie_aware: bool = ...,
+) -> Ranks: ...
+
+
+@overload
+def kemeny_young(
+    R: ArrayLike,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    time_limit: float | None = ...,
+    tie_aware: bool = ...,
+) -> Ranks | Scored: ...
 
 
 @keeps_names

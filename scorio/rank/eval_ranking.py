@@ -2,22 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import ArrayLike
 
 from scorio._arguments import coupling, powers, spectrum_weights, unit
-from scorio._arrays import Floats
 from scorio._named import Outcomes
-from scorio._signatures import with_own
-from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
+from scorio.eval._inputs import Missing, read_binary, read_categories, read_prior
 from scorio.eval._kernels import _bank_metrics, _categories
-from scorio.rank._ranked import Ranking, RankingFunction, keeps_names, ranked
-from scorio.rank._ties import TieMethod
+from scorio.rank._ranked import (
+    ByName,
+    Counts,
+    NamedRanking,
+    Prepared,
+    Ranking,
+    Rewarded,
+    Scored,
+    keeps_names,
+    ranked,
+)
+from scorio.rank._ties import Ranks, TieMethod
 
 __all__ = ["avg", "bayes", "g_pass_at_k_tau", "mg_pass_at_k", "pass_at_k", "pass_hat_k"]
+
+
+@overload
+def max_at_k(
+    R: ByName,
+    k: int,
+    w: ArrayLike | None = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> NamedRanking: ...
+
+
+@overload
+def max_at_k(
+    R: ArrayLike | None,
+    k: int,
+    w: ArrayLike | None = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def max_at_k(
+    R: ArrayLike | None,
+    k: int,
+    w: ArrayLike | None = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def max_at_k(
+    R: ArrayLike | None,
+    k: int,
+    w: ArrayLike | None = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> Ranks | Scored: ...
 
 
 @keeps_names
@@ -61,6 +113,33 @@ def max_at_k(
     return ranked(scores, method, return_scores, trials.size)
 
 
+@overload
+def avg(
+    R: ByName, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Rewarded]
+) -> NamedRanking: ...
+
+
+@overload
+def avg(
+    R: ArrayLike | None, method: TieMethod = ..., *, return_scores: Literal[True], **given: Unpack[Rewarded]
+) -> Scored: ...
+
+
+@overload
+def avg(
+    R: ArrayLike | None,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Rewarded],
+) -> Ranks: ...
+
+
+@overload
+def avg(
+    R: ArrayLike | None, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Rewarded]
+) -> Ranks | Scored: ...
+
+
 @keeps_names
 def avg(
     R: Outcomes | None,
@@ -95,6 +174,55 @@ def avg(
     trials.require_trials("avg")
     scores = _categories.avg_mean(trials.counts, trials.w, trials.question_weights)
     return ranked(scores, method, return_scores, trials.size)
+
+
+@overload
+def bayes(
+    R: ByName,
+    w: ArrayLike | None = ...,
+    R0: ArrayLike | None = ...,
+    quantile: float | None = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Prepared],
+) -> NamedRanking: ...
+
+
+@overload
+def bayes(
+    R: ArrayLike | None,
+    w: ArrayLike | None = ...,
+    R0: ArrayLike | None = ...,
+    quantile: float | None = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Prepared],
+) -> Scored: ...
+
+
+@overload
+def bayes(
+    R: ArrayLike | None,
+    w: ArrayLike | None = ...,
+    R0: ArrayLike | None = ...,
+    quantile: float | None = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Prepared],
+) -> Ranks: ...
+
+
+@overload
+def bayes(
+    R: ArrayLike | None,
+    w: ArrayLike | None = ...,
+    R0: ArrayLike | None = ...,
+    quantile: float | None = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Prepared],
+) -> Ranks | Scored: ...
 
 
 @keeps_names
@@ -197,32 +325,50 @@ def _normal_quantile(quantile: Any) -> float:
     return float(ndtri(level))
 
 
-def _by_draws(scores: Callable[..., Floats]) -> RankingFunction:
-    """Make the ranking by ``scores(trials, k, ...)``: its own parameters stand between k and `method`."""
-
-    def common(
-        R: Outcomes | None,
-        k: int,
-        method: TieMethod = "competition",
-        return_scores: bool = False,
-        *,
-        counts: ArrayLike | None = None,
-        missing: Missing = None,
-        question_weights: ArrayLike | None = None,
-    ) -> Ranking:
-        raise NotImplementedError
-
-    def metric(asked: Mapping[str, Any], own: dict[str, Any]) -> Ranking:
-        given = (asked[name] for name in ("R", "counts", "missing", "question_weights"))
-        trials = read_binary(*given, models=True)
-        found = scores(trials, trials.draws(asked["k"]), **own)
-        return ranked(found, asked["method"], asked["return_scores"])
-
-    return keeps_names(with_own(scores, 2, common, 2, metric))
+@overload
+def pass_at_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
 
 
-@_by_draws
-def pass_at_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def pass_at_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def pass_at_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by Pass@k: at least one of `k` of a question's trials is correct.
 
     Parameters
@@ -252,11 +398,54 @@ def pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     >>> pass_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, -1]]], 2, missing=-1)
     array([2, 1])
     """
-    return _bank_metrics.pass_at_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.pass_at_k(trials, trials.draws(k)), method, return_scores)
 
 
-@_by_draws
-def pass_hat_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def pass_hat_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def pass_hat_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def pass_hat_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def pass_hat_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def pass_hat_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by Pass^k, also called Unanimous@k: all of `k` of a question's trials are correct.
 
     Parameters
@@ -281,14 +470,57 @@ def pass_hat_k(trials: BinaryTrials, k: int) -> Floats:
     >>> pass_hat_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _bank_metrics.pass_hat_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.pass_hat_k(trials, trials.draws(k)), method, return_scores)
 
 
 unanimous_at_k = pass_hat_k
 
 
-@_by_draws
-def auc_at_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def auc_at_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def auc_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def auc_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def auc_at_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def auc_at_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by AUC@k: the trapezoidal mean of Pass@1 to Pass@k.
 
     Parameters
@@ -313,11 +545,54 @@ def auc_at_k(trials: BinaryTrials, k: int) -> Floats:
     >>> auc_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 3)
     array([2, 1])
     """
-    return _bank_metrics.auc_at_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.auc_at_k(trials, trials.draws(k)), method, return_scores)
 
 
-@_by_draws
-def maj_at_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def maj_at_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def maj_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def maj_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def maj_at_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def maj_at_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by Maj@k: more than half of `k` of a question's trials are correct.
 
     Parameters
@@ -337,11 +612,54 @@ def maj_at_k(trials: BinaryTrials, k: int) -> Floats:
     >>> maj_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 3)
     array([1, 2])
     """
-    return _bank_metrics.maj_at_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.maj_at_k(trials, trials.draws(k)), method, return_scores)
 
 
-@_by_draws
-def g_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def g_pass_at_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def g_pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def g_pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def g_pass_at_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def g_pass_at_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by G-Pass@k at τ = 1, which is Pass^k: all of `k` trials are correct.
 
     Parameters
@@ -365,11 +683,54 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     >>> g_pass_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _bank_metrics.pass_hat_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.pass_hat_k(trials, trials.draws(k)), method, return_scores)
 
 
-@_by_draws
-def mg_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def mg_pass_at_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def mg_pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def mg_pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def mg_pass_at_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def mg_pass_at_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by mG-Pass@k: the mean of G-Pass@k_τ over τ from 0.5 to 1.
 
     Parameters
@@ -393,11 +754,54 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> Floats:
     >>> mg_pass_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _bank_metrics.mg_pass_at_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.mg_pass_at_k(trials, trials.draws(k)), method, return_scores)
 
 
-@_by_draws
-def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Floats:
+@overload
+def geo_spectrum_star_at_k(
+    R: ByName, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def geo_spectrum_star_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def geo_spectrum_star_at_k(
+    R: ArrayLike | None,
+    k: int,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def geo_spectrum_star_at_k(
+    R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def geo_spectrum_star_at_k(
+    R: Outcomes | None,
+    k: int,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by GeoSpectrum*@k: √(Pass@k · mG-Pass@k) of the dataset.
 
     Parameters
@@ -417,11 +821,62 @@ def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Floats:
     >>> geo_spectrum_star_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _bank_metrics.geo_spectrum_at_k(trials, k)
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(_bank_metrics.geo_spectrum_at_k(trials, trials.draws(k)), method, return_scores)
 
 
-@_by_draws
-def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Floats:
+@overload
+def g_pass_at_k_tau(
+    R: ByName, k: int, tau: float, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
+) -> NamedRanking: ...
+
+
+@overload
+def g_pass_at_k_tau(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def g_pass_at_k_tau(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def g_pass_at_k_tau(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def g_pass_at_k_tau(
+    R: Outcomes | None,
+    k: int,
+    tau: float,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by G-Pass@k_τ: at least a share τ of `k` of a question's trials is correct.
 
     Parameters
@@ -451,11 +906,74 @@ def g_pass_at_k_tau(trials: BinaryTrials, k: int, tau: float) -> Floats:
     >>> g_pass_at_k_tau(R, 2, 0.0)
     array([2, 1])
     """
-    return _bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau))
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(
+        _bank_metrics.g_pass_at_k_tau(trials, trials.draws(k), unit("tau", tau)), method, return_scores
+    )
 
 
-@_by_draws
-def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> Floats:
+@overload
+def geom_at_k(
+    R: ByName,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> NamedRanking: ...
+
+
+@overload
+def geom_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def geom_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def geom_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def geom_at_k(
+    R: Outcomes | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by Geom@k: the mean over questions of Pass@k^a · Pass^k^b of the question.
 
     Parameters
@@ -477,13 +995,76 @@ def geom_at_k(trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_p
     >>> geom_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _bank_metrics.geom_at_k(trials, k, *powers(pass_power, unanimous_power))
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(
+        _bank_metrics.geom_at_k(trials, trials.draws(k), *powers(pass_power, unanimous_power)),
+        method,
+        return_scores,
+    )
 
 
-@_by_draws
+@overload
 def geom_ds_at_k(
-    trials: BinaryTrials, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5
-) -> Floats:
+    R: ByName,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> NamedRanking: ...
+
+
+@overload
+def geom_ds_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def geom_ds_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def geom_ds_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = ...,
+    unanimous_power: float = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def geom_ds_at_k(
+    R: Outcomes | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by Geom_ds@k: Pass@k^a · Pass^k^b of the whole dataset.
 
     Parameters
@@ -505,17 +1086,81 @@ def geom_ds_at_k(
     >>> geom_ds_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _bank_metrics.geom_ds_at_k(trials, k, *powers(pass_power, unanimous_power))
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    return ranked(
+        _bank_metrics.geom_ds_at_k(trials, trials.draws(k), *powers(pass_power, unanimous_power)),
+        method,
+        return_scores,
+    )
 
 
-@_by_draws
+@overload
 def geo_spectrum_at_k(
-    trials: BinaryTrials,
+    R: ByName,
+    k: int,
+    lam: float = ...,
+    weights: ArrayLike | None = ...,
+    lambda_: float | None = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> NamedRanking: ...
+
+
+@overload
+def geo_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    lam: float = ...,
+    weights: ArrayLike | None = ...,
+    lambda_: float | None = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def geo_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    lam: float = ...,
+    weights: ArrayLike | None = ...,
+    lambda_: float | None = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def geo_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    lam: float = ...,
+    weights: ArrayLike | None = ...,
+    lambda_: float | None = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def geo_spectrum_at_k(
+    R: Outcomes | None,
     k: int,
     lam: float = 0.5,
     weights: ArrayLike | None = None,
     lambda_: float | None = None,
-) -> Floats:
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by GeoSpectrum@k: a geometric blend of Pass@k and a threshold spectrum.
 
     Parameters
@@ -545,11 +1190,72 @@ def geo_spectrum_at_k(
     >>> geo_spectrum_at_k(R, 2, lam=1.0)
     array([2, 1])
     """
-    return _bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    drawn = trials.draws(k)
+    return ranked(
+        _bank_metrics.geo_spectrum_at_k(trials, drawn, *coupling(lam, lambda_, weights, drawn)),
+        method,
+        return_scores,
+    )
 
 
-@_by_draws
-def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) -> Floats:
+@overload
+def threshold_spectrum_at_k(
+    R: ByName,
+    k: int,
+    weights: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> NamedRanking: ...
+
+
+@overload
+def threshold_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+    **given: Unpack[Counts],
+) -> Scored: ...
+
+
+@overload
+def threshold_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+    **given: Unpack[Counts],
+) -> Ranks: ...
+
+
+@overload
+def threshold_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+    **given: Unpack[Counts],
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def threshold_spectrum_at_k(
+    R: Outcomes | None,
+    k: int,
+    weights: ArrayLike,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
     """Rank models by a threshold spectrum: Σ_r w_r P(at least r of `k` trials are correct).
 
     Parameters
@@ -571,4 +1277,10 @@ def threshold_spectrum_at_k(trials: BinaryTrials, k: int, weights: ArrayLike) ->
     >>> threshold_spectrum_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2, [1.0, 0.0])
     array([2, 1])
     """
-    return _bank_metrics.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    drawn = trials.draws(k)
+    return ranked(
+        _bank_metrics.threshold_spectrum_at_k(trials, drawn, spectrum_weights(weights, drawn)),
+        method,
+        return_scores,
+    )

@@ -27,6 +27,67 @@ new is better than old (after 17 trials of each model; largest e-value ≥ 20)
 new - old: +0.2325 [+0.1338, +0.3312] at 95 %, valid at every look; 200 questions x 2 trials
 """
 
+from typing import TYPE_CHECKING
+
 from scorio._names import lazy
 
-__all__, __getattr__, __dir__ = lazy(__name__, __file__)
+if TYPE_CHECKING:
+    from scorio.sequential.boards import Board as Board
+    from scorio.sequential.comparison import Comparison as Comparison
+    from scorio.sequential.comparison import Score as Score
+    from scorio.sequential.comparison import compare as compare
+    from scorio.sequential.comparison import score as score
+    from scorio.sequential.families import rank_intervals as rank_intervals
+    from scorio.sequential.fixed_tests import FixedTest as FixedTest
+    from scorio.sequential.fixed_tests import bootstrap as bootstrap
+    from scorio.sequential.fixed_tests import mcnemar as mcnemar
+    from scorio.sequential.fixed_tests import mean_score as mean_score
+    from scorio.sequential.fixed_tests import paired_difference as paired_difference
+    from scorio.sequential.fixed_tests import permutation_test as permutation_test
+    from scorio.sequential.fixed_tests import posterior_interval as posterior_interval
+    from scorio.sequential.fixed_tests import unpaired_difference as unpaired_difference
+    from scorio.sequential.monitor import Monitor as Monitor
+    from scorio.sequential.planning import Forecast as Forecast
+    from scorio.sequential.planning import SampleSize as SampleSize
+    from scorio.sequential.planning import forecast as forecast
+    from scorio.sequential.planning import sample_size as sample_size
+    from scorio.sequential.standings import Standings as Standings
+    from scorio.sequential.standings import board as board
+
+_HOMES = {
+    "scorio.sequential.boards": ("Board",),
+    "scorio.sequential.comparison": (
+        "Comparison",
+        "Score",
+        "compare",
+        "score",
+    ),
+    "scorio.sequential.families": ("rank_intervals",),
+    "scorio.sequential.fixed_tests": (
+        "FixedTest",
+        "bootstrap",
+        "mcnemar",
+        "mean_score",
+        "paired_difference",
+        "permutation_test",
+        "posterior_interval",
+        "unpaired_difference",
+    ),
+    "scorio.sequential.monitor": ("Monitor",),
+    "scorio.sequential.planning": (
+        "Forecast",
+        "SampleSize",
+        "forecast",
+        "sample_size",
+    ),
+    "scorio.sequential.standings": (
+        "Standings",
+        "board",
+    ),
+}
+"""Where each name is defined: it is imported when it is asked for."""
+
+__all__ = [name for names in _HOMES.values() for name in names]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -4,6 +4,173 @@ A :class:`Board` reads :class:`Answers` along a :class:`RunSequence`, by a :clas
 :class:`Contrasts` at :class:`Levels`. The formulas are public, so that views and plans show what decides.
 """
 
+from typing import TYPE_CHECKING
+
 from scorio._names import lazy
 
-__all__, __getattr__, __dir__ = lazy(__name__, __file__)
+if TYPE_CHECKING:
+    from scorio._arrays import Bools as Bools
+    from scorio._arrays import Floats as Floats
+    from scorio._arrays import Ints as Ints
+    from scorio.sequential.answer_bets import FEW as FEW
+    from scorio.sequential.answers import FINISHED as FINISHED
+    from scorio.sequential.answers import Answers as Answers
+    from scorio.sequential.boards import Board as Board
+    from scorio.sequential.boards import Call as Call
+    from scorio.sequential.boards import Known as Known
+    from scorio.sequential.bounds import Sample as Sample
+    from scorio.sequential.cells import Cells as Cells
+    from scorio.sequential.clusters import cluster_spread as cluster_spread
+    from scorio.sequential.contrasts import SINGLE as SINGLE
+    from scorio.sequential.contrasts import TRUST as TRUST
+    from scorio.sequential.contrasts import ContrastBlock as ContrastBlock
+    from scorio.sequential.contrasts import Contrasts as Contrasts
+    from scorio.sequential.contrasts import Target as Target
+    from scorio.sequential.contrasts import contrast_variance as contrast_variance
+    from scorio.sequential.contrasts import score_block as score_block
+    from scorio.sequential.drift import DriftEvidence as DriftEvidence
+    from scorio.sequential.drift import rank_among as rank_among
+    from scorio.sequential.evidence import FLOOR as FLOOR
+    from scorio.sequential.evidence import GUARD as GUARD
+    from scorio.sequential.evidence import MIN_TRIALS as MIN_TRIALS
+    from scorio.sequential.evidence import confidence_radius as confidence_radius
+    from scorio.sequential.evidence import log_evidence as log_evidence
+    from scorio.sequential.evidence import log_evidence_above as log_evidence_above
+    from scorio.sequential.evidence import log_evidence_of_claim as log_evidence_of_claim
+    from scorio.sequential.evidence import log_tie_evidence as log_tie_evidence
+    from scorio.sequential.families import TopSet as TopSet
+    from scorio.sequential.families import family as family
+    from scorio.sequential.families import rank_intervals as rank_intervals
+    from scorio.sequential.fixed import fixed_passes as fixed_passes
+    from scorio.sequential.fold import BETTER as BETTER
+    from scorio.sequential.fold import OPEN as OPEN
+    from scorio.sequential.fold import STEP_BITS as STEP_BITS
+    from scorio.sequential.fold import TIE as TIE
+    from scorio.sequential.fold import WORSE as WORSE
+    from scorio.sequential.fold import Event as Event
+    from scorio.sequential.fold import Fold as Fold
+    from scorio.sequential.fold import Levels as Levels
+    from scorio.sequential.moments import DROPPED as DROPPED
+    from scorio.sequential.moments import KNOWN as KNOWN
+    from scorio.sequential.moments import MISSING as MISSING
+    from scorio.sequential.moments import Prior as Prior
+    from scorio.sequential.moments import fit_prior as fit_prior
+    from scorio.sequential.moments import shares as shares
+    from scorio.sequential.moments import unit_scores as unit_scores
+    from scorio.sequential.one_look import MOST_FLIPPED as MOST_FLIPPED
+    from scorio.sequential.one_look import look_at_difference as look_at_difference
+    from scorio.sequential.one_look import look_at_score as look_at_score
+    from scorio.sequential.one_look_result import FixedTest as FixedTest
+    from scorio.sequential.outlook import BoardScores as BoardScores
+    from scorio.sequential.outlook import Called as Called
+    from scorio.sequential.outlook import Calls as Calls
+    from scorio.sequential.outlook import OpenContrasts as OpenContrasts
+    from scorio.sequential.outlook import covariance_of as covariance_of
+    from scorio.sequential.outlook import noise_of as noise_of
+    from scorio.sequential.outlook import simulate_calls as simulate_calls
+    from scorio.sequential.rules import Anytime as Anytime
+    from scorio.sequential.rules import Exact as Exact
+    from scorio.sequential.rules import Rule as Rule
+    from scorio.sequential.rules import ZScore as ZScore
+    from scorio.sequential.trial_sequence import RunSequence as RunSequence
+    from scorio.sequential.trial_sequence import TrialSequence as TrialSequence
+
+_HOMES = {
+    "scorio._arrays": (
+        "Bools",
+        "Floats",
+        "Ints",
+    ),
+    "scorio.sequential.answer_bets": ("FEW",),
+    "scorio.sequential.answers": (
+        "FINISHED",
+        "Answers",
+    ),
+    "scorio.sequential.boards": (
+        "Board",
+        "Call",
+        "Known",
+    ),
+    "scorio.sequential.bounds": ("Sample",),
+    "scorio.sequential.cells": ("Cells",),
+    "scorio.sequential.clusters": ("cluster_spread",),
+    "scorio.sequential.contrasts": (
+        "SINGLE",
+        "TRUST",
+        "ContrastBlock",
+        "Contrasts",
+        "Target",
+        "contrast_variance",
+        "score_block",
+    ),
+    "scorio.sequential.drift": (
+        "DriftEvidence",
+        "rank_among",
+    ),
+    "scorio.sequential.evidence": (
+        "FLOOR",
+        "GUARD",
+        "MIN_TRIALS",
+        "confidence_radius",
+        "log_evidence",
+        "log_evidence_above",
+        "log_evidence_of_claim",
+        "log_tie_evidence",
+    ),
+    "scorio.sequential.families": (
+        "TopSet",
+        "family",
+        "rank_intervals",
+    ),
+    "scorio.sequential.fixed": ("fixed_passes",),
+    "scorio.sequential.one_look_result": ("FixedTest",),
+    "scorio.sequential.fold": (
+        "BETTER",
+        "OPEN",
+        "STEP_BITS",
+        "TIE",
+        "WORSE",
+        "Event",
+        "Fold",
+        "Levels",
+    ),
+    "scorio.sequential.moments": (
+        "DROPPED",
+        "KNOWN",
+        "MISSING",
+        "Prior",
+        "fit_prior",
+        "shares",
+        "unit_scores",
+    ),
+    "scorio.sequential.one_look": (
+        "MOST_FLIPPED",
+        "look_at_difference",
+        "look_at_score",
+    ),
+    "scorio.sequential.outlook": (
+        "BoardScores",
+        "Called",
+        "Calls",
+        "OpenContrasts",
+        "covariance_of",
+        "noise_of",
+        "simulate_calls",
+    ),
+    "scorio.sequential.rules": (
+        "Anytime",
+        "Exact",
+        "Rule",
+        "ZScore",
+    ),
+    "scorio.sequential.trial_sequence": (
+        "RunSequence",
+        "TrialSequence",
+    ),
+}
+"""Where each name is defined: it is imported when it is asked for."""
+
+__all__ = [name for names in _HOMES.values() for name in names]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

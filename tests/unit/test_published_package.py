@@ -1,5 +1,6 @@
 """Peace with the published package of the same name: its names, records and files; and cheap imports."""
 
+import ast
 import gzip
 import inspect
 import itertools
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -69,6 +71,37 @@ def test_a_name_of_the_published_package_says_where_it_is(module):
             getattr(owner, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         owner.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("source", ["from scorio.rank import minimax", "import scorio.aggregate"])
+def test_an_import_of_a_published_name_says_where_it_is(source):
+    with pytest.raises(ImportError, match="is in the published package scorio"):
+        exec(source)
+    assert not hasattr(rank, "minimax")
+
+
+def test_the_package_is_imported_from_a_zip(tmp_path):
+    root = Path(scorio.__file__).parent
+    with ZipFile(tmp_path / "scorio.zip", "w") as archive:
+        for file in root.rglob("*"):
+            if file.suffix in (".py", ".json", ".txt"):
+                archive.write(file, Path("scorio", file.relative_to(root)))
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'scorio.zip')!r})\n"
+        "from scorio import categorical, eval, rank, sequential, study, utils\n"
+        "print('.zip' in rank.__file__, rank.avg([[1, 0], [1, 1]]), sequential.compare.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout.split(maxsplit=1)[:1], done.stderr) == (["True"], "")
+
+
+@pytest.mark.parametrize("module", ["sequential", "sequential.parts"])
+def test_names_for_type_checkers_are_those_that_are_loaded(module):
+    package = import_module(f"scorio.{module}")
+    tree = ast.parse(Path(package.__file__).read_text("utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and "TYPE" in ast.unparse(node.test)]
+    seen = {(node.module, name.name) for node in blocks[0].body for name in node.names}
+    assert seen == {(home, name) for home, names in package._HOMES.items() for name in names}
 
 
 def test_metrics_as_rankings_are_in_the_module_of_the_published_package_too():
@@ -280,7 +313,7 @@ def test_a_run_of_two_functions_loads_what_it_uses() -> None:
 
 
 @pytest.mark.parametrize("module", ["categorical", "eval", "rank", "sequential", "sequential.parts", "study"])
-def test_every_name_of_a_stub_is_found(module):
+def test_every_public_name_is_found(module):
     assert module.partition(".")[0] in dir(scorio)
     package = import_module(f"scorio.{module}")
     assert package.__all__
