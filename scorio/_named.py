@@ -8,8 +8,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio.eval._inputs import as_array
-
 
 class Named:
     """Mixin of frozen dataclasses: :meth:`to_dict`, and :meth:`to_frame` of the columns in :meth:`rows`."""
@@ -68,6 +66,8 @@ Outcomes: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
 
 def read_labels(R: Any) -> tuple[Labels | None, Any]:
     """Return the models' names, None where there are none, and the outcomes as an array."""
+    from scorio.eval._inputs import as_array  # which results, that are read without outcomes, do not need
+
     if isinstance(R, Mapping):
         masked = any(isinstance(matrix, np.ma.MaskedArray) for matrix in R.values())
         matrices = [matrix if masked else as_array(f"R[{name!r}]", matrix) for name, matrix in R.items()]

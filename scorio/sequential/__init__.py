@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from scorio.sequential.comparison import compare as compare
     from scorio.sequential.comparison import score as score
     from scorio.sequential.families import rank_intervals as rank_intervals
-    from scorio.sequential.fixed_tests import FixedTest as FixedTest
     from scorio.sequential.fixed_tests import bootstrap as bootstrap
     from scorio.sequential.fixed_tests import mcnemar as mcnemar
     from scorio.sequential.fixed_tests import mean_score as mean_score
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from scorio.sequential.fixed_tests import posterior_interval as posterior_interval
     from scorio.sequential.fixed_tests import unpaired_difference as unpaired_difference
     from scorio.sequential.monitor import Monitor as Monitor
+    from scorio.sequential.one_look_result import FixedTest as FixedTest
     from scorio.sequential.planning import Forecast as Forecast
     from scorio.sequential.planning import SampleSize as SampleSize
     from scorio.sequential.planning import forecast as forecast
@@ -64,7 +64,6 @@ _HOMES = {
     ),
     "scorio.sequential.families": ("rank_intervals",),
     "scorio.sequential.fixed_tests": (
-        "FixedTest",
         "bootstrap",
         "mcnemar",
         "mean_score",
@@ -73,6 +72,7 @@ _HOMES = {
         "posterior_interval",
         "unpaired_difference",
     ),
+    "scorio.sequential.one_look_result": ("FixedTest",),
     "scorio.sequential.monitor": ("Monitor",),
     "scorio.sequential.planning": (
         "Forecast",

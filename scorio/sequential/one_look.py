@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scorio._arrays import Floats, Integers, floats
-from scorio.sequential.fixed_tests import FixedTest
+from scorio.sequential.one_look_result import FixedTest
 
 MOST_FLIPPED = 20
 """Groups up to which all patterns of their signs are counted: a million patterns."""
