@@ -79,7 +79,7 @@ def command(**options: Any) -> None:
     FILES are files, or folders that a tool wrote; their format is recognised by content. Tools: Inspect,
     lm-evaluation-harness, HELM, OpenCompass, lighteval, promptfoo, SWE-bench and others (docs/interop.md).
     Tables have a row a trial (CSV, JSON, JSONL, Parquet; --map names their columns). Several files become one
-    table of models, questions and trials. Its replays are 100, and fewer for more than 44 models.
+    table of models, questions and trials. Its replays are 100, and fewer for more than 14 models.
 
     --write makes a run of them, for report, check, samples and others, with the verdict that comes first.
     Any mistake is an error, and then nothing is written.
@@ -148,10 +148,10 @@ def replays(models: int) -> int:
 
     Examples
     --------
-    >>> replays(8), replays(60), replays(300)
-    (100, 55, 2)
+    >>> replays(8), replays(30), replays(300)
+    (100, 22, 2)
     """
-    return min(100, max(2, 200_000 // models**2))
+    return min(100, max(2, 20_000 // models**2))
 
 
 def _show_first(found: Results, trials: int) -> None:
@@ -239,7 +239,8 @@ def _show_sequential(found: Results, analysis: Analysis, *, second: bool) -> Non
     unknown = [
         replace(line, score_low=None, score_high=None) for line in found.models
     ]  # they are of one look
-    words = headline(replace(found, models=tuple(unknown))).removesuffix(".")
+    alone = replace(found, models=tuple(unknown), target="benchmark")  # what it is about is said below
+    words = headline(alone).removesuffix(".")
     click.echo(f"{'In sequence, at any look' if second else 'At any look'}: {words}, {target_words(found)}.")
 
 

@@ -49,9 +49,14 @@ class Answers:
         """Mean scores; 0 where there is none."""
         return np.asarray(self.total / np.maximum(self.number, 1))
 
+    @cached_property
+    def _ends(self) -> tuple[Floats, Floats]:
+        trials = np.maximum(self.number + self.lost, 1)
+        return self.total / trials, (self.total + self.lost) / trials
+
     def filled(self, worth: float) -> Floats:
-        """Return mean scores with every lost answer worth so much."""
-        return np.asarray((self.total + worth * self.lost) / np.maximum(self.number + self.lost, 1))
+        """Return mean scores with every lost answer worth 0 or 1."""
+        return self._ends[1 if worth else 0]
 
     def asked_of_all(self) -> Answers:
         """Return the answers with lost ones where a model has none of a question; they may be wrong."""
@@ -60,7 +65,7 @@ class Answers:
         fewest = np.where(trials > 0, trials, most).min(axis=1, keepdims=True)
         return replace(self, lost=np.where(trials > 0, self.lost, fewest))
 
-    @property
+    @cached_property
     def single(self) -> bool:
         """Whether there is at most one answer to a question, right or wrong."""
         return int((self.number + self.lost).max()) == 1 and bool(np.isin(self.total, (0.0, 1.0)).all())
@@ -178,6 +183,11 @@ class OneLook:
         return np.concatenate(parts)
 
     @cached_property
+    def _alike(self) -> bool:
+        """Whether all questions weigh the same."""
+        return bool(np.ptp(self._shares) <= 1e-12)
+
+    @cached_property
     def _groups(self) -> Ints | None:
         """Group of each question; a question without one is its own."""
         if all(task.clusters is None for task in self.spec.tasks):
@@ -229,8 +239,7 @@ class OneLook:
         ends = []
         for worth in (0.0, 1.0) if answers.lost[[first, second]].any() else (0.0,):
             gap = margin + answers.filled(worth)[first] - answers.filled(1.0 - worth)[second]
-            alike = bool(np.ptp(self._shares) <= 1e-12)
-            single = alike and answers.single and not margin
+            single = self._alike and answers.single and not margin
             ends.append(look_at_difference(gap, self._shares, self._groups, confidence, single=single))
         return replace(_less_sure(ends), estimate=float(self._scores[first] - self._scores[second]))
 

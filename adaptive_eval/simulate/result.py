@@ -54,10 +54,12 @@ class Rate:
         """
         if not self.total:
             return 0.0, 1.0
-        from scipy.stats import binomtest
+        from scipy.special import betaincinv
 
-        interval = binomtest(self.count, self.total).proportion_ci(confidence, method="exact")
-        return float(interval.low), float(interval.high)
+        tail, others = (1.0 - confidence) / 2.0, self.total - self.count
+        low = float(betaincinv(self.count, others + 1, tail)) if self.count else 0.0
+        high = float(betaincinv(self.count + 1, others, 1.0 - tail)) if others else 1.0
+        return low, high
 
     def __str__(self) -> str:
         """Return the share with its 95 % interval, in per cent."""

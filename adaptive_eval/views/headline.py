@@ -51,12 +51,13 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     clauses += _own_clauses(results)
     if not clauses:
         clauses = [_best_words(results)]
+    about = f", {target_words(results)}" if results.target == "population" else ""
     if is_width(results):
-        words = f"{'; '.join(clauses)} after {count(decided_trials(results), 'trial')}."
+        words = f"{'; '.join(clauses)} after {count(decided_trials(results), 'trial')}{about}."
         return words[0].upper() + words[1:]
     return (
         "; ".join([*clauses, f"{resolved_words(results)} after {count(decided_trials(results), 'trial')}"])
-        + "."
+        + f"{about}."
     )
 
 

@@ -126,10 +126,10 @@ def _students(found: Estimate, confidence: float, name: str) -> FixedTest:
 
 def _mcnemar(differences: Floats, found: Estimate, confidence: float) -> FixedTest:
     """Return McNemar's exact test, with the interval of Bonett and Price (2012)."""
-    from scipy.stats import binomtest
+    from scipy.special import bdtr
 
     first, second = int((differences > 0).sum()), int((differences < 0).sum())
-    p_value = float(binomtest(first, first + second).pvalue) if first + second else 1.0
+    p_value = min(2.0 * float(bdtr(min(first, second), first + second, 0.5)), 1.0)
     number = differences.size + 2
     for_first, for_second = (first + 1) / number, (second + 1) / number
     middle = for_first - for_second

@@ -155,6 +155,8 @@ def results(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "raw.json").write_text(json.dumps({"run": {"rows": raw}}), "utf-8")
     lines = [",".join(map(str, row)) for row in (board[0], *(one.values() for one in board))]
     (folder / "board.csv").write_text("\n".join(lines), "utf-8")
+    wide = ["question,old,new,subject", *(f"q{n},{int(n % 3 > 0)},1,s{n % 5}" for n in range(30))]
+    (folder / "two-models.csv").write_text("\n".join(wide), "utf-8")
     np.savez(folder / "outcomes.npz", R=np.random.default_rng(1).integers(0, 2, (2, 20, 8)))
     (folder / "configs").symlink_to(ROOT / "configs")
     task = {"name": "t", "dataset": "t.jsonl", "scorer": "numeric"}
