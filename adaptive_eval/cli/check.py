@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
-from adaptive_eval.cli.options import NOT_NEGATIVE, PATH, named, option
+from adaptive_eval.cli.options import PATH, POSITIVE, named, option
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run import claims
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 
 
@@ -17,28 +16,31 @@ from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 )
 @click.argument("run", type=PATH, metavar="RUN")
 @option("--not-worse NEW:OLD …", "NEW is not worse than OLD. Repeatable.")
-@option("--margin N", "Margin for --not-worse, in score units.", NOT_NEGATIVE, default=0.0)
+@option(
+    "--margin N",
+    "Margin for --not-worse, in score units. Default: that of the goal, or the equivalence margin.",
+    POSITIVE,
+)
 @option("--at-least MODEL:SCORE …", "MODEL scores at least SCORE. Repeatable.")
-def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tuple[str, ...]) -> int:
+def command(run: Path, not_worse: tuple[str, ...], margin: float | None, at_least: tuple[str, ...]) -> int:
     """Say whether claims about the models of the run in the directory RUN hold.
 
-    The confidence is that of the run, at every look. Exit codes: 0 all hold; 5 one does not; 3 not decided.
+    All stored answers are read, by the evidence that the goals not-worse and threshold decide by. The
+    confidence is that of the run, at every look; several claims share it. Without a claim, those of the goal
+    are checked. Exit codes: 0 all hold; 5 one does not; 3 not decided.
     """
-    if not (not_worse or at_least):
-        raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
-    results = claims.results_of(run)
-    names = [line.model for line in results.models]
-    found: list[claims.Claim] = []
-    for text in not_worse:
-        new, old = _two(text, names)
-        found.append(claims.not_worse(results, new, old, margin))
+    from adaptive_eval.run import claims
+
+    names = [line.model for line in claims.results_of(run).models]
+    asked: list[claims.Asked] = [claims.NotWorse(*_two(text, names), margin) for text in not_worse]
     for text in at_least:
         model, _, score = text.rpartition(":")
         try:
             value = float(score)
         except ValueError:
             raise UsageError(f"--at-least {text!r} is not MODEL:SCORE, such as candidate:0.8") from None
-        found.append(claims.at_least(results, model, value))
+        asked.append(claims.AtLeast(model, value))
+    found = claims.check(run, asked)
     for claim in found:
         click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
     if any(claim.holds is False for claim in found):

@@ -23,7 +23,7 @@ from adaptive_eval.run.observers import Console
 from adaptive_eval.stops import REACHED, STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.views.budgets import more_passes, raised_budgets
+from adaptive_eval.views.budgets import hopeless_words, more_passes, raised_budgets
 from adaptive_eval.views.live import LiveView, make_console
 from adaptive_eval.views.reading import Attachment, Seen
 from adaptive_eval.views.summary import RunHeader, Summary
@@ -101,7 +101,10 @@ class Terminal(Console):
         with RunReader(directory) as reader:
             view = Attachment(reader, time.time).summary()
         self._console.print(render_summary(view, ended.reports.html))
-        if STOPS[reason].to_continue and ended.results.exit_code != REACHED:
+        hopeless = hopeless_words(view.results) if reason in ("budget", "max_passes") else ""
+        if hopeless and ended.results.exit_code != REACHED:
+            self._console.print(hopeless)
+        elif STOPS[reason].to_continue and ended.results.exit_code != REACHED:
             words, overrides = _continuing(view, config, reason)
             if ended.verdict.evidence.get("refused"):
                 words = "Mend the address and continue (--allow-missing goes on without the model)"

@@ -129,14 +129,18 @@ class Comparison(parts.Board):
     answers: Board
     contrasts: Goal
 
-    def __init__(self, spec: SessionSpec, board: Board, goal: Goal | None = None) -> None:
+    def __init__(
+        self, spec: SessionSpec, board: Board, goal: Goal | None = None, levels: parts.Levels | None = None
+    ) -> None:
+        own = goal is None
         goal = make_goal(spec) if goal is None else goal
         rule = spec.rule()
         needed = goal.condition.needed
         review = goal.condition.review
-        levels = spec.levels(rule, goal.hypotheses, goal.claims)
+        levels = spec.levels(rule, goal.hypotheses, goal.claims) if levels is None else levels
         super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
-        self.decidable = decidable_contrasts(spec)
+        everything = np.ones(goal.first.size, dtype=bool)
+        self.decidable = decidable_contrasts(spec) if own else everything
 
     @property
     def spec(self) -> SessionSpec:

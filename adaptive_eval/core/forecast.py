@@ -30,6 +30,8 @@ MOST_PAIRS = 200
 """Pairs of a larger board that are simulated: those that will take longest."""
 FACTORS = (1.2, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 """Multiples of the trials so far at which the chance of an end is looked at."""
+LIKELY = 0.8
+"""The least chance that the goal is reached with which a budget is advised."""
 FORECAST_RULES = ("anytime", "exact")
 """Rules with a known boundary; a rule from a package has no forecast."""
 QUANTILES = (0.1, 0.5, 0.9)
@@ -174,7 +176,8 @@ def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
     for factor in FACTORS:
         trials = float(f"{factor * max(completed, 1):.2g}")
         chance = float((reached <= trials).mean())
-        if chance >= 0.01 and (not found or chance - found[-1].resolved >= 0.15):
+        before = found[-1].resolved if found else -1.0
+        if chance >= 0.01 and (chance - before >= 0.15 or chance >= LIKELY > before):
             found.append(Chance(trials, chance))
         if chance > 0.95:
             break

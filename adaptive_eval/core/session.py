@@ -15,6 +15,7 @@ from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.foresight import next_look, too_noisy
+from adaptive_eval.core.goals import Goal
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
 from adaptive_eval.core.one_look import Answers, OneLook
@@ -34,7 +35,7 @@ from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import FIXED, TrialKey, TrialRequest
-from scorio.sequential.parts import FINISHED
+from scorio.sequential.parts import FINISHED, Levels
 
 READ_BATCH = 64
 """Outcomes that may wait before contrasts are read, while not every needed model has made a step."""
@@ -49,6 +50,8 @@ class Session:
         Models, tasks, goal, rule, allocation and budget.
     remarks : callable
         Returns warnings from outside, such as of an audit of the answers, to be shown with the others.
+    asked : tuple of Goal and Levels, optional
+        What is decided in place of the spec's goal, with its thresholds.
 
     Raises
     ------
@@ -71,12 +74,17 @@ class Session:
     good
     """
 
-    def __init__(self, spec: SessionSpec, remarks: Callable[[], tuple[str, ...]] = tuple) -> None:
+    def __init__(
+        self,
+        spec: SessionSpec,
+        remarks: Callable[[], tuple[str, ...]] = tuple,
+        asked: tuple[Goal, Levels] | None = None,
+    ) -> None:
         self.spec = spec
         read = spec if spec.stopping.rule != FIXED else replace(spec, goal=GoalSpec("budget"))
         self.board = Board(read)  # of a fixed number of trials nothing is decided before the last
         check_budgets(spec)
-        self.comparison = Comparison(spec, self.board)
+        self.comparison = Comparison(spec, self.board, *(asked or ()))
         self.budget = Budget(spec)
         self.states = ModelStates(len(spec.models))
         self.stopped: StopVerdict | None = None

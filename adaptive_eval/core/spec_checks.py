@@ -91,7 +91,8 @@ def decidable_contrasts(spec: SessionSpec) -> Bools:
     clustered = any(task.clusters is not None for task in spec.tasks)
     binary = all(len(task.unit_scores) == 2 for task in spec.tasks)
     sample = Sample(sizes, spec.task_weights, clustered, binary, bool(spec.references))
-    return sample.decidable(goal, spec.levels(spec.rule(), goal.hypotheses), spec.margin)
+    levels = spec.levels(spec.rule(), goal.hypotheses, goal.claims)
+    return np.asarray(sample.decidable(goal, levels, spec.margin) | goal.claimed)
 
 
 def _sizes(task: TaskSpec) -> Ints:

@@ -1,18 +1,36 @@
-"""Claims about models, tested on the results of a run: they hold, fail, or are undecided."""
+"""Claims about models, tested on the stored answers of a run: they hold, fail, or are undecided."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, isfinite
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from adaptive_eval.core.results import FIXED, ModelResult, Results
+import numpy as np
+
+from adaptive_eval.build.changed_settings import stored_changes
+from adaptive_eval.build.replay import Replay, replay, replay_log
+from adaptive_eval.core.forecast import LIKELY, forecast
+from adaptive_eval.core.goals import SINGLE, Decided, Goal
+from adaptive_eval.core.results import FIXED, Forecast, PairResult, Results
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.found import IMPORTED
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import Missing, TrialOutcome
+from adaptive_eval.views.budgets import likely_trials
+from adaptive_eval.views.numbers import signed, trimmed
+from adaptive_eval.views.verdicts import claim_words
+from scorio.sequential.parts import Levels, family
 
 if TYPE_CHECKING:
     from adaptive_eval.views.run_changes import Comparison
+
+Place: TypeAlias = str | PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,43 +49,54 @@ class Claim:
     text: str
 
 
-def not_worse(results: Results, model: str, than: str, margin: float = 0.0) -> Claim:
-    """Say whether a model is not worse than another by more than a margin.
+@dataclass(frozen=True, slots=True)
+class NotWorse:
+    """The claim that a model is not worse than another by more than a margin, in score units."""
 
-    The anytime confidence sequence of the difference decides: it may be looked at whenever one likes.
+    model: str
+    than: str
+    margin: float | None = None  # that of the run's goal, or its equivalence margin
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The claim that a model's score is at least so much."""
+
+    model: str
+    value: float
+
+
+Asked: TypeAlias = NotWorse | AtLeast
+
+
+def not_worse(run: Place, model: str, than: str, margin: float | None = None) -> Claim:
+    """Say whether a model is not worse than another by more than a margin.
 
     Parameters
     ----------
-    results : Results
-        Results of a run.
+    run : path
+        The directory of a run.
     model, than : str
         The model in question, and the one it is compared with.
-    margin : float
-        In score units, 0 or more.
+    margin : float, optional
+        In score units, above 0. Default: that of the run's goal, or its equivalence margin.
 
     Raises
     ------
     UsageError
-        If the run does not compare the two, or the margin is negative or as large as the range of scores.
+        If the run does not know a model, if there is no margin or it is not between 0 and the range of
+        scores, or if the run's rule has no such claim.
     """
-    lowest, highest = results.scale or (0.0, inf)
-    if not 0.0 <= margin < highest - lowest:
-        raise UsageError(f"margin is {margin!r}: give a difference of scores, 0 or more{_scale(results)}")
-    low, high = _difference(results, model, than)
-    words = f"{model} not worse than {than} by more than {margin:g} at {_percent(results)}"
-    if low is None or high is None:
-        return Claim(None, f"cannot tell: {words}: there are no trials of both yet")
-    words += f": the difference lies in [{low:+.3f}, {high:+.3f}]"
-    return _claim(words, low, high, -margin, "more trials, or a larger margin, would")
+    return check(run, [NotWorse(model, than, margin)])[0]
 
 
-def at_least(results: Results, model: str, value: float) -> Claim:
-    """Say whether a model's score is at least `value`, by the anytime confidence interval of its score.
+def at_least(run: Place, model: str, value: float) -> Claim:
+    """Say whether a model's score is at least `value`, by the evidence of the goal threshold.
 
     Parameters
     ----------
-    results : Results
-        Results of a run.
+    run : path
+        The directory of a run.
     model : str
         The model.
     value : float
@@ -78,27 +107,177 @@ def at_least(results: Results, model: str, value: float) -> Claim:
     UsageError
         If the run does not know the model, or the value is no score.
     """
-    line = _line(results, model)
-    lowest, highest = results.scale or (-inf, inf)
-    if not (isfinite(value) and lowest <= value <= highest):
-        raise UsageError(f"{model} is held against {value:g}: give a score{_scale(results)}")
-    words = f"{model} scores at least {value:g} at {_percent(results)}"
-    if line.score_low is None or line.score_high is None:
-        return Claim(None, f"cannot tell: {words}: there are no trials yet")
-    words += f": its score lies in [{line.score_low:.3f}, {line.score_high:.3f}]"
-    return _claim(words, line.score_low, line.score_high, value, "more trials would")
+    return check(run, [AtLeast(model, value)])[0]
 
 
-def _claim(words: str, low: float, high: float, least: float, advice: str) -> Claim:
-    """Say whether something known to lie between `low` and `high` is at least so much."""
-    if low >= least:
-        return Claim(True, words)
-    if high < least:
-        return Claim(False, f"not so: {words}")
-    return Claim(None, f"cannot tell yet: {words}; {advice}")
+def check(run: Place, asked: Sequence[Asked] = ()) -> list[Claim]:
+    """Return the verdicts of claims on all stored answers of a run, which share its error rate by Holm.
+
+    Without any, those of the run's goals not-worse and threshold are checked. Answers are replayed in the
+    order of the log, those after a verdict on something else too. Of imported results the stored intervals
+    decide.
+
+    Raises
+    ------
+    UsageError
+        As :func:`not_worse`; if there is nothing to check.
+    """
+    with RunReader(Path(run)) as reader:
+        reader.require_undamaged()
+        made = replay(reader)
+        if IMPORTED in reader.meta():
+            return [_of_imported(made.results, claim) for claim in asked]
+        spec = made.session.spec
+        claims = [_complete(spec, claim) for claim in asked or _claims_of(spec)]
+        if not claims:
+            raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
+        if spec.stopping.rule != "anytime":
+            raise UsageError(
+                f"the run is decided by the rule {spec.stopping.rule}, which has no evidence for or against "
+                "claims; continue it with -o stopping.rule=anytime"
+            )
+        pairs = [claim for claim in claims if isinstance(claim, NotWorse)]
+        scores = [claim for claim in claims if isinstance(claim, AtLeast)]
+        found = _verdicts(made, reader, pairs, len(claims))
+        found |= _verdicts(made, reader, scores, len(claims))
+    return [found[claim] for claim in claims]
 
 
-def results_of(run: str | PathLike[str]) -> Results:
+def _claims_of(spec: SessionSpec) -> list[Asked]:
+    """Return the claims that a run's goal makes of the models that it asks, and of its references."""
+    found: list[Asked] = []
+    for goal in spec.goal.parts:
+        if goal.kind == "not-worse":
+            asked = [model.name for model in spec.models]
+            names = spec.names if goal.model in asked else asked
+            found += [NotWorse(name, goal.model, goal.margin) for name in names if name != goal.model]
+        if goal.kind == "threshold":
+            found += [AtLeast(model.name, goal.value) for model in spec.models]
+    return found
+
+
+def _complete(spec: SessionSpec, claim: Asked) -> Asked:
+    """Return a claim that can be checked, with its margin."""
+    (origin, unit), models = spec.scale, [model.name for model in spec.models]
+    scale = f"scores of this run go from {origin:g} to {origin + unit:g}"
+    names = [claim.model, claim.than] if isinstance(claim, NotWorse) else [claim.model]
+    for name in names:
+        if name not in spec.names:
+            raise UsageError(f"there is no model {name!r}; there are {', '.join(spec.names)}")
+    if isinstance(claim, AtLeast):
+        if not (isfinite(claim.value) and origin <= claim.value <= origin + unit):
+            raise UsageError(f"{claim.model} is held against {claim.value:g}: give a score; {scale}")
+        if claim.model not in models:
+            raise UsageError(f"{claim.model} is a reference; check the run that asked it")
+        return claim
+    if claim.model == claim.than or not {claim.model, claim.than} & set(models):
+        raise UsageError(f"{claim.model} and {claim.than}: name two models, of which this run asks one")
+    margin = _margin(spec, claim.than) if claim.margin is None else claim.margin
+    if margin is None:
+        raise UsageError("by how much may it be worse? Give --margin, in score units, above 0")
+    if not 0.0 < margin < unit:
+        raise UsageError(f"margin is {margin:g}: give a difference of scores, above 0; {scale}")
+    return replace(claim, margin=margin)
+
+
+def _margin(spec: SessionSpec, than: str) -> float | None:
+    """Return the margin that the run names: of its goal not-worse, else of ties."""
+    goals = [goal for goal in spec.goal.parts if goal.kind == "not-worse" and goal.model == than]
+    return next((goal.margin for goal in goals if goal.margin is not None), spec.stopping.equivalence)
+
+
+def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together: int) -> dict[Asked, Claim]:
+    """Replay a run for claims of one kind, `together` with which so many share the level."""
+    if not claims:
+        return {}
+    session = _session(made.session.spec, claims, together)
+    states, stopped = made.session.states, made.results.stop
+    if stopped is not None and stopped.reason == "unusable":
+        session.end("unusable")  # answers that could not be scored decide nothing
+    for model in states.unusable:
+        session.stop_model(session.spec.models[model].name, states.stopped.get(model, ""), unusable=True)
+    log: Iterable[Sequence[TrialOutcome | Missing]] = reader.log()
+    if isinstance(claims[0], AtLeast):
+        # In rounds questions are asked unequally often, which the bets on a score cannot read.
+        until = Session(made.session.spec).board.run_sequence.laid_out(0)
+        log = ([one for one in batch if one.key.index < until] for batch in log)
+    replay_log(session, reader, stored_changes(reader.meta()), log)
+    if session.stopped is None:
+        session.end("interrupted")
+    results = session.results()
+    comparison = session.comparison
+    comparison.contrasts = replace(comparison.contrasts, stops=True)
+    ahead = forecast(comparison, session.budget, session.states, ended=True)
+    found = {}
+    for claim, pair in zip(claims, results.pairs, strict=True):
+        found[claim] = _claim(claim, pair, results, ahead)
+    return found
+
+
+def _session(spec: SessionSpec, claims: Sequence[Asked], together: int) -> Session:
+    """Return a session that decides claims, and does not stop."""
+    rows = np.arange(len(claims))
+    (origin, unit), index = spec.scale, {name: number for number, name in enumerate(spec.names)}
+    first = np.array([index[claim.model] for claim in claims])
+    second, value, margin = np.full(rows.size, SINGLE), np.zeros(rows.size), np.full(rows.size, np.nan)
+    for row, claim in enumerate(claims):
+        if isinstance(claim, AtLeast):
+            value[row] = (claim.value - origin) / unit
+        else:
+            second[row] = index[claim.than]
+            margin[row] = (claim.margin or 0.0) / unit
+    scores = isinstance(claims[0], AtLeast)
+    if scores and any(spec.own_rounds):
+        spec = replace(spec, allocation=AllocationSpec(spec.allocation.models, "schedule"))
+    if scores:  # a score near the number is no verdict on the claim
+        spec = replace(spec, stopping=replace(spec.stopping, equivalence=None))
+    goal = Goal(
+        first, second, value, np.full(rows.size, np.nan), margin, Decided(rows, "claims"), stops=False
+    )
+    alone = spec.levels(spec.rule(), together, together)
+    levels = Levels(family("holm"), family("pair"), together, alone.level, alone.alpha, claimed=together)
+    return Session(spec, asked=(goal, levels))
+
+
+def _claim(claim: Asked, pair: PairResult, results: Results, ahead: Forecast | None) -> Claim:
+    """Return a claim with its verdict in words."""
+    at = f"at {round(100 * results.confidence, 6):g} %"
+    if isinstance(claim, NotWorse):
+        assert claim.margin is not None
+        words = f"{claim_words(claim.model, claim.than, pair.verdict, claim.margin)} {at}"
+        goal = f"{{kind: not-worse, model: {claim.than}, margin: {trimmed(claim.margin)}}}"
+    else:
+        side = {"better": "scores at least", "worse": "scores less than"}.get(pair.verdict)
+        start = (
+            f"it is open whether {claim.model} scores at least" if side is None else f"{claim.model} {side}"
+        )
+        words = f"{start} {trimmed(claim.value)} {at}"
+        goal = f"threshold={trimmed(claim.value)}"
+    low, high = pair.difference_low, pair.difference_high
+    if pair.difference is not None and low is not None and high is not None:
+        what = "difference" if isinstance(claim, NotWorse) else f"score less {trimmed(claim.value)}"
+        words += f": the {what} is {signed(pair.difference)} [{signed(low)}, {signed(high)}]"
+        words += f" after {pair.trials_each:,} trials each on {pair.questions:,} questions"
+    if pair.verdict != "open":
+        return Claim(pair.verdict == "better", words)
+    return Claim(None, f"{words}. A run that ends for another goal often cannot tell; {_advice(goal, ahead)}")
+
+
+def _advice(goal: str, ahead: Forecast | None) -> str:
+    """Say which goal and budget would decide."""
+    settings = f"continue it with -o 'goal={goal}'"
+    if ahead is None:
+        return f"{settings}: it ends as soon as the claim holds or fails"
+    likely = likely_trials(ahead)
+    if likely is None:
+        return f"the goal {goal} would, but no budget up to 100 times as large makes it likely"
+    return (
+        f"{settings} -o budget.trials={likely.trials:.0f}, which decides it with a chance of about "
+        f"{100 * likely.resolved:.0f} % (at least {100 * LIKELY:.0f} % is advised)"
+    )
+
+
+def results_of(run: Place) -> Results:
     """Return the results of the run in a directory, made again from its trials.
 
     Raises
@@ -106,15 +285,12 @@ def results_of(run: str | PathLike[str]) -> Results:
     RunFileError
         If there is no run, or it has no results yet.
     """
-    from adaptive_eval.build.replay import replay
-    from adaptive_eval.store.reader import RunReader
-
     with RunReader(Path(run)) as reader:
         reader.require_undamaged()
         return replay(reader).results
 
 
-def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Comparison:
+def compare_runs(before: Place, after: Place) -> Comparison:
     """Return which verdicts have changed between two runs, and by how much the scores differ.
 
     Raises
@@ -122,7 +298,6 @@ def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Com
     RunFileError
         If there is no run in one of the directories.
     """
-    from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.reading import summarise
     from adaptive_eval.views.run_changes import compare
 
@@ -130,33 +305,35 @@ def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Com
         return compare(summarise(one), summarise(two))
 
 
-def _difference(results: Results, model: str, than: str) -> tuple[float | None, float | None]:
-    """Return the confidence sequence of `model` minus `than`."""
-    _line(results, model), _line(results, than)
+def _of_imported(results: Results, claim: Asked) -> Claim:
+    """Decide a claim by the stored interval of an imported run, under the condition of its rule."""
+    condition = " if the number of answers was fixed before anybody looked" if results.rule == FIXED else ""
+    at = f"at {round(100 * results.confidence, 6):g} %{condition}"
+    if isinstance(claim, AtLeast):
+        line = next((one for one in results.models if one.model == claim.model), None)
+        ends = None if line is None else (line.score_low, line.score_high)
+        least, words = claim.value, f"{claim.model} scores at least {trimmed(claim.value)}"
+    else:
+        ends, least = _difference(results, claim), -(claim.margin or 0.0)
+        words = f"{claim.model} is not worse than {claim.than} by more than {trimmed(-least)}"
+    if ends is None:
+        names = ", ".join(line.model for line in results.models)
+        raise UsageError(f"the run does not know or compare this: {words}; its models are {names}")
+    low, high = ends
+    if low is None or high is None:
+        return Claim(None, f"cannot tell: {words} {at}: there are no answers")
+    shown = f"{words} {at}: it lies in [{low:+.3f}, {high:+.3f}]"
+    if low >= least:
+        return Claim(True, shown)
+    return Claim(False, f"not so: {shown}") if high < least else Claim(None, f"cannot tell: {shown}")
+
+
+def _difference(results: Results, claim: NotWorse) -> tuple[float | None, float | None] | None:
+    """Return the interval of a difference; None where the run does not compare the two."""
     for pair in results.pairs:
-        if (pair.first, pair.second) == (model, than):
-            return pair.difference_low, pair.difference_high
-        if (pair.first, pair.second) == (than, model):
-            if pair.difference_low is None or pair.difference_high is None:
-                return None, None
-            return -pair.difference_high, -pair.difference_low
-    raise UsageError(f"the goal of the run ({results.goal}) does not compare {model} with {than}")
-
-
-def _scale(results: Results) -> str:
-    if results.scale is None:
-        return ""
-    return "; scores of this run go from {:g} to {:g}".format(*results.scale)
-
-
-def _percent(results: Results) -> str:
-    by_look = ", if the number of answers was fixed before anybody looked" if results.rule == FIXED else ""
-    return f"{round(100 * results.confidence, 6):g} %{by_look}"
-
-
-def _line(results: Results, model: str) -> ModelResult:
-    for line in results.models:
-        if line.model == model:
-            return line
-    names = ", ".join(line.model for line in results.models)
-    raise UsageError(f"there is no model {model!r}; there are {names}")
+        low, high = pair.difference_low, pair.difference_high
+        if (pair.first, pair.second) == (claim.model, claim.than):
+            return low, high
+        if (pair.first, pair.second) == (claim.than, claim.model):
+            return (None, None) if low is None or high is None else (-high, -low)
+    return None

@@ -28,7 +28,7 @@ from adaptive_eval.core.results import ModelResult, Results, StopVerdict, Table
 from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.claims import Claim, at_least, not_worse, results_of
+from adaptive_eval.run.claims import Claim, at_least, not_worse
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
 from adaptive_eval.store.reader import RunReader
@@ -155,13 +155,13 @@ class Evaluation:
         """Return the result of a model; KeyError where there is none."""
         return {line.model: line for line in self.results.models}[name]
 
-    def not_worse(self, model: str, than: str, margin: float = 0.0) -> Claim:
+    def not_worse(self, model: str, than: str, margin: float | None = None) -> Claim:
         """See :func:`adaptive_eval.run.claims.not_worse`."""
-        return not_worse(self.results, model, than, margin)
+        return not_worse(self.directory, model, than, margin)
 
     def at_least(self, model: str, value: float) -> Claim:
         """See :func:`adaptive_eval.run.claims.at_least`."""
-        return at_least(self.results, model, value)
+        return at_least(self.directory, model, value)
 
 
 def _in_new_loop(run: Coroutine[Any, Any, _Result]) -> _Result:
@@ -398,29 +398,29 @@ def _level_of_caller() -> int:
     return level
 
 
-def assert_not_worse(run: Evaluation | Results | Place, model: str, than: str, margin: float = 0.0) -> None:
+def assert_not_worse(run: Evaluation | Place, model: str, than: str, margin: float | None = None) -> None:
     """Assert that a model is not worse than another by more than a margin; for tests.
 
     Parameters
     ----------
-    run : Evaluation, Results or path
+    run : Evaluation or path
         An evaluation, or the directory of a run.
     model, than : str
         The model in question, and the one it is compared with.
-    margin : float
-        In score units.
+    margin : float, optional
+        In score units, above 0. Default: that of the run's goal, or its equivalence margin.
 
     Raises
     ------
     AssertionError
         If it is worse, or the trials cannot tell; the message says which, with the interval.
     """
-    _require(not_worse(_results(run), model, than, margin))
+    _require(not_worse(_directory(run), model, than, margin))
 
 
-def assert_at_least(run: Evaluation | Results | Place, model: str, value: float) -> None:
+def assert_at_least(run: Evaluation | Place, model: str, value: float) -> None:
     """Assert that a model's score is at least `value`; see :func:`assert_not_worse`."""
-    _require(at_least(_results(run), model, value))
+    _require(at_least(_directory(run), model, value))
 
 
 def _require(claim: Claim) -> None:
@@ -428,10 +428,8 @@ def _require(claim: Claim) -> None:
         raise AssertionError(claim.text)
 
 
-def _results(run: Evaluation | Results | Place) -> Results:
-    if isinstance(run, Results):
-        return run
-    return run.results if isinstance(run, Evaluation) else results_of(run)
+def _directory(run: Evaluation | Place) -> Place:
+    return run.directory if isinstance(run, Evaluation) else run
 
 
 def _absolute(place: Place) -> Path:

@@ -6,7 +6,8 @@ from decimal import Decimal
 from math import ceil
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.results import BudgetLine, Decision, Results
+from adaptive_eval.core.forecast import FACTORS, LIKELY
+from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Results
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import DEFAULT_PASSES
@@ -85,11 +86,41 @@ def more_passes(results: Results, config: RunConfig) -> str:
     return f"stopping.max_passes={ceil(_factor(results) * passes)}"
 
 
+def likely_trials(forecast: Forecast) -> Chance | None:
+    """Return the fewest trials in all that reach the goal with the chance :data:`LIKELY`, if any foreseen do.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.results import Range
+    >>> none = Range(0.0, 0.0, 0.0)
+    >>> chances = (Chance(100.0, 0.5), Chance(200.0, 0.85))
+    >>> likely_trials(Forecast(0.1, none, none, None, (), 1, chances)).trials
+    200.0
+    """
+    return next((one for one in forecast.chances if one.resolved >= LIKELY), None)
+
+
+def hopeless_words(results: Results) -> str:
+    """Return that no larger budget is likely to reach the goal; empty where one is, or nothing is foreseen.
+
+    Examples
+    --------
+    >>> hopeless_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
+    ''
+    """
+    ahead = results.forecast
+    if ahead is None or not ahead.open_pairs or likely_trials(ahead) is not None:
+        return ""
+    return (
+        f"No budget up to {FACTORS[-1]} times the trials so far reaches the goal with a chance of "
+        f"{LIKELY:.0%} (simulated, approximate). Take a wider margin, or another goal."
+    )
+
+
 def _factor(results: Results) -> float:
-    """Return how many times the trials so far decide all open pairs with a chance of half; 2 if unknown."""
-    chances = () if results.forecast is None else results.forecast.chances
-    likely = next((one.trials for one in chances if one.resolved >= 0.5), None)
-    return 2.0 if likely is None else max(likely / max(results.trials, 1), 1.2)
+    """Return how many times the trials so far decide all open pairs with a good chance; 2 if unknown."""
+    likely = None if results.forecast is None else likely_trials(results.forecast)
+    return 2.0 if likely is None else max(likely.trials / max(results.trials, 1), 1.2)
 
 
 def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:

@@ -18,14 +18,12 @@ def candidate(prompt: str) -> str:  # the one that shall replace it
 def comparison() -> adaptive_eval.Evaluation:
     rows = [{"id": f"q{n}", "input": f"{n} plus {n + 3}", "target": str(2 * n + 3)} for n in range(40)]
     models = {"candidate": candidate, "production": production}
-    goal = {"kind": "baseline", "model": "production"}
-    return adaptive_eval.evaluate(
-        models, rows, goal, scorer="numeric", deterministic=list(models), stopping={"equivalence": 0.05}
-    )
+    goal = {"kind": "not-worse", "model": "production", "margin": 0.05}
+    return adaptive_eval.evaluate(models, rows, goal, scorer="numeric", deterministic=list(models))
 
 
 def test_the_candidate_is_not_worse(comparison: adaptive_eval.Evaluation) -> None:
-    adaptive_eval.assert_not_worse(comparison, "candidate", than="production", margin=0.05)
+    adaptive_eval.assert_not_worse(comparison, "candidate", than="production")
 
 
 def test_the_candidate_is_good_enough(comparison: adaptive_eval.Evaluation) -> None:

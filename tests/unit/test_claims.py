@@ -1,60 +1,103 @@
 """Results of a run: claims on them, their columns and frames, and labels of arrays and frames."""
 
+import re
 import sys
-from dataclasses import replace
+from math import log
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
+import adaptive_eval
+from adaptive_eval.build.replay import replay
 from adaptive_eval.core.results_table import columns_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.claims import at_least, not_worse
+from adaptive_eval.run.claims import AtLeast, NotWorse, _session, at_least, check, not_worse, results_of
 from adaptive_eval.simulate import BiasedCoins, simulate
+from adaptive_eval.store.reader import RunReader
 from scorio import rank, sequential
+
+ROWS = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(40)]
+
+
+def coin_of(chance: float, seed: int):
+    """Return a function that answers right with a chance, whatever it is asked."""
+    rng = np.random.default_rng(seed)
+    return lambda prompt: "yes" if rng.random() < chance else f"no {rng.random()}"
 
 
 @pytest.fixture(scope="module")
-def results():
-    found = drive(Session(make_spec(2, 60, equivalence=0.05)), coin([0.5, 0.75])).results()
-    (pair,) = found.pairs
-    pair = replace(pair, difference=-0.2, difference_low=-0.3, difference_high=-0.1)
-    lines = [
-        replace(line, score_low=low, score_high=low + 0.2)
-        for line, low in zip(found.models, (0.4, 0.6), strict=True)
-    ]
-    return replace(found, pairs=(pair,), models=tuple(lines))
+def run(tmp_path_factory):
+    """Return the directory of a run that ended for another goal: its pair was decided early."""
+    chances = {"production": 0.9, "candidate": 0.5, "other": 0.88, "twin": 0.5}
+    models = {name: coin_of(chance, seed) for seed, (name, chance) in enumerate(chances.items())}
+    more = {"stopping": {"max_passes": 12, "equivalence": 0.01}, "budget": {"trials": 1200}, "concurrency": 1}
+    folder = tmp_path_factory.mktemp("claims") / "run"
+    adaptive_eval.evaluate(models, ROWS, out=folder, **more)
+    return folder
+
+
+def test_all_answers_are_read_those_of_decided_pairs_too(run):
+    (pair,) = [one for one in results_of(run).pairs if {one.first, one.second} == {"candidate", "production"}]
+    assert pair.decided_at < 80
+    worse = not_worse(run, "candidate", "production", 0.02)
+    assert (worse.holds, "0.02 at 95 %" in worse.text) == (False, True)
+    assert not_worse(run, "production", "candidate", 0.02).holds is True
+    assert not_worse(run, "other", "production").holds is None  # by the run's margin of ties
+
+
+def test_a_claim_that_is_open_says_which_goal_and_budget_decide_it(run):
+    text = not_worse(run, "other", "production", 0.05).text
+    assert "-o 'goal={kind: not-worse, model: production, margin: 0.05}'" in text
+    trials = int(re.search(r"budget.trials=(\d+)", text)[1])
+    assert trials > 1000
+
+
+def test_several_claims_share_the_level(run):
+    claims = check(run, [NotWorse("candidate", "production", 0.02), AtLeast("production", 0.3)])
+    assert [claim.holds for claim in claims] == [False, True]
+    with RunReader(run) as reader:
+        spec = replay(reader).session.spec
+    session = _session(spec, [NotWorse("candidate", "production", 0.02)], 4)
+    assert session.comparison.fold.levels.claim(0) == pytest.approx(log(4 / 0.05))
+
+
+@pytest.mark.parametrize(("value", "holds"), [(0.5, True), (0.9, None), (0.99, False)])
+def test_a_score_is_held_against_a_number_by_the_bets_of_the_goal_threshold(run, value, holds):
+    claim = at_least(run, "production", value)
+    assert claim.holds is holds
+    assert (f"goal=threshold={value}" in claim.text) is (holds is None)
+
+
+def test_the_goal_and_the_check_are_one_function(tmp_path):
+    models = {"old": coin_of(0.9, 4), "new": coin_of(0.9, 5), "bad": coin_of(0.4, 6)}
+    goal = {"kind": "not-worse", "model": "old", "margin": 0.1}
+    found = adaptive_eval.evaluate(models, ROWS, goal, out=tmp_path / "run")
+    assert {pair.first: pair.verdict for pair in found.results.pairs} == {"new": "better", "bad": "worse"}
+    assert [claim.holds for claim in check(tmp_path / "run")] == [True, False]
+    assert (found.not_worse("new", "old").holds, found.not_worse("bad", "old").holds) == (True, False)
+    adaptive_eval.assert_not_worse(found, "new", than="old")
+    with pytest.raises(AssertionError, match=r"^bad is worse than old by more than 0.1"):
+        adaptive_eval.assert_not_worse(tmp_path / "run", "bad", than="old")
 
 
 @pytest.mark.parametrize(
-    ("model", "than", "margin", "holds"),
+    ("asked", "said"),
     [
-        ("m1", "m0", 0.0, True),
-        ("m0", "m1", 0.0, False),
-        ("m0", "m1", 0.05, False),
-        ("m0", "m1", 0.2, None),
-        ("m0", "m1", 0.3, True),
+        ([NotWorse("nobody", "production", 0.1)], "nobody"),
+        ([NotWorse("candidate", "candidate", 0.1)], "two models"),
+        ([NotWorse("candidate", "production", 0.0)], "margin"),
+        ([NotWorse("candidate", "production", 1.0)], "from 0 to 1"),
+        ([AtLeast("candidate", 80.0)], "from 0 to 1"),
+        ([AtLeast("candidate", float("nan"))], "give a score"),
+        ([], "what is to be checked"),
     ],
 )
-def test_a_pair_is_read_the_way_round_that_is_asked(results, model, than, margin, holds):
-    assert not_worse(results, model, than, margin).holds is holds
-    assert not_worse(replace(results, scale=(1.0, 10.0)), "m0", "m1", 2.0).holds
-
-
-@pytest.mark.parametrize(("value", "holds"), [(0.4, True), (0.5, None), (0.6, None), (0.61, False)])
-def test_a_score_holds_where_all_of_its_interval_does(results, value, holds):
-    assert at_least(results, "m0", value).holds is holds
-
-
-def test_a_verdict_against_a_number_bounds_the_score():
-    """The bet calls earlier than the interval of the score would."""
-    spec = make_spec(1, 60, goal="threshold", value=0.5, max_passes=4)
-    session = drive(Session(spec), coin([0.7]))
-    (line,), (pair,) = session.results().models, session.results().pairs
-    assert (pair.verdict, line.score_low) == ("better", 0.5)
-    assert at_least(session.results(), "m0", 0.5).holds
+def test_what_cannot_be_checked_is_refused(run, asked, said):
+    with pytest.raises(UsageError, match=said):
+        check(run, asked)
 
 
 # Results as columns and frames.

@@ -18,7 +18,7 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.budgets import more_passes, raised_budgets, unbounded_words
+from adaptive_eval.views.budgets import hopeless_words, more_passes, raised_budgets, unbounded_words
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
@@ -308,13 +308,16 @@ def test_a_model_that_its_own_budget_has_stopped_is_named_with_the_run_s(stored,
 
 
 def test_the_raised_limit_is_one_that_will_probably_do(stored, config):
-    """Likely: the first number of trials with a chance of half or more."""
+    """Likely: the first number of trials with a chance of four fifths or more."""
     results, decisions = ended(stored, spent("run"), BudgetLine("trials", 480, 0, 480))
-    chances = (Chance(520, 0.05), Chance(10_000, 0.65))
+    chances = (Chance(520, 0.05), Chance(5_000, 0.7), Chance(10_000, 0.81))
     forecast = Forecast(0.0, Range(1, 2, 3), Range(1, 2, 3), None, (), 1, chances)
     results = replace(results, trials=480, forecast=forecast)
     assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
+    assert hopeless_words(results) == ""
+    none = replace(results, forecast=replace(forecast, chances=chances[:2]))
+    assert "No budget up to 100 times" in hopeless_words(none)
     # Answers after the stop are in the forecast, and in no verdict: the pairs say what is open.
     (words,) = chances_words(replace(results, pairs=examples.midrun().pairs))
     assert words.startswith("3 pairs are open")
-    assert "5 % at 520 trials, 65 % at 10,000" in words
+    assert "5 % at 520 trials, 70 % at 5,000, 81 % at 10,000" in words
