@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from html import escape
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
@@ -25,6 +26,14 @@ class Named:
     def to_frame(self) -> Any:
         """Return a :class:`pandas.DataFrame`; needs pandas."""
         return needed("pandas", "to_frame").DataFrame(dict(self.rows()))
+
+    def __repr__(self) -> str:
+        """Say the result in a line."""
+        return f"<{type(self).__name__}: {'; '.join(str(self).splitlines())}>"
+
+    def _repr_html_(self) -> str:
+        """Show the result in a notebook as it prints."""
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def plain(value: Any) -> Any:

@@ -22,6 +22,8 @@ Given: TypeAlias = "ArrayLike | Mapping[str, ArrayLike] | None"
 """Outcomes as a caller may pass them; what is no array is refused in words."""
 MOST_TRIALS = 10**7
 """Most trials of a question of which k are drawn: tables of this length take seconds."""
+MOST_COUNTED = 2**53
+"""Most trials of a question: floats hold whole numbers up to here."""
 
 
 class BinaryTrials(Counted):
@@ -307,6 +309,11 @@ def _read_counts(counts: ArrayLike, R: Given, missing: Missing, size: int, model
     form = "(models, questions, categories)" if models else "(questions, categories)"
     if table.ndim != (3 if models else 2) or table.size == 0 or table.shape[-1] != size:
         raise ValueError(f"counts must have shape {form} with {size} categories; got shape {table.shape}")
+    if table.max() > MOST_COUNTED // size:
+        raise ValueError(
+            f"counts must be at most {MOST_COUNTED // size} each, so that their sums are exact; "
+            f"got {table.max()}"
+        )
     table = _integral("counts", table).astype(np.int64)
     _check_at_least_zero("counts", table)
     return table

@@ -15,7 +15,7 @@ from scorio.eval._inputs import Missing
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NamedRanking(Named):
     """Ranks of models whose outcomes came with names; as an array it is `ranks`.
 
@@ -57,6 +57,10 @@ class NamedRanking(Named):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the ranks."""
         return np.array(self.ranks, dtype=dtype)
+
+    def __repr__(self) -> str:
+        """Say the order of the models in a line."""
+        return f"<NamedRanking by {self.ranking}: {', '.join(self.rows()['model'])}>"
 
     def __str__(self) -> str:
         """Show ranks, models and scores, the best first."""

@@ -24,7 +24,7 @@ Verdict = Literal["first", "second", "tie", "open"]
 _PLACES = ("first", "second")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Named):
     """Results of two models; arrays have one entry per trial of each model.
 
@@ -111,7 +111,7 @@ class Comparison(Named):
         return axes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Score(Named):
     """One model's mean score with its confidence sequence.
 
@@ -170,6 +170,20 @@ class Score(Named):
         interval = f"{self.score:.4f} [{self.low:.4f}, {self.high:.4f}]"
         name = "" if self.name is None else f"{self.name}: "
         return f"{name}{interval} at {100 * self.confidence:g} %, valid at every look{said}; {self.reading}"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the score and its confidence sequence against the trials; needs matplotlib."""
+        axes = plotting(axes)
+        trials = np.arange(1, self.course_score.size + 1)
+        shown = np.isfinite(self.course_low)
+        axes.fill_between(trials[shown], self.course_low[shown], self.course_high[shown], alpha=0.25)
+        axes.plot(trials[shown], self.course_score[shown])
+        if self.against is not None:
+            axes.axhline(self.against, linewidth=0.8)
+        if self.verdict in ("above", "below"):
+            axes.axvline(self.trials, linestyle="--", linewidth=0.8)
+        axes.set(xlabel="trials", ylabel=self.name or "score")
+        return axes
 
 
 def compare(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from scorio._named import Named
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FixedTest(Named):
     """Result of a test or an interval for one look.
 

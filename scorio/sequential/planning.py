@@ -25,7 +25,7 @@ from scorio.sequential.trial_sequence import RunSequence
 _QUANTILES = (0.1, 0.5, 0.9)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Forecast(Named):
     """When an open comparison will be decided.
 
@@ -57,7 +57,7 @@ class Forecast(Named):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SampleSize(Named):
     """Trials and power of a comparison at an assumed gap.
 

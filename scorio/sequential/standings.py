@@ -20,7 +20,7 @@ from scorio.sequential.fold import OPEN, TIE, WORSE
 from scorio.sequential.rules import Anytime
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Standings(Named):
     """Results of several models and their order.
 
@@ -100,6 +100,11 @@ class Standings(Named):
             f"{self.family} at {100 * self.confidence:g} %, valid at every look; {self.reading}"
         )
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Say the order of the models and the number of open pairs in a line."""
+        order = ", ".join(self.rows()["model"])
+        return f"<Standings: {order}; {len(self.open)} pairs open; {self.reading}>"
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the scores with their intervals, the best on top; needs matplotlib."""

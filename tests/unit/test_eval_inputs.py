@@ -283,3 +283,11 @@ def test_trials_are_counted_whatever_the_shape(shape, size):
     R[0, 0] = size - 1  # as many of one category as there can be
     expected = np.stack([np.count_nonzero(np.equal(R, kind), axis=-1) for kind in range(size)], axis=-1)
     assert np.array_equal(_categories.category_counts(R, size), expected)
+
+
+@pytest.mark.parametrize("counts", [[[2**62, 2**62]], [[2**63, 1]], [[2.0**60, 0]]])
+def test_counts_whose_sums_are_not_exact_are_refused(counts):
+    for call in (lambda: metrics.avg(None, counts=counts), lambda: metrics.pass_at_k(None, 2, counts=counts)):
+        with pytest.raises(ValueError, match="counts must be at most"):
+            call()
+    assert metrics.avg(None, counts=[[2**51, 2**51]]).mu == 0.5

@@ -11,6 +11,7 @@ from session_scripts import drive, make_spec
 from adaptive_eval.core.session import Session
 from scorio import eval as metrics
 from scorio import sequential
+from scorio._named import close_plot
 from scorio.sequential import Monitor, board, compare, forecast, score
 
 RNG = np.random.default_rng(7)
@@ -159,8 +160,19 @@ def test_results_become_dicts_frames_and_text():
         assert json.loads(json.dumps(result.to_dict())).keys() == result.to_dict().keys()
         assert isinstance(result.to_frame(), pandas.DataFrame)
         assert str(result)
+        assert "\n" not in repr(result)
+        assert len(repr(result)) < 300
+        assert result._repr_html_().startswith("<pre>")
     assert results[0].to_frame().shape == (480, 5)
     assert results[1].to_frame()["model"].tolist()[0] == "model 0"
+
+
+def test_results_are_drawn():
+    pytest.importorskip("matplotlib").use("agg")
+    for result in (score(R[0], against=0.5, name="new"), compare(R[0], R[3]), board(R)):
+        axes = result.plot()
+        assert axes.get_xlabel()
+        close_plot(axes)
 
 
 def test_paired_difference_is_the_paired_t_test():
