@@ -32,7 +32,8 @@ without a traceback.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -163,6 +164,28 @@ class UserCodeError(UsageError):
     """A function or package of the user's cannot be found, fails or returns something else than it should."""
 
     code = "code/unusable"
+
+
+class EndedByUserCode(RuntimeError):
+    """A function of the user's called ``sys.exit``, or raised KeyboardInterrupt: a failure as any other."""
+
+
+@contextmanager
+def user_code() -> Iterator[None]:
+    """Turn what would end this process into a failure of the user's function; its line stays the last one.
+
+    Examples
+    --------
+    >>> with user_code():
+    ...     raise SystemExit(3)
+    Traceback (most recent call last):
+    adaptive_eval.errors.EndedByUserCode: SystemExit: 3
+    """
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt) as error:
+        words = f"{type(error).__name__}: {error}"
+        raise EndedByUserCode(words).with_traceback(error.__traceback__) from error
 
 
 class RunFileError(UsageError):

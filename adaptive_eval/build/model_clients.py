@@ -34,7 +34,7 @@ from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solver, Solvers
-from adaptive_eval.errors import UsageError, UserCodeError
+from adaptive_eval.errors import UsageError, UserCodeError, user_code
 from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.section import IN_LITELLM, MIMIC, PYTHON
@@ -258,7 +258,8 @@ def _function(name: str, base: Path) -> Answerer:
         folder, module = file.parent, file.stem
     with modules_of(folder, module):
         try:
-            found = getattr(import_module(module), attribute, None)
+            with user_code():
+                found = getattr(import_module(module), attribute, None)
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
             raise UserCodeError(f"{PYTHON}{name}: {place} cannot be imported: {words}") from error

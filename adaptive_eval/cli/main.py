@@ -9,6 +9,7 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from traceback import extract_tb
 
 import click
 
@@ -96,6 +97,14 @@ def _exit_code(arguments: Sequence[str]) -> int:
         error.show()
         click.echo(f"[{UsageError.code}]", err=True)
         return error.exit_code
+    except SystemExit as error:  # of a package's code: no verdict of ours
+        where = extract_tb(error.__traceback__)[-1]
+        click.echo(
+            f"error: code that this command calls raised SystemExit: {error} "
+            f"({where.filename}, line {where.lineno})",
+            err=True,
+        )
+        return UNEXPECTED
     except click.Abort:
         click.echo("interrupted", err=True)
         return INTERRUPTED

@@ -19,7 +19,14 @@ from adaptive_eval.endpoints.answer import MOST_TOKENS, chat_text, read_completi
 from adaptive_eval.endpoints.failures import from_status
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.server_info import Probe
-from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError, UserCodeError, library
+from adaptive_eval.errors import (
+    EndpointError,
+    TransientEndpointError,
+    UsageError,
+    UserCodeError,
+    library,
+    user_code,
+)
 from adaptive_eval.trial import Completion, Message, Usage, fields_of
 
 Answer: TypeAlias = str | tuple[str, Usage | Mapping[str, int]] | Completion
@@ -94,7 +101,8 @@ class FunctionEndpoint:
         started = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await self._answer(messages, seed)
+                with user_code():
+                    answer = await self._answer(messages, seed)
         except (TimeoutError, OSError) as error:
             kind = "timeout" if isinstance(error, TimeoutError) else "connection"
             words = str(error) or (f"no answer within {self._timeout:g} s" if self._timeout else "")
@@ -195,8 +203,14 @@ class FunctionEndpoint:
             answer = call()
         else:
             loop, context = asyncio.get_running_loop(), copy_context()
-            answer = await loop.run_in_executor(self._threads, context.run, call)
+            answer = await loop.run_in_executor(self._threads, context.run, partial(_called, call))
         return await answer if inspect.isawaitable(answer) else answer
+
+
+def _called(call: Callable[[], Any]) -> Any:
+    """Return the answer; what would end the process is a failure before a thread hands it on."""
+    with user_code():
+        return call()
 
 
 def _named(function: Answerer) -> tuple[str, ...]:

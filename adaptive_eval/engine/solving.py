@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import EndpointError, UsageError, UserCodeError
+from adaptive_eval.errors import EndpointError, UsageError, UserCodeError, user_code
 from adaptive_eval.trial import OUT_OF_CALLS, Completion, Conversation, Message, Usage, without_media
 
 Ask: TypeAlias = Callable[[Conversation, int], Awaitable[Completion]]
@@ -38,7 +38,8 @@ class Solver:
         """Return the answer to a trial, with the usage of all its calls."""
         model = ModelHandle(self, ask, asked, bound)
         try:
-            answer = await self.function(model, [message.sent for message in asked])
+            with user_code():
+                answer = await self.function(model, [message.sent for message in asked])
         except OutOfCalls:
             answer = Completion("", OUT_OF_CALLS)
         except (EndpointError, UsageError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from adaptive_eval.errors import EndpointError
+from adaptive_eval.errors import EndpointError, user_code
 from adaptive_eval.options.scorers import AnswerScorerConfig, GradedScorerConfig
 from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -46,7 +46,8 @@ class Scorer(Protocol):
 def score_or_failure(scorer: Scorer, completion: Completion, question: Question) -> Score:
     """Return the scorer's score; where the scorer fails, one without a category that says how."""
     try:
-        return scorer.score(completion, question)
+        with user_code():
+            return scorer.score(completion, question)
     except EndpointError:  # it asks others, and can be asked again
         raise
     except Exception as error:  # noqa: BLE001 - any scorer

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread, get_ident
 from typing import Any, NamedTuple, TypeVar
 
-from adaptive_eval.errors import ScorerUnavailable, UsageError, library
+from adaptive_eval.errors import ScorerUnavailable, UsageError, library, user_code
 from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, last_line
 
 LIMIT = 5.0
@@ -188,7 +188,8 @@ def _reply_to(work: bytes, cpu: float | None) -> bytes:
     signal.setitimer(signal.ITIMER_PROF, cpu or 0.0)  # its signal ends the process
     try:
         function, arguments = pickle.loads(work)  # noqa: S301 - of our own process
-        return pickle.dumps(_Reply(function(*arguments)))
+        with user_code():
+            return pickle.dumps(_Reply(function(*arguments)))
     except (Undecided, UsageError, ScorerFailed) as error:
         failed = UsageError if isinstance(error, UsageError) else type(error)
         reply = _Reply(None, failed, str(error))

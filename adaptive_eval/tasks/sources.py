@@ -14,12 +14,13 @@ from importlib import import_module
 from io import BytesIO
 from itertools import islice, starmap
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from adaptive_eval.errors import DatasetError, first_line, library
+from adaptive_eval.errors import DatasetError, EndedByUserCode, first_line, library, user_code
 from adaptive_eval.options.section import HUB, INSPECT, LM_EVAL, PYTHON
 from adaptive_eval.tasks.rows import Found, Row, RowFile, no_such_file, read_rows
 
@@ -220,18 +221,34 @@ def _from_function(name: str, base: Path) -> list[Any]:
         raise DatasetError(f"{PYTHON}{name}: write python:module:function")
     with modules_of(base, module):
         try:
-            function = getattr(import_module(module), attribute, None)
+            with _of_dataset(name):
+                function = getattr(import_module(module), attribute, None)
         except ImportError as error:
             raise DatasetError(f"{PYTHON}{name}: the module cannot be imported: {error}") from None
         if not callable(function):
             raise DatasetError(f"{PYTHON}{name}: the module {module} has no function {attribute!r}")
-        rows = function()
+        with _of_dataset(name):
+            rows = function()
         if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
             raise DatasetError(f"{PYTHON}{name}: it returned {type(rows).__name__}, not rows (mappings)")
-        found = list(islice(rows, MOST_ROWS + 1))
+        with _of_dataset(name):
+            found = list(islice(rows, MOST_ROWS + 1))
     if len(found) > MOST_ROWS:
         raise DatasetError(f"{PYTHON}{name}: it gave more than {MOST_ROWS:,} rows and does not end")
     return found
+
+
+@contextmanager
+def _of_dataset(name: str) -> Iterator[None]:
+    """Name the line of a function that ends the process in place of giving rows."""
+    try:
+        with user_code():
+            yield
+    except EndedByUserCode as error:
+        where = extract_tb(error.__traceback__)[-1]
+        raise DatasetError(
+            f"{PYTHON}{name}: it raised {error} ({where.filename}, line {where.lineno})"
+        ) from error
 
 
 def _numbered(found: Iterable[Any], media: Collection[str] = ()) -> RowFile:

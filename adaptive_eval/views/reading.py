@@ -159,6 +159,9 @@ class Attachment:
             yield summary
             if summary.state == "stopped" or (summary.state == "interrupted" and not wait_out):
                 return
+            is_unheld = summary.state == "waiting" and not self.running(self.reader.directory, 0.0)
+            if is_unheld and not wait_out:
+                return  # its process has ended before it stored any results
             sleep(every)
 
 

@@ -31,6 +31,12 @@ def bad(prompt, seed):
 
 def wrong(prompt):
     return {}[prompt]
+
+def leaves(prompt):
+    raise SystemExit(0)
+
+async def leaves_later(prompt):
+    raise KeyboardInterrupt
 """
 
 
@@ -99,6 +105,25 @@ def litellm_config(folder: Path, **more: Any) -> Path:
     for model in data["models"]:
         model |= {"model": f"bedrock/{model['name']}", "extra_body": {"aws_region_name": "us-east-1"}}
     return write_config(folder, data)
+
+
+@pytest.mark.parametrize("name", ["leaves", "leaves_later"])
+def test_a_function_that_ends_the_process_is_a_failure_named_with_its_line(tmp_path, name):
+    done = in_process("run", config(tmp_path, "good", name), cwd=tmp_path)
+    assert done.code not in (0, 3)
+    assert "mine.py, line" in done.err
+
+
+ENDS = ["raise SystemExit(0)", "import sys; sys.exit(3)", "raise KeyboardInterrupt"]
+
+
+@pytest.mark.parametrize("words", ENDS)
+def test_a_dataset_that_ends_the_process_is_a_mistake_of_the_config(tmp_path, words):
+    (tmp_path / "ends.py").write_text(f"def rows():\n    {words}\n", "utf-8")
+    data = two_models(tmp_path, "http://unused.invalid/v1")
+    data["tasks"][0]["dataset"] = "python:ends:rows"
+    done = in_process("validate", write_config(tmp_path, data), cwd=tmp_path)
+    assert (done.code, "ends.py, line 2" in done.err) == (2, True)
 
 
 def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(tmp_path, monkeypatch):

@@ -203,3 +203,11 @@ def test_a_budget_without_a_limit_or_a_rate_has_no_end():
     assert budget_use(BudgetLine("trials", 10, 0, None), 0.0, 5.0).seconds_left is None
     assert budget_use(BudgetLine("trials", 0, 0, 100), 0.0, 5.0).seconds_left is None
     assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), 0.0, 6.0).seconds_left == 0.0
+
+
+def test_a_run_whose_process_ended_before_its_first_results_is_not_waited_for(tmp_path):
+    RunWriter.create(tmp_path / "run", meta={"name": "run"}).close()
+    slept = []
+    with RunReader(tmp_path / "run") as reader:
+        views = list(attachment_of(reader, running=lambda directory, age: False).follow(slept.append))
+    assert ([view.state for view in views], slept) == (["waiting"], [])
