@@ -13,16 +13,15 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 
 TABLES = ("csv", "jsonl", "parquet")
-FOLDERS = ("lm-eval", "inspect")
-TEXTS = ("model-card", "latex", "markdown")
+FOLDERS = ("lm-eval", "inspect", "eval-results", "eee")
+TEXTS = ("latex", "markdown")
 
-SUFFIXES = {
+SUFFIXES: dict[str, tuple[str, ...]] = {
     ".csv": ("csv",),
     ".jsonl": ("jsonl",),
     ".parquet": ("parquet",),
     ".tex": ("latex",),
-    ".md": ("markdown", "model-card"),
-    ".yaml": ("model-card",),
+    ".md": ("markdown",),
 }
 """Formats that a file with such a name can hold; the first is the default."""
 
@@ -31,7 +30,7 @@ SUFFIXES = {
     "export",
     "runs/aime --out aime.parquet",
     "runs/long --format parquet --out trials",
-    "runs/aime --format model-card",
+    "runs/aime --format eval-results --out results",
     "runs/aime --push me/aime-results",
 )
 @click.argument("run", type=PATH, metavar="RUN")
@@ -42,7 +41,9 @@ SUFFIXES = {
     help=f"What to write. Default: what the name of --out says ({', '.join(SUFFIXES)}).",
 )
 @option(
-    "--out PATH", "File, or for lm-eval and inspect a folder. Default: standard output, if it is text.", PATH
+    "--out PATH",
+    "File, or a folder for lm-eval, inspect, eval-results and eee. Default: standard output, if it is text.",
+    PATH,
 )
 @option("--part-rows N", "Most rows of a part, for Parquet in a folder. Default: 100,000.", COUNT)
 @flag("--no-texts", "Leave prompts and answers out of a table.")
@@ -56,8 +57,10 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
 
     csv, jsonl, parquet: a row a trial; parquet to a PATH that does not end in .parquet: a folder of parts,
     for long runs. lm-eval: samples and results in the form of lm-evaluation-harness. inspect: logs for
-    Inspect's viewer. model-card: the model-index of a Hugging Face model card. latex, markdown: a table for a
-    paper.
+    Inspect's viewer. eval-results: the .eval_results files that model pages of the Hugging Face Hub read.
+    eee: every_eval_ever, with intervals. latex, markdown: a table for a paper.
+
+    A trial's weight is in every export: weight times score, summed over a model's trials, is its score.
     """
     texts, part_rows = not options["no_texts"], options["part_rows"]
     in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
@@ -114,15 +117,33 @@ def _form(form: str | None, out: Path | None) -> str:
 def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None, *, texts: bool) -> None:
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop import export_logs
+    from adaptive_eval.interop.every_eval import write_every_eval
     from adaptive_eval.interop.run_tables import PART_ROWS, trial_rows, write_parts
+    from adaptive_eval.views.reading import summarise
 
+    if form == "eval-results":
+        _write_eval_results(reader, out)
+        return
     about = describe_run(reader)
     if form == "parquet":
         written = write_parts(trial_rows(reader, about, texts=texts), out, part_rows or PART_ROWS)
+    elif form == "eee":
+        written = write_every_eval(reader, about, summarise(reader), out)
     elif form == "inspect":
         written = export_logs.write_inspect(reader, about, out)
     else:
         written = export_logs.write_lm_eval(reader, about, out)
+    for path in written:
+        click.echo(path)
+
+
+def _write_eval_results(reader: RunReader, out: Path) -> None:
+    from adaptive_eval.interop.eval_results import write_eval_results
+    from adaptive_eval.views.reading import summarise
+
+    written, remarks = write_eval_results(reader, summarise(reader), out)
+    for remark in remarks:
+        click.echo(remark, err=True)
     for path in written:
         click.echo(path)
 
@@ -146,11 +167,10 @@ def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool)
 
 
 def _text(reader: RunReader, form: str) -> str:
-    from adaptive_eval.interop.hub import model_card
     from adaptive_eval.views.reading import summarise
     from adaptive_eval.views.score_tables import paper_latex, paper_markdown
 
-    write = {"model-card": model_card, "latex": paper_latex, "markdown": paper_markdown}[form]
+    write = {"latex": paper_latex, "markdown": paper_markdown}[form]
     return write(summarise(reader)).removesuffix("\n") + "\n"
 
 

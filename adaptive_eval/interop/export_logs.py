@@ -1,17 +1,27 @@
 """A run as Inspect and lm-evaluation-harness would have logged it."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from types import SimpleNamespace
 from typing import Any
 
 from adaptive_eval import __version__
 from adaptive_eval.errors import library
 from adaptive_eval.interop.found import Found, content_of
-from adaptive_eval.interop.run_tables import Cell, RunDescription, cells_of_run, tasks_of_run
+from adaptive_eval.interop.run_tables import (
+    Cell,
+    RunDescription,
+    cells_of_run,
+    config_of_file,
+    file_names,
+    tasks_of_run,
+)
+from adaptive_eval.interop.trial_weights import weights_of_run
+from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import CUT_OFF, score_of
 
@@ -31,35 +41,16 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     models, tasks = tasks_of_run(reader)
+    counted = weights_of_run(reader, about.weights)
     cells = [(model, task) for model in models for task in tasks]
-    names = _file_names([f"{task}_{model}" for model, task in cells], "-")
+    names = file_names([f"{task}_{model}" for model, task in cells], "-")
     for (model, task), name in zip(cells, names, strict=True):
-        asked = list(cells_of_run(reader, model, task, tasks[task]))
+        asked = list(cells_of_run(reader, model, task, tasks[task], counted))
         log = _log(inspect, asked, model, task, about)
         path = folder / f"{name}.eval"
         inspect.log.write_eval_log(log, str(path))
         written.append(path)
     return written
-
-
-def _file_names(names: Iterable[str], slash: str) -> list[str]:
-    """Return names of files or folders, with a number where an earlier one would be the same.
-
-    Examples
-    --------
-    >>> _file_names(["org/m", "org__m", "ORG:M", ".."], "__")
-    ['org__m', 'org__m-2', 'ORG_M', '_.']
-    """
-    found: list[str] = []
-    for name in names:
-        clean = name.replace("/", slash).replace(":", slash[0])
-        clean = f"_{clean[1:]}" if clean.startswith(".") else clean
-        number, one = 1, clean
-        while one in found:
-            number += 1
-            one = f"{clean}-{number}"
-        found.append(one)
-    return found
 
 
 def _log(inspect: Any, asked: list[Cell], model: str, task: str, about: RunDescription) -> Any:
@@ -111,6 +102,7 @@ def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: tuple[fl
         messages=messages,
         output=output,
         scores=scores,
+        metadata={"weight": trial.weight},
         error=error,
         total_time=trial.latency,
         working_time=trial.latency,
@@ -118,10 +110,11 @@ def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: tuple[fl
 
 
 def _results(inspect: Any, cells: Sequence[Cell], weights: tuple[float, ...], samples: int) -> Any:
-    """Return the mean over questions of the mean over their answers, as Inspect reports it."""
-    means = [fmean(cell.scores(weights)) for cell in cells if cell.answered]
+    """Return the score on the task: each trial weighs what it does in the score that ranks."""
+    total = sum(cell.weighted(weights) for cell in cells)
+    weight = sum(trial.weight for cell in cells for trial in cell.answered)
     log = inspect.log
-    metric = log.EvalMetric(name="mean", value=fmean(means) if means else 0.0)
+    metric = log.EvalMetric(name="mean", value=total / weight if weight > 0.0 else 0.0)
     score = log.EvalScore(name=SCORER, scorer=SCORER, metrics={"mean": metric})
     return log.EvalResults(total_samples=samples, completed_samples=samples, scores=[score])
 
@@ -141,34 +134,50 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")
     models, tasks = tasks_of_run(reader)
-    names = _file_names(tasks, "_")
-    for model, name in zip(models, _file_names(models, "__"), strict=True):
+    counted, configs = weights_of_run(reader, about.weights), _configs(reader, tasks)
+    names = file_names(tasks, "_")
+    for model, name in zip(models, file_names(models, "__"), strict=True):
         place = folder / name
         place.mkdir(parents=True, exist_ok=True)
         results = {}
         for (task, questions), named in zip(tasks.items(), names, strict=True):
             path = place / f"samples_{named}_{date}.jsonl"
-            cells = cells_of_run(reader, model, task, questions)
+            cells = cells_of_run(reader, model, task, questions, counted)
             results[task] = _write_task(cells, task, about, path)
             written.append(path)
         path = place / f"results_{date}.json"
-        path.write_text(json.dumps(_summary(model, results), indent=2), encoding="utf-8")
+        path.write_text(
+            json.dumps(_summary(model, results, configs, _generation(reader, model)), indent=2),
+            encoding="utf-8",
+        )
         written.append(path)
     return written
 
 
 def _write_task(cells: Iterable[Cell], task: str, about: RunDescription, path: Path) -> dict[str, Any]:
-    means, missing, weights = [], 0, about.weights.get(task, (0.0, 1.0))
+    total = weight = 0.0  # as the score that ranks weighs the trials
+    means, missing, answered, weights = [], 0, 0, about.weights.get(task, (0.0, 1.0))
     with path.open("w", encoding="utf-8") as file:
         for cell in cells:
             missing += len(cell.trials) - len(cell.answered)
             if cell.answered:
+                answered += len(cell.answered)
                 scores = cell.scores(weights)
                 means.append(fmean(scores))
+                total += cell.weighted(weights)
+                weight += sum(trial.weight for trial in cell.answered)
                 row = {**_sample(cell, scores, means[-1]), "stopping_rule": about.rule}
                 file.write(json.dumps(row) + "\n")
-    score = fmean(means) if means else None
-    return {"alias": task, f"{METRIC},{FILTER}": score, "sample_len": len(means), "missing": missing}
+    score = total / weight if weight > 0.0 else None
+    error = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else None
+    return {
+        "alias": task,
+        f"{METRIC},{FILTER}": score,
+        f"{METRIC}_stderr,{FILTER}": error,
+        "sample_len": len(means),
+        "n": answered,
+        "missing": missing,
+    }
 
 
 def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
@@ -188,13 +197,44 @@ def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
         "doc_hash": content_of(prompt, target),
         METRIC: mean,
         "scores": scores,
+        "weight": [trial.weight for trial in trials],
     }
 
 
-def _summary(model: str, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _configs(reader: RunReader, tasks: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what the tasks are, as lm-evaluation-harness says it."""
+    config = config_of_file(reader)
+    found = {}
+    for task in tasks:
+        about: dict[str, Any] = {"task": task, "output_type": "generate_until"}
+        found[task] = about
+        sections = [] if config is None else [one for one in config.tasks if one.name == task]
+        for section in sections:
+            about |= {
+                "dataset_path": section.dataset.removeprefix(HUB),
+                "dataset_name": section.subset,
+                "test_split": section.split,
+            }
+    return found
+
+
+def _generation(reader: RunReader, model: str) -> dict[str, Any]:
+    """Return the parameters that a model was sampled with."""
+    config = config_of_file(reader)
+    sections = [] if config is None else [one for one in config.models if one.name == model]
+    return sections[0].sampling.as_sent() if sections else {}
+
+
+def _summary(
+    model: str,
+    results: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, Mapping[str, Any]],
+    generation: Mapping[str, Any],
+) -> dict[str, Any]:
     configs, samples = {}, {}
     for task, found in results.items():
-        configs[task] = {"task": task, "output_type": "generate_until"}
+        repeats = -(-found["n"] // max(found["sample_len"], 1))
+        configs[task] = {**known[task], "generation_kwargs": generation, "repeats": repeats}
         samples[task] = dict.fromkeys(("original", "effective"), found["sample_len"])
     return {
         "results": results,

@@ -243,6 +243,31 @@ def _result(row: Values) -> Values:
     return fields
 
 
+def _openai_item(row: Values) -> Values:
+    """Return model, texts and tokens of an output item, and the score of each grader."""
+    sample = row.get("sample") or {}
+    usage, asked, given = sample.get("usage") or {}, sample.get("input") or (), sample.get("output") or ()
+    graded = {}
+    for result in row["results"]:
+        score = result.get("score")
+        graded[str(result["name"])] = result.get("passed") if score is None else score
+    fields = {
+        "graded": graded,
+        "prompt": _words(asked[-1].get("content", "")) if asked else "",
+        "text": _words(given[-1].get("content") or "") if given else "",
+        "finish_reason": str(sample.get("finish_reason") or ""),
+        "prompt_tokens": int(usage.get("prompt_tokens") or 0),
+        "completion_tokens": int(usage.get("completion_tokens") or 0),
+    }
+    if sample.get("model"):
+        fields["model"] = str(sample["model"])
+    error = sample.get("error") or {}
+    if error.get("message") or not graded:
+        fields["missing"] = f"error: {str(error.get('message') or 'no grader has a result').strip()[:300]}"
+        fields["graded"] = graded or {"none": 0.0}
+    return fields
+
+
 # ---------------------------------------------------------------------- names by the path
 
 
@@ -273,6 +298,7 @@ def _scenario(path: Path) -> tuple[str | None, None]:
 Named: TypeAlias = Callable[[Path], tuple[str | None, str | None]]
 
 _ROWS: Mapping[str, Callable[[Any, Path, Choices], Iterator[Values]]] = {
+    "openai_items": lambda data, _path, _choices: iter(data["data"]),
     "bfcl": _failures,
     "helm": _helm,
     "instances": _details_of,
@@ -290,6 +316,7 @@ _CONVERT: Mapping[str, Callable[[Values], Values]] = {
     "evalplus": _both_statuses,
     "evalscope": _review,
     "lighteval": _details,
+    "openai_item": _openai_item,
     "promptfoo_result": _result,
 }
 _NAMED: Mapping[str, Named] = {

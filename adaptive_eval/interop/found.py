@@ -66,6 +66,7 @@ class Found:
     whole: bool = True  # whether the text is all that the model answered
     weights: tuple[float, ...] = ()  # what the task's categories are worth, where the trial says it
     cluster: str = ""  # the group of its question; empty without one
+    weight: float = 0.0  # of a trial of a run, its weight in the score of its model
     rule: str = ""  # the stopping rule of the run that it was exported from; empty of any other
 
 

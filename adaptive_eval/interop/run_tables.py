@@ -13,10 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from adaptive_eval.config import parse_config
+from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.core.results import from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
+from adaptive_eval.interop.trial_weights import Weights, weights_of_run
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
@@ -28,7 +29,7 @@ from adaptive_eval.views.inert import without_formula
 _TYPES = (
     ("string", "model task question"),
     ("int64", "trial step category"),
-    ("float64", "score"),
+    ("float64", "score weight"),
     ("string", "weights rule cluster missing"),
     ("bool_", "truncated"),
     ("string", "extracted reason target"),
@@ -40,7 +41,8 @@ _TYPES = (
 )
 COLUMNS: Mapping[str, str] = MappingProxyType({name: kind for kind, of in _TYPES for name in of.split()})
 """The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial;
-`weights` is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt; `rule` the
+`weight` times `score`, summed over the trials of a model, is its score. `weights`
+is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt; `rule` the
 stopping rule, by which the table is read again; `cluster` the group of the question, if it has one."""
 
 TEXTS = ("prompt", "text", "reasoning", "tool_calls")
@@ -49,9 +51,11 @@ TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 
 def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) -> Iterator[dict[str, Any]]:
     """Yield the trials of a run as rows, in commit order."""
+    counted = weights_of_run(reader, about.weights)
     for record in reader.trials():
-        weights = about.weights.get(record.request.task)
-        row = _row(record, weights, about)
+        key = record.request.key
+        row = _row(record, about.weights.get(record.request.task), about)
+        row["weight"] = counted.get((key.model, key.index), 0.0)
         yield row if texts else {name: value for name, value in row.items() if name not in TEXTS}
 
 
@@ -286,6 +290,12 @@ def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
     return {task.name: task.rubric.category_weights for task in _tasks(meta)}
 
 
+def config_of_file(reader: RunReader) -> RunConfig | None:
+    """Return the config that a run file holds; None of an imported run."""
+    meta = reader.meta()
+    return parse_config(meta["config"], meta.get("source", "config")) if "config" in meta else None
+
+
 def _tasks(meta: Mapping[str, str]) -> Sequence[TaskConfig]:
     """Return the tasks of a run's config; none of an imported run."""
     return parse_config(meta["config"], meta.get("source", "config")).tasks if "config" in meta else ()
@@ -313,7 +323,11 @@ def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
 
 
 def trials_of_run(
-    reader: RunReader, choices: Choices, model: str | None = None, task: str | None = None
+    reader: RunReader,
+    choices: Choices,
+    model: str | None = None,
+    task: str | None = None,
+    counted: Weights = MappingProxyType({}),
 ) -> Iterator[Found]:
     """Yield the trials of a run with their texts: all, or those of one model and task."""
     for record in reader.trials(model=model, task=task):
@@ -331,6 +345,7 @@ def trials_of_run(
             target=str(record.sent.get("target", "")),
             tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
             finished_at=record.finished_at,
+            weight=counted.get((request.key.model, request.key.index), 0.0),
             **_parts(answer, "text", "finish_reason", "latency"),
             **_parts(score, "category", "extracted", "reason"),
         )
@@ -379,6 +394,12 @@ class Cell:
         """Return what its answers are worth."""
         return [score_of(weights, trial.category or 0) for trial in self.answered]
 
+    def weighted(self, weights: tuple[float, ...]) -> float:
+        """Return the sum of what its answers are worth, each with its weight in the score."""
+        return sum(
+            trial.weight * score for trial, score in zip(self.answered, self.scores(weights), strict=True)
+        )
+
 
 def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]]:
     """Return the models of a run, and the questions of each task."""
@@ -389,11 +410,33 @@ def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]
     return columns.models, tasks
 
 
-def cells_of_run(reader: RunReader, model: str, task: str, questions: Sequence[str]) -> Iterator[Cell]:
+def cells_of_run(
+    reader: RunReader, model: str, task: str, questions: Sequence[str], counted: Weights
+) -> Iterator[Cell]:
     """Yield the questions of a task that a model was asked, with its trials."""
     trials: dict[str, list[Found]] = {}
-    for found in trials_of_run(reader, Choices(), model=model, task=task):
+    for found in trials_of_run(reader, Choices(), model=model, task=task, counted=counted):
         trials.setdefault(found.question, []).append(found)
     for place, question in enumerate(questions):
         if question in trials:
             yield Cell(question, place, sorted(trials[question], key=lambda found: found.number or 0))
+
+
+def file_names(names: Iterable[str], slash: str) -> list[str]:
+    """Return names of files or folders, with a number where an earlier one would be the same.
+
+    Examples
+    --------
+    >>> file_names(["org/m", "org__m", "ORG:M", ".."], "__")
+    ['org__m', 'org__m-2', 'ORG_M', '_.']
+    """
+    found: list[str] = []
+    for name in names:
+        clean = name.replace("/", slash).replace(":", slash[0])
+        clean = f"_{clean[1:]}" if clean.startswith(".") else clean
+        number, one = 1, clean
+        while one in found:
+            number += 1
+            one = f"{clean}-{number}"
+        found.append(one)
+    return found

@@ -16,7 +16,7 @@ from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.engine.events import Attempted, Event, Finished
 from adaptive_eval.errors import library
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.trial import TrialKey
+from adaptive_eval.trial import TrialKey, score_of
 
 _PROVIDERS = {
     "anthropic.com": "anthropic",
@@ -57,6 +57,7 @@ class Telemetry:
         self._trace: Any = _library("opentelemetry.trace")
         self._run = config.name
         self._models = {model.name: model for model in config.models}
+        self._tasks = {task.name: task for task in config.tasks}
         self._attempts: dict[TrialKey, list[AttemptRecord]] = defaultdict(list)
         self._own: list[Any] = []
         tracer = (tracers or self._tracers()).get_tracer("adaptive-eval")
@@ -121,6 +122,8 @@ class Telemetry:
             )
             if attempt.error is not None:
                 span.set_status(self._trace.StatusCode.ERROR, attempt.message)
+            elif attempt is answered[-1]:
+                self._evaluation(span, record)
             span.end(_nanoseconds(attempt.started_at + attempt.latency))
         if len(answered) != 1:  # the calls of a solver are known together
             whole.set_attributes(usage)
@@ -129,6 +132,22 @@ class Telemetry:
             if tokens is not None and answered:
                 self._usage.record(tokens, {**_asked(model, answered[-1]), "gen_ai.token.type": kind})
         whole.end(_nanoseconds(max(record.finished_at, begun)))
+
+    def _evaluation(self, span: Any, record: TrialRecord) -> None:
+        """Add to a request's span the event of how its answer was scored; nothing where it was not."""
+        score, answer, task = record.score, record.completion, self._tasks.get(record.request.task)
+        if score is None or score.category is None or task is None:
+            return
+        attributes: dict[str, Any] = {
+            "gen_ai.evaluation.name": task.scorer.kind,
+            "gen_ai.evaluation.score.value": score_of(task.rubric.category_weights, score.category),
+        }
+        right = score.signals.get("is_correct")
+        if isinstance(right, bool):
+            attributes["gen_ai.evaluation.score.label"] = "correct" if right else "incorrect"
+        if answer is not None and answer.response_id:
+            attributes["gen_ai.response.id"] = answer.response_id
+        span.add_event("gen_ai.evaluation.result", attributes, _nanoseconds(record.finished_at))
 
     def _tracers(self) -> Any:
         """Return the provider that the process has set, or one of our own."""

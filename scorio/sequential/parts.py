@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from scorio.sequential.outlook import covariance_of as covariance_of
     from scorio.sequential.outlook import noise_of as noise_of
     from scorio.sequential.outlook import simulate_calls as simulate_calls
+    from scorio.sequential.rounds import trial_weights as trial_weights
     from scorio.sequential.rules import Anytime as Anytime
     from scorio.sequential.rules import Exact as Exact
     from scorio.sequential.rules import Rule as Rule
@@ -157,6 +158,7 @@ _HOMES = {
         "noise_of",
         "simulate_calls",
     ),
+    "scorio.sequential.rounds": ("trial_weights",),
     "scorio.sequential.rules": (
         "Anytime",
         "Exact",

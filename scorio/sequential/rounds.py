@@ -20,12 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Integers, Ints
-from scorio.sequential.moments import MISSING, Prior, avg_variance, cell_sums, fit_prior
+from scorio.sequential.moments import (
+    MISSING,
+    MOMENT_LEVELS,
+    Prior,
+    avg_variance,
+    cell_sums,
+    fit_prior,
+    shares,
+)
 from scorio.sequential.trial_sequence import TrialSequence
 
 QUIET = 0.25
@@ -442,3 +451,101 @@ def _onward(start: Floats, change: NDArray[np.generic]) -> Floats:
     sums = np.empty((change.shape[0], change.shape[1] + 1, change.shape[2]))
     sums[:, 0], sums[:, 1:] = start, change
     return sums.cumsum(axis=1)[:, 1:]
+
+
+class _Recorded:
+    """A trial sequence whose rounds are on record: the questions of one model's trials in their order."""
+
+    seed = 0
+
+    def __init__(self, questions: Ints, size: int, samples_per_prompt: int) -> None:
+        self.recorded, self.questions, self.order = questions, size, np.arange(size)
+        self.samples_per_prompt, self.shared = samples_per_prompt, (1 + samples_per_prompt) * size
+
+    def extend_own(self, model: int, questions: Ints) -> None:
+        """Leave the questions of a round as they are recorded."""
+
+    def of(self, models: Integers, start: int, stop: int) -> Ints:
+        """Return the recorded questions at some steps."""
+        return self.recorded[None, start:stop]
+
+
+def trial_weights(
+    questions: Ints,
+    categories: Ints,
+    scores: Floats,
+    size: int,
+    *,
+    samples_per_prompt: int | None = None,
+    numbers: bool = False,
+) -> Floats:
+    """Return the weight of each trial of one model on one task in its mean score.
+
+    Parameters
+    ----------
+    questions, categories : ndarray of int, shape (n,)
+        The trials in the order of the trial sequence; a negative category for one without an answer.
+    scores : ndarray of float, shape (C + 1,)
+        Score of each category in [0, 1].
+    size : int
+        Number of questions of the task.
+    samples_per_prompt : int, optional
+        Answers to a request, of a task that is asked in rounds; None for one order of the questions.
+    numbers : bool
+        Whether scores are numbers, whose categories are the steps of their range.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        Weights that sum to 1 over the trials with an answer, so that their sum with the scores is the mean
+        score; all 0 without any.
+
+    Examples
+    --------
+    >>> trial_weights(np.array([0, 1, 1]), np.array([1, 0, 1]), np.array([0.0, 1.0]), 2).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    answered = categories >= 0
+    part = np.zeros(questions.size, np.int64)  # the round of each trial; 0 before the first
+    factors = np.ones((1, size))
+    if samples_per_prompt is not None and questions.size > (1 + samples_per_prompt) * size:
+        recorded = _Recorded(questions, size, samples_per_prompt)
+        part, factors = _rounds_of(recorded, categories, scores, numbers=numbers)
+    many = np.zeros(factors.shape)
+    np.add.at(many, (part[answered], questions[answered]), 1.0)
+    total = (factors * (many > 0.0)).sum(axis=0)
+    begun = max(
+        int(part.max(initial=0)), 1
+    )  # a question that the present round found first does not count yet
+    known = np.any(many[:begun] > 0.0, axis=0)
+    weights = np.zeros(questions.size)
+    at = part[answered], questions[answered]
+    weights[answered] = factors[at] / (many[at] * total[at[1]]) * known[at[1]]
+    return weights / max(int(known.sum()), 1)
+
+
+def _rounds_of(
+    recorded: _Recorded, categories: Ints, scores: Floats, *, numbers: bool
+) -> tuple[Ints, Floats]:
+    """Return the round of each trial, and how much the mean of each round counts, by question."""
+    sequence: Any = recorded
+    levels = MOMENT_LEVELS if numbers else scores
+    rounds, size = Rounds(sequence, scores, 1, levels), recorded.questions
+    model, counts = np.array([0]), np.zeros((1, size, levels.size), shares(scores, moments=numbers).dtype)
+    lost = np.zeros((1, size), np.int64)
+    table = shares(scores, moments=numbers)
+    for begin, end in rounds.pieces(0, categories.size):
+        asked, given = recorded.recorded[begin:end], categories[begin:end]
+        has = given >= 0
+        if begin >= rounds.first:
+            rounds.absorb(model, begin, given[None])
+        np.add.at(counts[0], asked[has], table[given[has]])
+        np.add.at(lost[0], asked[given == MISSING], 1)
+        rounds.reach(model, end, counts, lost, lambda models: np.ones((models.size, size)))
+    part = np.searchsorted(rounds.begins, np.arange(categories.size), side="right")
+    factors = np.ones((int(part.max()) + 1, size))
+    for number in range(1, len(factors)):
+        state, inside = rounds.snapshots[number - 1], (part == number) & (categories >= 0)
+        many = np.maximum(np.bincount(recorded.recorded[inside], minlength=size), 1.0)
+        factors[number] = state.unit[0] / (state.variance[0] / many).sum()
+    return part, factors

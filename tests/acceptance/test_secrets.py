@@ -35,7 +35,7 @@ KEY = "sk-Q7/x+2d9=correct horse&battery%staple"
 """A key with characters that JSON, URLs and shells write in other ways."""
 
 TEAM = "team-5d1c0fa2"
-EXPORTS = ("csv", "jsonl", "model-card", "inspect", "lm-eval", "parquet", "latex", "markdown")
+EXPORTS = ("csv", "jsonl", "eee", "inspect", "lm-eval", "parquet", "latex", "markdown")
 SECRETS = {"OUR_KEY": KEY, "OUR_TEAM": TEAM, "OPENAI_API_KEY": "sk-ambient-0a1b2c3d"}
 
 

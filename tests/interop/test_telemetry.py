@@ -65,6 +65,10 @@ def test_a_trial_becomes_spans_and_metrics():
         "q1",
         1,
     )
+    (event,) = asked.events
+    assert (event.name, failed.events, event.timestamp) == ("gen_ai.evaluation.result", (), 103_500_000_000)
+    assert event.attributes["gen_ai.evaluation.score.value"] == 1.0
+    assert event.attributes["gen_ai.response.id"] == "r1"
     assert {failed.parent.span_id, asked.parent.span_id} == {trial.context.span_id}
     assert asked.name == "chat gpt-5-mini"
     assert (asked.start_time, asked.end_time) == (101_000_000_000, 103_000_000_000)

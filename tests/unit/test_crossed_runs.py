@@ -261,7 +261,8 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
         assert f"| {task} ({size} questions, weight {100 * SHARES[task]:g} %) |" in page
     for one, row in zip(data["decisions"], tables["decisions"], strict=True):
         assert [row["first"], row["second"]] == [*one["models"], "", ""][:2]
-    expected = {"tied": 0, "measured": 0, "uncounted": 0, "questions": 24, "models": 3, "pairs": 3}
+    expected = {"tied": 0, "measured": 0, "held": 0, "failed": 0, "uncounted": 0}
+    expected |= {"questions": 24, "models": 3, "pairs": 3}
     expected |= {"separated": verdicts["better"], "open": verdicts["open"]}
     expected |= {"trials": len(trials), "stored": len(trials)}
     assert data["counts"] == expected
@@ -614,3 +615,16 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
         own, old = (of_model(of, line["model"]) for of in (trials_of(new), trials))
         expected = posterior(kind, own, earlier=old)
         assert {name: line[name] for name in expected} == near(expected)
+
+
+@pytest.mark.parametrize("questions", ["shared", "rounds"])
+@pytest.mark.parametrize("kind", ["rights", "graded", "numbers"])
+def test_the_score_follows_from_the_trials_of_an_export(made, kind, questions):
+    """Also in rounds, which weigh the trials of a question, with lost answers and weights of tasks."""
+    changes = {"allocation": {"questions": "rounds"}} if questions == "rounds" else {}
+    run = made(kind, questions, **changes)
+    totals = {}
+    for row in rows_of(runs.printed("export", run, "--format", "csv", "--no-texts")):
+        if row["score"] not in (None, ""):
+            totals[row["model"]] = totals.get(row["model"], 0.0) + row["weight"] * row["score"]
+    assert totals == near({line["model"]: line["score"] for line in report_of(run)["models"]})

@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 import zstandard
@@ -13,7 +14,7 @@ from run_examples import command, printed, read_summary
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.config.document import read_document
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.found import Choices, Found, checked
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_log, open_logs, read_recorded, sources
 from adaptive_eval.interop.run_tables import (
@@ -117,18 +118,101 @@ def test_names_that_would_be_one_file_keep_their_own(tmp_path):
     assert folders == {"org__m", "org__m-2", "_."}, "none is outside"
 
 
-def test_the_model_card_is_yaml_with_the_score_of_the_report(run):
-    result = command("export", run, "--format", "model-card")
-    card = read_document(result.output).data
-    entry = card["model-index"][0]
-    assert entry["name"] == "org/a"
-    metric = entry["results"][0]["metrics"][0]
-    assert metric["args"]["trials"] > 0
-    assert metric["args"]["interval"][0] <= metric["value"] <= metric["args"]["interval"][1]
+HUB_CONFIG = """name: sums
+models:
+- {name: org/a, model: owner/a, endpoints: [http://localhost/v1]}
+- {name: b, endpoints: [http://localhost/v1]}
+tasks: [{name: sums, dataset: "hf:owner/sums", subset: easy, prompt: "{input}", scorer: exact}]
+"""
+
+
+def test_results_for_the_hub_name_dataset_interval_rule_and_trials(run, tmp_path):
+    place = tmp_path / "results"
+    refused = command("export", run, "--format", "eval-results", "--out", place)
+    assert isinstance(refused.exception, UsageError)
+    assert "no task of this run has a dataset of the Hugging Face Hub" in str(refused.exception)
+    assert not place.exists()
+    with RunWriter.open(run) as writer:
+        writer.set_meta("config", HUB_CONFIG)
+    printed("export", run, "--format", "eval-results", "--out", place)
+    (path,) = (place / "owner__a" / ".eval_results").iterdir()
+    (entry,) = read_document(path.read_text("utf-8")).data
+    line = next(one for one in read_summary(run).results.models if one.model == "org/a")
+    assert entry["dataset"] == {"id": "owner/sums", "task_id": "easy"}
+    assert entry["value"] == pytest.approx(line.score, abs=1e-4)
+    assert f"{line.trials} trials" in entry["notes"]
+    assert f"{line.score_low:.4f}" in entry["notes"]
+    assert entry.keys() == {"dataset", "value", "date", "source", "notes"}
+
+
+SCHEMAS = Path(__file__).parents[1] / "data" / "every_eval_ever"
+
+
+def test_every_eval_ever_fits_its_schemas_and_holds_the_interval(run, tmp_path):
+    printed("export", run, "--format", "eee", "--out", tmp_path / "eee")
+    whole, each = (
+        jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")))
+        for name in ("eval", "instance_level_eval")
+    )
+    lines = {line.model: line for line in read_summary(run).results.models}
+    aggregates = list((tmp_path / "eee" / "data").rglob("*.json"))
+    assert len(aggregates) == len(lines)
+    for path in aggregates:
+        data = json.loads(path.read_text("utf-8"))
+        whole.validate(data)
+        line = lines[data["model_info"]["name"]]
+        (result,) = data["evaluation_results"]
+        spread = result["score_details"]["uncertainty"]
+        assert result["score_details"]["score"] == line.score
+        ends = {"lower": line.score_low, "upper": line.score_high, "confidence_level": 0.95}
+        assert ends.items() <= spread["confidence_interval"].items()
+        assert spread["standard_error"]["value"] >= 0.0
+        detailed = data["detailed_evaluation_results"]
+        samples = (tmp_path / "eee" / detailed["file_path"]).read_text("utf-8").splitlines()
+        assert len(samples) == detailed["total_rows"] == 12
+        rows = list(map(json.loads, samples))
+        for row in rows:
+            each.validate(row)
+        total = sum(float(row["metadata"]["weight"]) * row["evaluation"]["score"] for row in rows)
+        assert total == pytest.approx(line.score)
+
+
+def test_output_items_of_openai_evals_are_read_in_both_forms(tmp_path):
+    items = []
+    for place, right in enumerate((1.0, 0.0, 1.0)):
+        sample = {
+            "model": "gpt",
+            "input": [{"role": "user", "content": f"{place}?"}],
+            "finish_reason": "stop",
+        }
+        sample |= {
+            "output": [{"role": "assistant", "content": "4"}],
+            "usage": {"prompt_tokens": 5},
+            "error": None,
+        }
+        graded = [{"name": "match", "type": "string_check", "passed": bool(right), "score": right}]
+        items.append({"object": "eval.run.output_item", "eval_id": "sums", "datasource_item_id": place})
+        items[-1] |= {
+            "id": f"item-{place}",
+            "datasource_item": {"n": place},
+            "results": graded,
+            "sample": sample,
+        }
+    items.append({**items[0], "datasource_item_id": 3, "results": []})
+    items[-1]["sample"] = {**sample, "error": {"code": "500", "message": "no answer"}, "output": []}
+    lines, listed = tmp_path / "items.jsonl", tmp_path / "listed.json"
+    lines.write_text("".join(json.dumps(item) + "\n" for item in items), "utf-8")
+    listed.write_text(json.dumps({"object": "list", "data": items, "has_more": False}), "utf-8")
+    for path in (lines, listed):
+        found = [piece for piece in open_log(path, Choices()).read() if isinstance(piece, Found)]
+        assert [(one.model, one.task, one.score) for one in found[:3]] == [
+            ("gpt", "sums", score) for score in (1.0, 0.0, 1.0)
+        ]
+        assert "no answer" in found[3].missing
+        assert (found[0].prompt, found[0].text, found[0].tokens[0]) == ("0?", "4", 5)
 
 
 NAMES = {"x.csv": "csv", "X.JSONL": "jsonl", "x.y.tex": "latex", "x.md": "markdown"}
-NAMES |= {"card.yaml": "model-card"}
 
 
 @pytest.mark.parametrize("name", NAMES)
