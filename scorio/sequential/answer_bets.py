@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.cells import Cells
-from scorio.sequential.clusters import RATES
+from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import log_mean
 from scorio.sequential.moments import KNOWN, Mark
@@ -41,6 +41,8 @@ from scorio.sequential.trial_sequence import RunSequence
 
 ON_ANSWERS: Final = 0.2
 """Share of the stake of a pair that is bet on answers (docs/measurements.md: .1 and .3 do about as well)."""
+ON_QUESTIONS: Final = ON_CLUSTERS
+"""The same where questions are a sample, which enter as clusters do."""
 FEW: Final = 2
 """Questions of a run up to which bets on answers alone decide: a variance says too little of so few."""
 CHUNK: Final = 2**14
@@ -199,6 +201,13 @@ class AnswerBets:
         shape = (pairs.size,) + (1,) * (difference.ndim - 1)
         squares = self.squares[pairs].reshape(shape) * then / np.maximum(now, 1.0)
         return expected_log_bets(difference * self.step_stake * then, squares)
+
+    @property
+    def share(self) -> float:
+        """Share of the stake of a pair that is bet."""
+        if self.run_sequence.questions <= FEW:
+            return 1.0
+        return ON_QUESTIONS if self._by_question else ON_ANSWERS
 
     def read(self, pairs: Ints, start: int, stop: int) -> Winnings:
         """Read pairs on to step `stop`; return their winnings after steps ``start .. stop-1``.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats
-from scorio.sequential.answer_bets import FEW, ON_ANSWERS
+from scorio.sequential.answer_bets import FEW, ON_QUESTIONS
 from scorio.sequential.betting import most_winnings
 from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Contrasts
@@ -124,7 +124,7 @@ class Sample:
         least = self._left * (guard + 1.0 / self._worth.sum())
         now = float(log_evidence(1.0, least, margin))
         questions = sum(float(size.sum()) for size in self.sizes)
-        share = 1.0 if questions <= FEW else ON_ANSWERS
+        share = 1.0 if questions <= FEW else ON_QUESTIONS
         of_question = [weight / size.sum() for weight, size in zip(self.weights, self.sizes, strict=True)]
         if self.clustered:
             share = ON_CLUSTERS if len(self.sizes) == 1 else 0.0

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Ints
-from scorio.sequential.answer_bets import FEW, ON_ANSWERS, AnswerBets
+from scorio.sequential.answer_bets import AnswerBets
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined, no_bets
@@ -106,7 +106,6 @@ class Courses:
         self.bets = (rule.name == "anytime") & contrasts.single & ~contrasts.measured
         self.bet = np.full(contrasts.first.size, np.nan)
         self.bet_place, self.answer_bets = _answer_bets(answers, contrasts, rule)
-        self._share = 1.0 if answers.run_sequence.questions <= FEW else ON_ANSWERS
         self._progress = np.zeros(contrasts.first.size)
         self._bet_row = np.cumsum(self.bets) - 1
         self._bets = ScoreBets(
@@ -175,7 +174,7 @@ class Courses:
         difference, slack = block.difference[placed], block.slack[placed]
         agrees = _side(difference, slack) == _side(lead, 0.0)
         won[placed] = np.where(agrees, log_e, -np.inf)
-        staked[placed] = self._share
+        staked[placed] = bets.share
         return block._replace(bets=won, staked=staked)
 
     def bet_squares(self, rows: Ints) -> tuple[Floats, float]:
@@ -196,8 +195,9 @@ class Courses:
         made = np.broadcast_to(steps, log_e.shape)
         won = self.answer_bets.foreseen(place[placed], difference[placed], progress[placed], made[placed])
         both = log_e.copy()
-        kept = log1p(-self._share) if self._share < 1.0 else -np.inf
-        both[placed] = np.logaddexp(kept + log_e[placed], log(self._share) + won)
+        share = self.answer_bets.share
+        kept = log1p(-share) if share < 1.0 else -np.inf
+        both[placed] = np.logaddexp(kept + log_e[placed], log(share) + won)
         return both
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:

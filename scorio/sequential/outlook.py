@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats
-from scorio.sequential.answer_bets import ON_ANSWERS, bet_steps, least_lead
+from scorio.sequential.answer_bets import ON_ANSWERS, ON_QUESTIONS, bet_steps, least_lead
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST, Contrasts
 from scorio.sequential.evidence import (
@@ -166,7 +166,8 @@ class OpenContrasts(Contrasts):
         now, then = (bet_steps(one, *kind, sample=scores.population) for one in (self.steps, steps))
         with np.errstate(invalid="ignore"):
             squares = self.squares[:, None] * then / np.maximum(now, 1.0)[:, None]
-            lead = least_lead(np.nan_to_num(squares), level - log(ON_ANSWERS))
+            share = ON_QUESTIONS if scores.population else ON_ANSWERS
+            lead = least_lead(np.nan_to_num(squares), level - log(share))
         return np.where(np.isnan(squares), np.inf, lead / (self.stake * then))
 
     def steps_between(self, scores: BoardScores, steps: Floats) -> Floats:

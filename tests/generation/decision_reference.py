@@ -161,7 +161,8 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
                 won, lead = bets_on_answers(case["target"], scores, asked[:step], a[:step], b[:step], d)
                 side = 0 if abs(difference) <= slack + 1e-9 else 1 if difference > 0 else -1
                 agrees = side == (abs(lead) > 1e-9) * (1 if lead > 0 else -1)
-                share = 1.0 if questions <= FEW else ON_ANSWERS
+                share = ON_ANSWERS if case["target"] == "benchmark" else ON_CLUSTERS
+                share = 1.0 if questions <= FEW else share
                 e = (1 - share) * now + share * (won if agrees else 0.0)
                 row["log_E"] = log(e) if e > 0.0 else None
         rows.append(row)

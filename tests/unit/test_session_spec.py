@@ -57,6 +57,13 @@ def test_few_questions_are_decided_after_ten_trials_of_each_model_at_the_earlies
         assert [call[2] for call in calls(session)] == [10]
 
 
+def test_a_sample_of_twelve_questions_is_decided():
+    spec = replace(make_spec(2, 12), stopping=StoppingSpec(target="population", max_passes=80))
+    session = drive(Session(spec), coin((0.95, 0.2), spread=0.0))
+    assert session.stopped.reason == "resolved"
+    assert 10 <= calls(session)[0][2] <= 52
+
+
 @pytest.mark.parametrize(("clusters", "ends"), [("abcd" * 10, True), ("abcdefghijklmnop" * 2, False)])
 def test_a_sample_that_no_answers_could_decide_is_told_and_ends_after_one_pass(clusters, ends):
     tasks = (replace(TASK, questions=tuple(map(str, range(len(clusters)))), clusters=tuple(clusters)),)
