@@ -21,6 +21,7 @@ _PUBLIC = {
         "Evaluation",
         "EvaluationWarning",
         "assert_at_least",
+        "assert_each_question",
         "assert_not_worse",
         "evaluate",
         "evaluate_async",

@@ -1,10 +1,11 @@
 """``adaptive-eval check``: claims about a run, as exit codes for CI."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from adaptive_eval.cli.options import PATH, POSITIVE, named, option
+from adaptive_eval.cli.options import PATH, POSITIVE, SHARE, named, option
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 
@@ -13,6 +14,7 @@ from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
     "check",
     "runs/nightly --not-worse candidate:production --margin 0.02",
     "runs/nightly --at-least candidate:0.8",
+    "runs/nightly --each-question '8 of 10' --model candidate",
 )
 @click.argument("run", type=PATH, metavar="RUN")
 @option("--not-worse NEW:OLD …", "NEW is not worse than OLD. Repeatable.")
@@ -22,7 +24,12 @@ from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
     POSITIVE,
 )
 @option("--at-least MODEL:SCORE …", "MODEL scores at least SCORE. Repeatable.")
-def command(run: Path, not_worse: tuple[str, ...], margin: float | None, at_least: tuple[str, ...]) -> int:
+@option("--each-question RULE", "To each question so many of the first answers are right, such as '8 of 10'.")
+@option("--model NAME", "Model of --each-question. Default: every model.")
+@option("--confidence P", "Claim of --each-question the share of right answers, at this confidence.", SHARE)
+def command(
+    run: Path, not_worse: tuple[str, ...], margin: float | None, at_least: tuple[str, ...], **each: Any
+) -> int:
     """Say whether claims about the models of the run in the directory RUN hold.
 
     All stored answers are read, by the evidence that the goals not-worse and threshold decide by. The
@@ -30,6 +37,7 @@ def command(run: Path, not_worse: tuple[str, ...], margin: float | None, at_leas
     are checked. Exit codes: 0 all hold; 5 one does not; 3 not decided.
     """
     from adaptive_eval.run import claims
+    from adaptive_eval.run.each_question import each_question
 
     names = [line.model for line in claims.results_of(run).models]
     asked: list[claims.Asked] = [claims.NotWorse(*_two(text, names), margin) for text in not_worse]
@@ -40,7 +48,12 @@ def command(run: Path, not_worse: tuple[str, ...], margin: float | None, at_leas
         except ValueError:
             raise UsageError(f"--at-least {text!r} is not MODEL:SCORE, such as candidate:0.8") from None
         asked.append(claims.AtLeast(model, value))
-    found = claims.check(run, asked)
+    rule, model, confidence = each["each_question"], each["model"], each["confidence"]
+    if rule is None and not (model is None and confidence is None):
+        raise UsageError("--model and --confidence are about --each-question RIGHT of ANSWERS; give it")
+    found = [] if rule is None else each_question(run, rule, model, confidence)
+    if asked or rule is None:
+        found += claims.check(run, asked)
     for claim in found:
         click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
     if any(claim.holds is False for claim in found):

@@ -29,6 +29,7 @@ from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import Claim, at_least, not_worse
+from adaptive_eval.run.each_question import each_question
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
 from adaptive_eval.store.reader import RunReader
@@ -421,6 +422,22 @@ def assert_not_worse(run: Evaluation | Place, model: str, than: str, margin: flo
 def assert_at_least(run: Evaluation | Place, model: str, value: float) -> None:
     """Assert that a model's score is at least `value`; see :func:`assert_not_worse`."""
     _require(at_least(_directory(run), model, value))
+
+
+def assert_each_question(
+    run: Evaluation | Place, asked: str, model: str | None = None, confidence: float | None = None
+) -> None:
+    """Assert that models answer each question well enough, such as ``"8 of 10"``; for tests.
+
+    See :func:`adaptive_eval.run.each_question.each_question` for the parameters.
+
+    Raises
+    ------
+    AssertionError
+        If a question fails, or has too few answers; the message lists these questions.
+    """
+    for claim in each_question(_directory(run), asked, model, confidence):
+        _require(claim)
 
 
 def _require(claim: Claim) -> None:

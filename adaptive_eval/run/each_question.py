@@ -1,0 +1,181 @@
+"""Claims about every question: so many of its first answers are right, or a higher share of all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+
+import numpy as np
+from scipy.special import betainc, betaincc, betaln
+
+from adaptive_eval.errors import RunFileError, UsageError
+from adaptive_eval.interop.run_tables import run_weights
+from adaptive_eval.run.claims import Claim, Place
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import STEPS, ScoreRange
+from scorio.sequential.parts import Floats
+
+MOST_LISTED = 10
+"""Questions that a claim lists of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """So many right answers of so many, to every question."""
+
+    right: int
+    of: int
+
+    @classmethod
+    def read(cls, text: str) -> Asked:
+        """Read what a person writes.
+
+        Examples
+        --------
+        >>> Asked.read("8 of 10")
+        Asked(right=8, of=10)
+        """
+        found = re.fullmatch(r"\s*(\d+)\s*of\s*(\d+)\s*", text)
+        right, number = (0, 0) if found is None else map(int, found.groups())
+        if not 0 < right <= number:
+            raise UsageError(f"--each-question {text!r} is not RIGHT of ANSWERS, such as '8 of 10'")
+        return cls(right, number)
+
+
+def each_question(
+    run: Place, asked: str, model: str | None = None, confidence: float | None = None
+) -> list[Claim]:
+    """Say of models whether each question gets enough right answers.
+
+    Parameters
+    ----------
+    run : path
+        The directory of a run.
+    asked : str
+        Such as ``"8 of 10"``: of the first ten answers to each question at least eight are right. An answer
+        is right if its category is worth most. With fewer answers a question is undecided.
+    model : str, optional
+        Default: every model of the run, a claim each.
+    confidence : float, optional
+        In place of the first answers, each question's share of right ones is held against 8/10, by a
+        beta-binomial sequence that may be looked at whenever one likes. That all hold is claimed at this
+        confidence; so is that one fails, by Holm over the questions.
+
+    Raises
+    ------
+    UsageError
+        If `asked` cannot be read, the run has no such model, or `confidence` is not between 0.5 and 1.
+    RunFileError
+        If the run has no answers.
+    """
+    wanted = Asked.read(asked)
+    if confidence is not None and not 0.5 < confidence < 1.0:
+        raise UsageError(f"--confidence {confidence:g}: give a number between 0.5 and 1")
+    if confidence is not None and wanted.right == wanted.of:
+        raise UsageError(f"--each-question {asked!r}: no share is above 1; with --confidence ask for less")
+    with RunReader(Path(run)) as reader:
+        columns, weights = reader.outcomes(), run_weights(reader)
+    if not len(columns):
+        raise RunFileError(f"{run} has no answers yet", code="run/no-results")
+    if model is not None and model not in columns.models:
+        raise UsageError(f"there is no model {model!r}; there are {', '.join(columns.models)}")
+    best = [_best(weights[task]) for task, _ in columns.questions]
+    names = [_name(one, columns.questions) for one in columns.questions]
+    order = np.lexsort((columns.step, columns.model))
+    order = order[columns.category[order] >= 0]
+    claims = []
+    for number, name in enumerate(columns.models):
+        if model not in (None, name):
+            continue
+        answers: dict[str, list[int]] = {question: [] for question in names}
+        for row in order[columns.model[order] == number].tolist():
+            question = int(columns.question[row])
+            answers[names[question]].append(int(columns.category[row] == best[question]))
+        claims.append(_claim(name, answers, wanted, confidence))
+    return claims
+
+
+def _best(weights: tuple[float, ...]) -> int:
+    """Return the category that is worth most."""
+    return STEPS if isinstance(weights, ScoreRange) else weights.index(max(weights))
+
+
+def _name(question: tuple[str, str], every: Sequence[tuple[str, str]]) -> str:
+    task, name = question
+    return name if len({task for task, _ in every}) == 1 else f"{task} / {name}"
+
+
+def _claim(model: str, answers: dict[str, list[int]], wanted: Asked, confidence: float | None) -> Claim:
+    """Return the claim about one model, from its answers to each question in their order."""
+    names = list(answers)
+    if confidence is None:
+        verdicts = [_of_first(given, wanted) for given in answers.values()]
+        what = f"at least {wanted.right} of the first {wanted.of} answers right (plain counts)"
+        counted = [given[: wanted.of] for given in answers.values()]
+    else:
+        verdicts = _by_confidence(list(answers.values()), wanted, 1.0 - confidence)
+        share = wanted.right / wanted.of
+        what = f"a share of right answers above {share:g} (at {100 * confidence:g} %, at every look)"
+        counted = list(answers.values())
+    shown = {name: f"{sum(given)}/{len(given)}" for name, given in zip(names, counted, strict=True)}
+    failed = [f"{name} {shown[name]}" for name, one in zip(names, verdicts, strict=True) if one is False]
+    open_ = [f"{name} {shown[name]}" for name, one in zip(names, verdicts, strict=True) if one is None]
+    held = len(names) - len(failed) - len(open_)
+    words = f"{model}: {held:,} of {len(names):,} questions have {what}"
+    if failed:
+        words += f"; {len(failed):,} fail: {_listed(failed)}"
+    if open_:
+        words += f"; {len(open_):,} undecided: {_listed(open_)}"
+    return Claim(False if failed else None if open_ else True, words)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return f"{', '.join(names[:MOST_LISTED])}{more}"
+
+
+def _of_first(given: Sequence[int], wanted: Asked) -> bool | None:
+    """Return whether enough of the first answers are right; None where there are fewer answers."""
+    if len(given) < wanted.of:
+        return None
+    return sum(given[: wanted.of]) >= wanted.right
+
+
+def _by_confidence(answers: Sequence[Sequence[int]], wanted: Asked, alpha: float) -> list[bool | None]:
+    """Return which questions' shares are above the one asked for, and which below.
+
+    All hold together where each does at `alpha`. That one fails needs Holm over the questions.
+    """
+    evidence = list(map(peak_evidence, answers, [wanted.right / wanted.of] * len(answers)))
+    order = sorted(range(len(answers)), key=lambda number: -evidence[number][1])
+    verdicts: list[bool | None] = [above >= log(1.0 / alpha) or None for above, _ in evidence]
+    for called, number in enumerate(order):
+        if evidence[number][1] < log((len(answers) - called) / alpha):
+            break
+        verdicts[number] = False
+    return verdicts
+
+
+def peak_evidence(given: Sequence[int], share: float) -> tuple[float, float]:
+    """Return the highest log e-values so far that a chance is above `share`, and that it is below.
+
+    Each is the likelihood of a uniform mixture over that side to the likelihood at `share`: for a chance on
+    the other side its mean is at most 1, so that it ever reaches 1/α with probability at most α.
+
+    Examples
+    --------
+    >>> above, below = peak_evidence([1] * 30, 0.8)
+    >>> above > log(20), below > 0.5
+    (True, False)
+    """
+    right = np.concatenate([[0.0], np.cumsum(given)])
+    wrong = np.arange(right.size) - right
+    base: Floats = betaln(right + 1.0, wrong + 1.0) - right * log(share) - wrong * np.log1p(-share)
+    sides = betaincc(right + 1.0, wrong + 1.0, share), betainc(right + 1.0, wrong + 1.0, share)
+    found = []
+    for inside, width in zip(sides, (1.0 - share, share), strict=True):
+        found.append(float((base + np.log(np.maximum(inside, 1e-300)) - log(width)).max()))
+    return found[0], found[1]

@@ -1,0 +1,85 @@
+"""Claims about every question of a run."""
+
+import warnings
+
+import numpy as np
+import pytest
+from command_line import in_process
+
+import adaptive_eval
+from adaptive_eval.errors import UsageError
+from adaptive_eval.run.each_question import Asked, _by_confidence, each_question, peak_evidence
+from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
+
+ROWS = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return a run in which good is always right and bad is wrong on q3 in half of its answers."""
+    number = iter(range(10**6))
+
+    def good(prompt):
+        return "yes"
+
+    def bad(prompt):
+        return f"no {next(number)}" if prompt == "question 3" and next(number) % 4 < 2 else "yes"
+
+    folder = tmp_path_factory.mktemp("each") / "run"
+    asked = {"stopping": {"max_passes": 12}, "budget": {"trials": 2 * 12 * 12}, "concurrency": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", adaptive_eval.EvaluationWarning)  # that answers repeat
+        adaptive_eval.evaluate({"good": good, "bad": bad}, ROWS, "budget", out=folder, **asked)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("model", "rule", "code"),
+    [("bad", "8 of 10", FAILED), ("bad", "1 of 2", REACHED), ("bad", "8 of 500", ENDED_FIRST)],
+)
+def test_a_rule_holds_fails_or_is_undecided(run, model, rule, code):
+    done = in_process("check", str(run), "--each-question", rule, "--model", model, cwd=run.parent)
+    assert done.code == code
+    assert "plain counts" in done.out
+    assert ("1 fail: q3" in done.out) is (code == FAILED)
+
+
+def test_every_model_has_a_claim_and_the_assertion_lists_the_question(run):
+    claims = each_question(run, "8 of 10")
+    assert len(claims) == 2
+    with pytest.raises(AssertionError, match=r"bad: 11 of 12 questions .* 1 fail: q3"):
+        adaptive_eval.assert_each_question(run, "8 of 10", "bad")
+
+
+def test_it_says_that_a_confidence_was_asked(run):
+    done = in_process("check", str(run), "--each-question", "8 of 10", "--confidence", "0.95", cwd=run.parent)
+    assert done.code == ENDED_FIRST
+    assert "share of right answers above 0.8 (at 95 %, at every look)" in done.out
+
+
+@pytest.mark.parametrize("rule", ["ten", "11 of 10", "0 of 3", "8/10"])
+def test_a_rule_that_cannot_be_read_is_refused(rule):
+    with pytest.raises(UsageError, match="RIGHT of ANSWERS"):
+        Asked.read(rule)
+
+
+def test_what_does_not_go_together_is_refused(run):
+    for options in (("--model", "bad"), ("--each-question", "10 of 10", "--confidence", "0.9")):
+        assert in_process("check", str(run), *options, cwd=run.parent).code == 2
+    with pytest.raises(UsageError, match="nobody"):
+        each_question(run, "8 of 10", "nobody")
+
+
+def test_failing_questions_share_the_level_by_holm_and_holding_ones_do_not():
+    held = [[1] * 40] * 20
+    assert _by_confidence(held, Asked(8, 10), 0.05) == [True] * 20
+    alone, many = [[0] * 4], [[0] * 4, *held]
+    assert _by_confidence(alone, Asked(8, 10), 0.05)[0] is False
+    assert _by_confidence(many, Asked(8, 10), 0.05)[0] is None
+
+
+def test_at_the_share_itself_either_side_is_called_in_at_most_five_per_cent():
+    """2,000 questions with a chance of .8 each, a look after every of 100 answers; seed 3."""
+    rng = np.random.default_rng(3)
+    peaks = np.array([peak_evidence(rng.random(100) < 0.8, 0.8) for _ in range(2000)])
+    assert ((peaks >= np.log(20.0)).mean(axis=0) <= 0.05).all()
