@@ -487,6 +487,9 @@ _BETWEEN_SNAPSHOTS = 60.0
 
 
 def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:
+    for stored in (at, elapsed, trials):
+        if not isinstance(stored, int | float):
+            raise TypeError(f"{stored!r:.40} is no number")
     body = load_json(packed)
     endpoints = tuple(EndpointHealth(**health) for health in body["endpoints"])
     return SnapshotRecord(at, elapsed, trials, body["results"], endpoints)

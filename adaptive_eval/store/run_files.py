@@ -40,7 +40,7 @@ APPLICATION_ID = 0x41455652
 FILE_VERSION = int(_SCHEMA.partition("user_version = ")[2].partition(";")[0])
 """The version of the schema, in the file's ``user_version``: no other one is read or written."""
 
-_OBJECTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+_OBJECTS = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE type != 'index' OR sql IS NOT NULL"
 _BUSY_SECONDS = 5.0
 _ONE_THREAD_ONLY = sqlite3.threadsafety != 3  # 3: this SQLite serialises calls itself, as nearly all do
 _PAGE_BYTES = 8192  # on SQLite's 4096 two answers of 4 KB fit, compressed, and a fifth stays empty
@@ -326,8 +326,8 @@ _STEPS_A_BYTE = 100
 
 
 @lru_cache
-def _known_objects() -> frozenset[tuple[str, str]]:
-    """Return type and name of each table and index of a run file."""
+def _known_objects() -> frozenset[tuple[str, str, str]]:
+    """Return type, name and definition of each table and index of a run file."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
         return frozenset(db.execute(_OBJECTS))
@@ -341,12 +341,12 @@ def _require_run_file(db: sqlite3.Connection, path: Path) -> None:
         raise RunDamaged(f"{path} is a SQLite file, but not a run file of adaptive-eval. Is the path right?")
     if version != FILE_VERSION:
         raise RunOfOtherVersion(
-            f"{path} is made by version {version} of the file format; this adaptive-eval reads version "
+            f"{path} is a run file made by version {version}; this adaptive-eval reads version "
             f"{FILE_VERSION}. Use the adaptive-eval that wrote it, or start a new run"
         )
     foreign = set(db.execute(_OBJECTS)) - _known_objects()
     if foreign:
-        kind, name = min(foreign)
+        kind, name, _ = min(foreign)
         raise RunDamaged(
             f"{path} holds a {kind} {name!r} that no run file has: it is damaged, or made to do something "
             "else when it is opened"

@@ -13,9 +13,10 @@ from typing import Any
 
 from adaptive_eval.core.results import Decision
 from adaptive_eval.errors import RunFileError
+from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
-from adaptive_eval.store.run_files import RunFiles
+from adaptive_eval.store.run_files import RUN_FILE, RunFiles
 from adaptive_eval.views.details import NAME, STARTED_AT, read_details
 from adaptive_eval.views.summary import RunHeader, Summary, summary_at, waiting_summary
 
@@ -139,6 +140,10 @@ class Attachment:
 
     def summary(self) -> Summary:
         """Return the summary of the run as it is stored now, without details."""
+        with decoding(self.reader.directory / RUN_FILE):  # what cannot be read as results is damage
+            return self._summary()
+
+    def _summary(self) -> Summary:
         latest = self.reader.latest_snapshot()
         if latest is None:
             return self._seen.summary(None)

@@ -1,0 +1,72 @@
+"""Run files that were made to harm whoever opens them: small blobs of much text, and foreign definitions."""
+
+import json
+import sqlite3
+
+import pytest
+import run_examples as runs
+import zstandard
+
+from adaptive_eval.errors import RunDamaged
+from adaptive_eval.store.codec import MOST_BYTES, pack, unpack
+from adaptive_eval.store.reader import RunReader
+
+
+@pytest.fixture
+def run(tmp_path):
+    runs.make_run(tmp_path / "bad" / "run")
+    runs.make_run(tmp_path / "bad" / "other")
+    return tmp_path / "bad" / "run"
+
+
+def _changed(run, *statements):
+    with sqlite3.connect(run / "run.db") as db:
+        for statement, *values in statements:
+            db.execute(statement, values)
+    db.close()
+
+
+@pytest.mark.parametrize("says_its_size", [True, False])
+def test_a_small_blob_of_much_text_is_not_unpacked(says_its_size):
+    compressor = zstandard.ZstdCompressor(level=19).compressobj(size=MOST_BYTES + 1 if says_its_size else -1)
+    blob = b"".join(compressor.compress(bytes(2**20)) for _ in range(MOST_BYTES // 2**20))
+    blob += compressor.compress(b"0") + compressor.flush()
+    with pytest.raises(ValueError, match="unpacks to more"):
+        unpack(blob)
+    assert unpack(pack("thinking " * 10**6)) == "thinking " * 10**6
+
+
+def test_a_generated_column_is_never_executed(run):
+    _changed(run, ("ALTER TABLE decisions ADD COLUMN more TEXT AS (hex(zeroblob(400000000)))",))
+    with pytest.raises(RunDamaged, match="decisions"):
+        RunReader(run)
+
+
+def test_an_index_whose_definition_was_changed_is_refused(run):
+    _changed(
+        run,
+        ("DROP INDEX attempts_failed",),
+        ("CREATE INDEX attempts_failed ON attempts (hex(message)) WHERE error IS NOT NULL",),
+    )
+    with pytest.raises(RunDamaged, match="attempts_failed"):
+        RunReader(run)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("at", "soon"),
+        ("elapsed", "long"),
+        ("body", "{}"),
+        ("body", json.dumps({"results": 3, "endpoints": []})),
+    ],
+)
+def test_results_that_cannot_be_read_are_damage_of_one_run(run, column, value):
+    _changed(run, (f"UPDATE snapshots SET {column} = ?", value))
+    for command in (("report", run), ("monitor", run, "--once"), ("validate", run)):
+        done = runs.command(*command)
+        assert done.exception is None or isinstance(done.exception, RunDamaged), (command, done.exception)
+        assert done.exception is not None or done.return_value == 1
+    listed = runs.printed("monitor", run.parent)
+    assert "run: cannot be read" in listed
+    assert "other: resolved" in listed
