@@ -40,14 +40,20 @@ def make_spec(models: int, questions: int, **stopping: object) -> SessionSpec:
 
 
 def ask_and_tell(
-    spec: SessionSpec, answers: dict[str, list[int]], batch: int, ahead: int, trials: int
+    spec: SessionSpec, answers: dict[str, list[int]], batch: int, slots: int, trials: int
 ) -> int:
-    """Drive a session in batches, with so many trials in flight besides; return the trials that were told."""
+    """Drive a session as the engine does, with so many slots a model; return the trials that were told."""
     session = Session(spec)
-    done, waiting = 0, deque(session.ask(ahead))
+    free = {model.name: slots for model in spec.models}
+    done, waiting = 0, deque[TrialRequest]()
     while session.stopped is None and done < trials:
-        waiting.extend(session.ask(batch))
+        issued = session.ask(free)
+        waiting.extend(issued)
         ended = [waiting.popleft() for _ in range(min(batch, len(waiting)))]
+        for one in issued:
+            free[one.key.model] -= 1
+        for one in ended:
+            free[one.key.model] += 1
         session.tell([TrialOutcome(one.key, answers[one.key.model][one.key.index % CYCLE]) for one in ended])
         done += len(ended)
     return done
@@ -79,13 +85,11 @@ def micros(work: Callable[[], int]) -> float:
 
 def time_ask_tell() -> None:
     """Print the best of three: a busy machine can only take longer."""
-    for models, batch, ahead, trials, target in (
-        (11, 64, 0, 12_000, 20),
-        (50, 64, 0, 25_000, 20),
-        (11, 1, 0, 3_000, 50),
-        (50, 1, 0, 5_000, 50),
-        (11, 1, 64, 3_000, 50),
-        (50, 1, 64, 5_000, 50),
+    for models, batch, slots, trials, target in (
+        (11, 64, 12, 12_000, 20),
+        (50, 64, 12, 25_000, 20),
+        (11, 1, 6, 3_000, 50),
+        (50, 1, 6, 5_000, 50),
     ):
         chances = biased_coins(np.linspace(0.2, 0.8, models), 500, seed=1, correlation=0.5).p
         spec = make_spec(models, 500, equivalence=0.03, max_passes=5)
@@ -94,10 +98,10 @@ def time_ask_tell() -> None:
         answers = {name: row.astype(int).tolist() for name, row in zip(names, drawn, strict=True)}
         nobody = partial(ask_nobody, names, answers, batch, trials)
         loop = min(micros(nobody) for _ in range(3))
-        someone = partial(ask_and_tell, spec, answers, batch, ahead, trials)
+        someone = partial(ask_and_tell, spec, answers, batch, slots, trials)
         taken = min(micros(someone) for _ in range(3))
         print(
-            f"ask + tell, {models} models x 500 questions, batches of {batch}, {ahead} more in flight: "
+            f"ask + tell, {models} models x 500 questions, batches of {batch}, {slots} slots a model: "
             f"{taken:.1f} µs a trial, {taken / loop:.1f} times a loop that only counts ({loop:.1f} µs; "
             f"target {target})"
         )

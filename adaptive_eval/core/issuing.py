@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from heapq import heapify, heappop, heapreplace
 from math import inf
 
 import numpy as np
@@ -106,34 +105,12 @@ class _Wants:
         return self._open
 
 
-@dataclass(frozen=True, slots=True)
-class _Turns:
-    """The models of a round robin, kept from one ask to the next while nothing but their trials changes."""
-
-    wanted: _OpenContrasts
-    dropped: tuple[int, int]
-    queue: list[tuple[int, int]]  # a heap of the trials issued of each model, and the model
-
-
-@dataclass(slots=True)
-class _Rotation:
-    """What a round robin that no model holds back keeps from one ask to the next."""
-
-    turns: _Turns | None = None
-    room: int = 0  # trials that no limit holds back, as found at a version of the comparison
-    version: int = -1
-
-    def restart(self) -> None:
-        """Look at everything again."""
-        self.turns, self.room = None, 0
-
-
 class Issuer:
     """Turns free slots into trials."""
 
     def __init__(self, comparison: Comparison, budget: Budget, states: ModelStates) -> None:
         spec = self.spec = comparison.spec
-        self.board = board = comparison.answers
+        self.board = comparison.answers
         self.comparison = comparison
         self.budget = budget
         self.states = states
@@ -144,8 +121,6 @@ class Issuer:
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
         self._seeds = TrialSeeds(spec)
         self._greedy = spec.greedy
-        plain = type(self._policy) is RoundRobin and not self._limited and not self._greedy
-        self._rotation = _Rotation() if plain and not board.determinism.claimed else None
 
     def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:
         """Issue at most `capacity` trials: in all, or per model.
@@ -153,10 +128,6 @@ class Issuer:
         Consecutive trials of one question are issued together or not at all, because one request can ask for
         all of them.
         """
-        if isinstance(capacity, int) and (turns := self._in_turn(capacity)) is not None:
-            return self._issue_in_turn(turns, capacity)
-        if self._rotation is not None:
-            self._rotation.restart()
         free = self._free(capacity)
         total = capacity if isinstance(capacity, int) else sum(free.values())
         requests: list[TrialRequest] = []
@@ -177,61 +148,6 @@ class Issuer:
             refusing = self._issue_next(model, together, requests)
             if len(requests) >= total or (refusing is not None and refusing.scope != "model"):
                 break
-        return requests
-
-    def _in_turn(self, capacity: int) -> _Turns | None:
-        """Return the models of a round robin; None if anything may hold back one of its models."""
-        states, rotation = self.states, self._rotation
-        if rotation is None or capacity <= 0 or self._may_be_limited(rotation, capacity):
-            return None
-        wanted = self._wants.beyond(self._issued())
-        dropped = len(states.stopped), len(states.spent)
-        turns = rotation.turns
-        if turns is None or turns.wanted is not wanted or turns.dropped != dropped:
-            models = np.flatnonzero(wanted.active[: len(self.spec.models)]).tolist()
-            if any(model in states.stopped or model in states.spent for model in models):
-                return None  # the others may have to wait for its partners
-            queue = [(states.issued[model], model) for model in models]
-            heapify(queue)
-            turns = rotation.turns = _Turns(wanted, dropped, queue)
-        return turns
-
-    def _may_be_limited(self, rotation: _Rotation, capacity: int) -> bool:
-        """Return whether a limit of :meth:`_free` may hold back one of so many trials."""
-        if any(self.states.gaps):
-            return True
-        # Until the comparison is read on, answers only make room.
-        version = self.comparison.version
-        if capacity > rotation.room or rotation.version != version:
-            rotation.room, rotation.version = self._found_room(), version
-        limited = capacity > rotation.room
-        rotation.room -= capacity
-        return limited
-
-    def _found_room(self) -> int:
-        """Return a number of trials that may be issued whichever models they are of."""
-        if not self.board.run_sequence.endless:
-            return 0
-        return int(min(FINISHED, *map(self._most, range(len(self.spec.models)))))
-
-    def _issue_in_turn(self, turns: _Turns, trials: int) -> list[TrialRequest]:
-        """Issue so many trials, each of the model that has the fewest."""
-        requests: list[TrialRequest] = []
-        queue = turns.queue
-        at = -1
-        asked = (0, 0, 0)
-        while queue and len(requests) < trials:
-            index, model = queue[0]
-            if index >= turns.wanted.most[model]:
-                heappop(queue)
-                continue
-            if index != at:
-                at, asked = index, self._asked_at(model, index)
-            request = self._issue(model, index, asked)
-            if not isinstance(request, TrialRequest):
-                break
-            heapreplace(queue, (index + 1, model))
-            requests.append(request)
         return requests
 
     def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
@@ -360,16 +276,11 @@ class Issuer:
                 requests.append(request)
         return True
 
-    def _asked_at(self, model: int, index: int) -> tuple[int, int, int]:
-        """Return the task and question at a model's index, and how often it was asked before."""
-        run_sequence = self.board.run_sequence
-        return *run_sequence.at(index, model), run_sequence.repeat(index, model)
-
-    def _issue(
-        self, model: int, index: int, asked: tuple[int, int, int] | None = None
-    ) -> TrialRequest | Account:
+    def _issue(self, model: int, index: int) -> TrialRequest | Account:
         """Return the trial at an index as issued, or the account that cannot afford it."""
-        task, question, repeat = asked or self._asked_at(model, index)
+        run_sequence = self.board.run_sequence
+        task, question = run_sequence.at(index, model)
+        repeat = run_sequence.repeat(index, model)
         reservation = self.budget.worst_case(model, task, question)
         refusing = self.budget.refusing(model, task, reservation)
         if refusing is not None:
@@ -488,8 +399,6 @@ class Issuer:
 
     def adopt(self, model: int, index: int) -> None:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
-        if self._rotation is not None:
-            self._rotation.restart()
         task, question = self.board.run_sequence.at(index, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))
