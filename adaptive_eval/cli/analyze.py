@@ -161,8 +161,7 @@ def _show_first(found: Results, trials: int) -> None:
 
     models, questions = count(len(found.models), "model"), count(found.questions, "question")
     click.echo(f"{models}, {questions}, {count(trials, 'trial')}\n")
-    if found.rule == FIXED:
-        click.echo(f"{headline(found)}\n")
+    click.echo(f"{headline(found) if found.rule == FIXED else _in_sequence(found, 'At any look')}\n")
     ranks = rank_column(found)
     level = f"{trimmed(100 * found.confidence)} % interval"
     rows = []
@@ -190,9 +189,6 @@ def _show_pairs(found: Results, level: str) -> None:
 
 def _show_sequential(found: Results, analysis: Analysis, *, second: bool) -> None:
     """Show how many trials a sequential run would have needed, and its verdict."""
-    from adaptive_eval.views.headline import headline
-    from adaptive_eval.views.verdicts import target_words
-
     if second:
         click.echo(f"The same answers, read one after another by the rule {found.rule}:\n")
     shuffled, replay = analysis.shuffled, analysis.replay
@@ -236,12 +232,22 @@ def _show_sequential(found: Results, analysis: Analysis, *, second: bool) -> Non
             ("any winner against the all-trial means", "", str(shuffled.family_wise)),
         ],
     )
+    if second:
+        click.echo(_in_sequence(found, "In sequence, at any look"))
+
+
+def _in_sequence(found: Results, begin: str) -> str:
+    """Return the verdict of the sequential replay in one sentence; of zscore, that it promises nothing."""
+    from adaptive_eval.views.headline import headline
+    from adaptive_eval.views.verdicts import target_words
+
     unknown = [
         replace(line, score_low=None, score_high=None) for line in found.models
     ]  # they are of one look
     alone = replace(found, models=tuple(unknown), target="benchmark")  # what it is about is said below
     words = headline(alone).removesuffix(".")
-    click.echo(f"{'In sequence, at any look' if second else 'At any look'}: {words}, {target_words(found)}.")
+    begin = "By the rule zscore, which promises nothing at several looks" if found.rule == "zscore" else begin
+    return f"{begin}: {words}, {target_words(found)}."
 
 
 def _verdicts(analysis: Analysis) -> tuple[int, int, int]:
