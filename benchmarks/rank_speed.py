@@ -1,4 +1,4 @@
-"""Time of every ranking of 20 models, and the ratio to the published scorio where it is installed.
+"""Time of every ranking of 2 to 20 models, and the ratio to the published scorio where it is installed.
 
 Both packages are called ``scorio``, so the published one runs in an interpreter of its own:
 
@@ -16,8 +16,8 @@ import os
 import subprocess
 import sys
 
-SIZES = ((30, 80), (200, 300), (1000, 16), (14000, 4))
-MODELS = 20
+SHAPES = ((2, 30, 80), (3, 30, 80), (5, 30, 80), (20, 30, 80), (20, 200, 300), (20, 1000, 16), (20, 14000, 4))
+"""Models, questions, trials."""
 
 # Arguments after the tensor; k is the smaller of 8 and the trials.
 METRICS: dict[str, list[float | str]] = {
@@ -99,9 +99,9 @@ def main() -> int:
     options = parser.parse_args()
     pythons = [sys.executable, *([options.python] if options.python else [])]
     slower = 0
-    for questions, trials in SIZES:
+    for models, questions, trials in SHAPES:
         job = {
-            "models": MODELS,
+            "models": models,
             "questions": questions,
             "trials": trials,
             "metrics": METHODS if options.methods else METRICS,
@@ -110,7 +110,7 @@ def main() -> int:
         }
         ours, *others = best_of_rounds(pythons, job, options.rounds)
         theirs = others[0] if others else {}
-        print(f"\n{MODELS} x {questions} x {trials}: microseconds a ranking")
+        print(f"\n{models} x {questions} x {trials}: microseconds a ranking")
         print(f"{'ranking':<26}{'ours':>10}{'published':>12}{'ratio':>9}  same ranks")
         for label, (seconds, ranks) in ours.items():
             line = f"{label:<26}{seconds * 1e6:>10.0f}"

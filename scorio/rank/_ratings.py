@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import log, tanh
 from typing import Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, numbers, one_of, positive, whole
-from scorio._arrays import Floats
+from scorio._arrays import Floats, Integers, floats
 from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import require_connected
@@ -18,6 +19,10 @@ from scorio.rank._ties import Ranks, TieMethod
 
 DrawHandling = Literal["skip", "draw", "correct_draw_only"]
 TieHandling = Literal["half", "ignore"]
+MOST_IN_PAIRS = 12
+"""Models up to which Elo is faster pair by pair than by arrays of all pairs."""
+_HALF_SCALE = log(10.0) / 800.0
+"""From a lead in ratings to half of the log-odds of a win."""
 
 
 @overload
@@ -109,14 +114,41 @@ def elo(
     step, ratings_before = positive("K", K), finite("initial_rating", initial_rating)
     one_of("tie_handling", tie_handling, get_args(DrawHandling))
     outcomes = read_outcomes(R)
-    ratings = np.full(len(outcomes), ratings_before)
-    for right in outcomes.transpose(2, 1, 0).reshape(-1, len(outcomes)).astype(np.float64):
-        same = right == right[:, None]
-        drawn = {"skip": False, "draw": True}.get(tie_handling, right > 0)
-        expected = 1.0 / (1.0 + 10.0 ** ((ratings - ratings[:, None]) / 400.0))
-        change = 0.5 * (1.0 + right[:, None] - right) - expected
-        ratings = ratings + step * np.where(same & ~np.broadcast_to(drawn, same.shape), 0.0, change).sum(1)
+    games = outcomes.transpose(2, 1, 0).reshape(-1, len(outcomes))
+    drawn = {"skip": (False, False), "draw": (True, True)}.get(tie_handling, (False, True))
+    play = _play_in_pairs if len(outcomes) <= MOST_IN_PAIRS else _play_together
+    ratings = play(games, ratings_before, step, drawn)
     return ranked(ratings, method, return_scores, max(abs(ratings_before), step))
+
+
+def _play_in_pairs(games: Integers, start: float, step: float, drawn: tuple[bool, bool]) -> Floats:
+    """Return ratings after all games, pair by pair; `drawn` says whether two wrong, and two right, draw."""
+    models = range(games.shape[1])
+    ratings = [start] * games.shape[1]
+    for right in games.tolist():
+        before = ratings.copy()
+        for i in models:
+            for j in range(i):
+                if right[i] == right[j] and not drawn[right[i]]:
+                    continue
+                lead = tanh((before[i] - before[j]) * _HALF_SCALE)  # of the chance to win over that to lose
+                gain = 0.5 * step * (right[i] - right[j] - lead)
+                ratings[i] += gain
+                ratings[j] -= gain
+    return floats(ratings)
+
+
+def _play_together(games: Integers, start: float, step: float, drawn: tuple[bool, bool]) -> Floats:
+    """Return the same, all pairs of a game at once."""
+    ratings = np.full(games.shape[1], start)
+    draws = np.array(drawn)
+    for game in games:
+        right = game.astype(np.float64)
+        counted = (game != game[:, None]) | draws[game]
+        lead = np.tanh((ratings[:, None] - ratings) * _HALF_SCALE)
+        change = 0.5 * (right[:, None] - right - lead)
+        ratings = ratings + step * np.where(counted, change, 0.0).sum(axis=1)
+    return ratings
 
 
 @overload
