@@ -11,18 +11,48 @@ VERSION = "0.2.3"
 _FOREIGN = ("sinf/__init__.py", "aggregate", "rank/pairwise.py", "eval/pass_at_k.py")
 """Files that only the published package has."""
 
-NAMES = {
-    "scorio": {"agg", "aggregate"},
-    "scorio.eval": {"tailpass_weights", "TailPassDraws"},
+NOT_HERE: dict[str, dict[str, tuple[str, ...]]] = {
+    "scorio": {"`question_weights` makes a mean over tasks": ("agg", "aggregate")},
+    "scorio.eval": {"`tailpass` returns a profile with all of it": ("tailpass_weights", "TailPassDraws")},
     "scorio.rank": {
-        *("alpharank", "baldwin", "bayesian_mcmc", "bradley_terry_luce", "bradley_terry_luce_map"),
-        *("davidson_luce", "davidson_luce_map", "dynamic_irt", "glicko", "hodge_rank", "inverse_difficulty"),
-        *("majority_judgment", "minimax", "mirt", "nanson", "nash", "ranked_pairs", "rasch_3pl"),
-        *("rasch_3pl_map", "rasch_mml", "rasch_mml_credible", "serial_rank", "spectral", "thompson"),
-        *("trueskill", "pairwise", "voting", "listwise", "irt", "graph", "pointwise", "bayesian", "priors"),
+        "other voting rules; `borda`, `copeland`, `schulze` and `kemeny_young` are here": (
+            *("baldwin", "majority_judgment", "minimax", "nanson", "ranked_pairs"),
+        ),
+        "rankings of whole lists, which right and wrong answers are not": (
+            *("bradley_terry_luce", "bradley_terry_luce_map", "davidson_luce", "davidson_luce_map"),
+        ),
+        "ratings that depend on the order of the trials; `elo` is here": ("glicko", "trueskill"),
+        "models of answers with more parameters, or a prior of abilities that is integrated out": (
+            *("dynamic_irt", "mirt", "rasch_3pl", "rasch_3pl_map", "rasch_mml", "rasch_mml_credible"),
+        ),
+        "rankings of graphs; `pagerank` and `rank_centrality` are here": (
+            *("alpharank", "hodge_rank", "nash", "serial_rank", "spectral"),
+        ),
+        "`bayes` ranks by the posterior": ("bayesian_mcmc", "thompson"),
+        "`avg` takes `question_weights`": ("inverse_difficulty",),
+        "modules: their functions are in `scorio.rank` itself": (
+            *("bayesian", "graph", "irt", "listwise", "pairwise", "pointwise", "priors", "voting"),
+        ),
     },
 }
-"""Names of the published package that this one has not, by module."""
+"""Names of the published package that this one has not, by module and reason."""
+NAMES = {module: {name for names in why.values() for name in names} for module, why in NOT_HERE.items()}
+
+
+def published_table(published: Collection[str]) -> str:
+    """Return the table of docs/metrics.md from the full names that the published package has."""
+    lines = ["| module | names | here | not here, and what stands for it |", "| :-- | --: | --: | :-- |"]
+    modules = dict.fromkeys(name.rpartition(".")[0] for name in published)
+    for module in (*(other for other in NOT_HERE if other not in modules), *modules):
+        names = {name.rpartition(".")[2] for name in published if name.rpartition(".")[0] == module}
+        names |= NAMES.get(module, set())
+        reasons = []
+        for reason, absent in NOT_HERE.get(module, {}).items():
+            listed = ", ".join(f"`{name}`" for name in sorted(absent))
+            reasons.append(f"{listed} ({reason})")
+        here = len(names) - len(NAMES.get(module, ()))
+        lines.append(f"| `{module}` | {len(names)} | {here} | {'; '.join(reasons) or 'none'} |")
+    return "\n".join(lines)
 
 
 def missing_name(module: str, name: str) -> AttributeError:

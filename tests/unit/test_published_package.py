@@ -20,7 +20,7 @@ import adaptive_eval
 import scorio
 from scorio import categorical, rank, sinf, utils
 from scorio import eval as metrics
-from scorio._names import NAMES, foreign_files
+from scorio._names import NAMES, foreign_files, published_table
 
 # Peace with the published package of the same name: its names, its records, and files of it among ours.
 
@@ -71,6 +71,17 @@ def test_a_name_of_the_published_package_says_where_it_is(module):
             getattr(owner, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         owner.nothing  # noqa: B018
+
+
+PUBLISHED = (Path(__file__).parents[1] / "data" / "published_names.txt").read_text("utf-8").split()
+
+
+def test_the_docs_list_every_published_name_as_here_or_not():
+    docs = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    assert published_table(PUBLISHED) in docs
+    for full in PUBLISHED:
+        module, _, name = full.rpartition(".")
+        assert hasattr(import_module(module), name) == (name not in NAMES.get(module, ()))
 
 
 @pytest.mark.parametrize("source", ["from scorio.rank import minimax", "import scorio.aggregate"])
