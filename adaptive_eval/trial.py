@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from types import MappingProxyType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 GIVEN = "conversation as given"
 """The field of a question that holds its conversation, as messages: a name that no template can use."""
@@ -83,6 +83,9 @@ FILTERED = f"{NO_ANSWER}content_filter"
 
 UNSCORED = "unscored: "
 """Begins the reason of a missing trial whose answer could not be scored."""
+
+SAME_TEXT: Final = "same_text"
+"""Name of the signal of an answer with the text of an earlier one, too long for a coincidence."""
 
 NOTHING_FOUND = "nothing_found"
 """Name of the signal of an answer in which the scorer found no result."""
@@ -156,13 +159,15 @@ class Usage:
 class TrialOutcome:
     """A scored trial: the category counts, the usage is charged to the budget.
 
-    `answer` tells different texts apart (:attr:`Completion.digest`); None where the text is not known.
+    `answer` tells different texts apart (:attr:`Completion.digest`); None where the text is not known. An
+    answer that `repeats` an earlier one, at a length at which chance equality is unlikely, may be a copy.
     """
 
     key: TrialKey
     category: int
     usage: Usage = Usage()
     answer: int | None = None
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)

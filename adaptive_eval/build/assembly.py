@@ -313,7 +313,10 @@ class Built:
                 ranked=config.on.mostly_empty == "rank",
                 nothing_is_wrong=config.on.nothing_found == "wrong",
             ),
-            IndependenceAudit({model.name: asked_temperature(model) for model in sampled}),
+            IndependenceAudit(
+                {model.name: asked_temperature(model) for model in sampled},
+                independent=config.on.copies == "independent",
+            ),
             DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)}),
         )
 

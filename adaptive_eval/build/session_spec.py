@@ -38,6 +38,7 @@ def session_spec(
         overall=config.overall,
         usage_on_failure=config.budget.usage_on_failure,
         samples_per_prompt=samples_per_prompt,
+        independent_copies=config.on.copies == "independent",
     )
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget, InFlightTrial
+from adaptive_eval.core.determinism import READERS
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import COPY_REASON, NOT_THERE, Missing, TrialOutcome
 from scorio.sequential.parts import DROPPED, MISSING
@@ -80,6 +81,7 @@ class Intake:
         self._index = {model.name: row for row, model in enumerate(spec.models)}
         self._categories = [len(task.unit_scores) for task in spec.tasks]
         self._repeating = bool(board.determinism.claimed)
+        self._reads_copies = spec.stopping.rule in READERS
 
     def model(self, name: str) -> int:
         """Return the number of a model that is asked."""
@@ -95,7 +97,7 @@ class Intake:
         launched, seen = self.states.launched, dict[tuple[int, int], int]()
         for outcome in outcomes:
             answered = isinstance(outcome, TrialOutcome)
-            category = _category(outcome)
+            category = self._category(outcome)
             key = (self.model(outcome.key.model), outcome.key.index)
             trial = launched.get(key)
             if trial is not None:
@@ -129,11 +131,13 @@ class Intake:
             trial = states.complete(model, index)
             if trial is None:
                 continue
-            category = _category(outcome)
+            category = self._category(outcome)
             states.missing[model] += category < 0
             states.copies[model] += category == DROPPED
             if isinstance(outcome, Missing) and outcome.reason == NOT_THERE:
                 states.absent[model, trial.task, trial.question] += 1
+            if category >= 0 and self._may_be_copy(outcome):
+                board.doubt(model, index, _text(outcome))
             amount = budget.charge(model, trial, outcome.usage, answered=category >= 0)
             board.add(model, index, category)
             if board.costs is not None:
@@ -143,12 +147,19 @@ class Intake:
             if after_stop:
                 states.after_stop[model] += 1
 
+    def _may_be_copy(self, outcome: Completed) -> bool:
+        """Return whether an answer may be a copy of an earlier one, for all that the user has said."""
+        return isinstance(outcome, TrialOutcome) and outcome.repeats and not self.spec.independent_copies
 
-def _category(outcome: Completed) -> int:
-    """Return the category with which an outcome counts."""
-    if isinstance(outcome, TrialOutcome):
-        return outcome.category
-    return DROPPED if outcome.reason == COPY_REASON else MISSING
+    def _category(self, outcome: Completed) -> int:
+        """Return the category with which an outcome counts.
+
+        A rule that reads single trials cannot tell how many draws copies are, so that it takes them as lost.
+        """
+        if isinstance(outcome, TrialOutcome):
+            lost = self._may_be_copy(outcome) and not self._reads_copies
+            return MISSING if lost else outcome.category
+        return DROPPED if outcome.reason == COPY_REASON else MISSING
 
 
 def _text(outcome: Completed) -> int:

@@ -186,6 +186,8 @@ class SessionSpec:
     early_repeats : bool
         Whether the first pass asks a few questions twice, so that the noise of answers is known early.
         Recorded outcomes with one trial a question have no such repeats.
+    independent_copies : bool
+        Whether answers that repeat an earlier one are draws of a sure model, and no copies: the user's word.
 
     Examples
     --------
@@ -208,6 +210,7 @@ class SessionSpec:
     usage_on_failure: Literal["presume", "prompt-only", "none"] = "presume"
     samples_per_prompt: int = 1
     early_repeats: bool = True
+    independent_copies: bool = False
 
     def rule(self) -> parts.Rule:
         """Return the rule that decides pairs.

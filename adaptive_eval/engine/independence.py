@@ -2,25 +2,28 @@
 
 A proxy that caches, or a server with a fixed seed, answers the same question with the same text whatever the
 trial's seed is. Nothing fails then, and every repeat looks like evidence although it tells nothing new. The
-audit compares each answer with the one before it of the same model to the same question. A copy is stored as
-a missing trial, so every view, file and later run agrees on it.
+audit compares each answer with those before it of the same model to the same question. One with the response
+id of an earlier one is stored as a missing trial, so every view, file and later run agrees on it. One with
+the text alone may be a sure model's draw: it counts, and has a signal by which it is read both ways.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.errors import Coded, PermanentEndpointError
 from adaptive_eval.store.records import LoggedTrial
-from adaptive_eval.trial import COPY_REASON, Completion, Message, Score, TrialRequest
+from adaptive_eval.trial import COPY_REASON, SAME_TEXT, Completion, Message, Score, TrialRequest
 
 COPY: Final = "copy"
-"""Signal of an answer that is a copy of an earlier one."""
+"""Signal of an answer that is a copy of an earlier one: it has its text and its response id."""
+
+Kind: TypeAlias = Literal["", "copy", "same_text"]
 
 UNKNOWN_TEMPERATURE: Final = 0.6
 
@@ -63,35 +66,38 @@ class _Model:
     latest: _Answer | None = None
     earlier: _Answer | None = None
     repeats: int = 0
-    same: int = 0
-    copies: int = 0
-    copies_in_a_row: int = 0
+    same: int = 0  # those with the text of the answer before
+    copies: int = 0  # those under the id of an earlier answer with their text
+    alike: int = 0  # long ones with the text of an earlier answer
+    in_a_row: int = 0  # of copies and such answers, without another text in between
 
     def elsewhere(self, question: tuple[str, str]) -> _Answer | None:
         """Return the latest answer to another question."""
         latest = self.latest
         return latest if latest is None or latest.question != question else self.earlier
 
-    def before(self, answer: _Answer) -> _Answer | None:
-        """Return the answer before to the same question."""
-        digests, responses = self.digests.get(answer.question), self.responses.get(answer.question)
-        if digests is None or responses is None:
-            return None
-        return _Answer(answer.question, digests[-1], responses[-1])
+    def responses_with_text(self, answer: _Answer) -> list[int]:
+        """Return the response ids of the earlier answers to the same question with the same text."""
+        digests = self.digests.get(answer.question, ())
+        if answer.digest not in digests:
+            return []
+        pairs = zip(digests, self.responses[answer.question], strict=True)
+        return [response for digest, response in pairs if digest == answer.digest]
 
-    def count(self, answer: _Answer, *, copy: bool) -> None:
-        """Take in an answer."""
-        before = self.before(answer)
-        if before is None:
-            self.digests[answer.question] = array(_DIGEST)
+    def count(self, answer: _Answer, kind: str, counted: Collection[str]) -> None:
+        """Take in an answer of this kind; those of the kinds `counted` say nothing new."""
+        digests = self.digests.get(answer.question)
+        if digests is None:
+            digests = self.digests[answer.question] = array(_DIGEST)
             self.responses[answer.question] = array(_DIGEST)
         else:
-            same = before.digest == answer.digest
+            same = answer.digest in digests
             self.repeats += 1
-            self.same += same
-            self.copies += copy
-            self.copies_in_a_row = self.copies_in_a_row + copy if same else 0
-        self.digests[answer.question].append(answer.digest)
+            self.same += digests[-1] == answer.digest
+            self.copies += kind == COPY
+            self.alike += kind == SAME_TEXT
+            self.in_a_row = self.in_a_row + (kind in counted) if same else 0
+        digests.append(answer.digest)
         self.responses[answer.question].append(answer.response or 0)
         if self.latest is not None and self.latest.question != answer.question:
             self.earlier = self.latest
@@ -99,14 +105,14 @@ class _Model:
 
 
 class IndependenceAudit:
-    """Finds the answers that are copies, and the models whose answers never vary.
+    """Finds the answers that are copies or may be, and the models whose answers never vary.
 
-    An answer is a copy if its text is that of the model's answer before to the same question (in the order of
-    arrival), byte for byte, and
+    Of an answer with the text of an earlier answer of the model to the same question, byte for byte:
 
-    - it is too long to be equal by chance: 500 bytes at temperature 1, 500/T at T. What it shares at either
-      end with the model's latest answer to another question (a template, a disclaimer) does not count;
-    - or both carry the same response id, and responses to other questions carry other ids.
+    - it is a copy if both carry the same response id, and responses to other questions carry other ids;
+    - it may be one if it is too long to be equal by chance: 500 bytes at temperature 1, 500/T at T. What it
+      shares at either end with the model's latest answer to another question (a template, a disclaimer) does
+      not count.
 
     Short or empty answers come again by nature, and answers at temperature 0 whatever their length. They
     count. A model whose answers never vary is warned of.
@@ -120,7 +126,7 @@ class IndependenceAudit:
     >>> for name in ("q1", "q2") * 4:
     ...     _ = audit.observe("m", ("essays", name), Completion(f"{name} {essay} {name}", "stop"))
     >>> print(audit.remarks()[0][:59])
-    m: 6 of 6 answers to a question asked again are copies: the
+    m: 6 of 6 answers to a question asked again are the text of
     """
 
     long = 500  # bytes of an answer at temperature 1 that do not come again by chance; 500/T at T
@@ -129,23 +135,27 @@ class IndependenceAudit:
     pointless_copies = 300  # without a different answer in between, after which a model is asked nothing more
     questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
 
-    def __init__(self, temperatures: Mapping[str, float] = MappingProxyType({})) -> None:
+    def __init__(
+        self, temperatures: Mapping[str, float] = MappingProxyType({}), *, independent: bool = False
+    ) -> None:
+        self._independent = independent
+        self._counted = (COPY,) if independent else (COPY, SAME_TEXT)
         self._models = {model: _Model(temperature) for model, temperature in temperatures.items()}
 
     def watch(self, model: str) -> None:
         """Audit a model whose temperature is not known."""
         self._models.setdefault(model, _Model(UNKNOWN_TEMPERATURE))
 
-    def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
-        """Take in an answer; return whether it is a copy of the one before it, and must not count."""
+    def observe(self, model: str, question: tuple[str, str], completion: Completion) -> Kind:
+        """Take in an answer; return whether it is a copy of an earlier one, or may be one by its text."""
         known = self._watched(model, question)
         if known is None:
-            return False
+            return ""
         text = completion.said.encode("utf-8", "surrogatepass")
         answer = _Answer(question, completion.digest, completion.response_digest, text)
-        copy = self._is_copy(known, answer, id_length=len(completion.response_id))
-        known.count(answer, copy=copy)
-        return copy
+        kind = self._kind(known, answer, id_length=len(completion.response_id))
+        known.count(answer, kind, self._counted)
+        return kind
 
     def _watched(self, model: str, question: tuple[str, str]) -> _Model | None:
         known = self._models.get(model)
@@ -156,16 +166,20 @@ class IndependenceAudit:
     def pointless(self, model: str) -> str | None:
         """Return why asking a model again tells nothing new; None where it may."""
         known = self._models.get(model)
-        if known is None or known.copies_in_a_row < self.pointless_copies:
+        if known is None or known.in_a_row < self.pointless_copies:
             return None
-        return f"the last {known.copies_in_a_row:,} answers to questions asked again were copies. {_CAUSES}"
+        same = f"the last {known.in_a_row:,} answers to questions asked again had the text of an earlier one"
+        return f"{same}. {_CAUSES}. {_INDEPENDENT}"
 
     def take(self, trial: LoggedTrial) -> Sequence[Coded]:
         """Take in a trial of an earlier session; an answer of this one was observed when it was scored."""
         question = trial.task, trial.question
         known = self._watched(trial.key.model, question) if trial.earlier else None
         if known is not None and trial.answer is not None:
-            known.count(_Answer(question, trial.answer, trial.response), copy=COPY in trial.signals)
+            kinds = [kind for kind in (COPY, SAME_TEXT) if kind in trial.signals]
+            known.count(
+                _Answer(question, trial.answer, trial.response), kinds[0] if kinds else "", self._counted
+            )
         return ()
 
     def verdict(self) -> None:
@@ -177,19 +191,22 @@ class IndependenceAudit:
         for name, known in self._models.items():
             if known.copies:
                 said.append(f"{name}: {_copies(known)}")
-            elif known.temperature > 0.0 and known.same == known.repeats >= self.enough:
+            if known.alike and not self._independent:
+                said.append(f"{name}: {_may_be(known)}")
+            elif not known.copies and known.temperature > 0.0 and known.same == known.repeats >= self.enough:
                 said.append(f"{name}: {_alike(known)}")
         return tuple(Coded("warning/copies", f"{words} {_CAUSES}") for words in said)
 
-    def _is_copy(self, known: _Model, answer: _Answer, *, id_length: int) -> bool:
-        """Return whether an answer is a copy of the one before it."""
-        before, elsewhere = known.before(answer), known.elsewhere(answer.question)
-        if before is None or before.digest != answer.digest:
-            return False
+    def _kind(self, known: _Model, answer: _Answer, *, id_length: int) -> Kind:
+        """Return whether an answer is a copy of an earlier one, or may be one by its text."""
+        responses, elsewhere = known.responses_with_text(answer), known.elsewhere(answer.question)
+        if not responses:
+            return ""
         varies = elsewhere is not None and elsewhere.response != answer.response
-        if before.response == answer.response and varies and id_length >= self.own_id:
-            return True
-        return min(known.temperature, 1.0) * _novel(answer, elsewhere) >= self.long
+        if answer.response in responses and varies and id_length >= self.own_id:
+            return COPY
+        is_long = min(known.temperature, 1.0) * _novel(answer, elsewhere) >= self.long
+        return SAME_TEXT if is_long else ""
 
 
 class AuditedExecutor:
@@ -215,10 +232,10 @@ class AuditedExecutor:
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
         """Return the category of `completion` as an answer to the trial's question; a copy has none."""
         score = await self._executor.score(request, completion)
-        if self._audit.observe(request.key.model, (request.task, request.question), completion):
-            signals = {**score.signals, COPY: True}
-            return Score(None, score.extracted, signals, COPY_REASON)
-        return score
+        kind = self._audit.observe(request.key.model, (request.task, request.question), completion)
+        if kind == COPY:
+            return Score(None, score.extracted, {**score.signals, COPY: True}, COPY_REASON)
+        return replace(score, signals={**score.signals, kind: True}) if kind else score
 
 
 def _novel(answer: _Answer, elsewhere: _Answer | None) -> int:
@@ -248,10 +265,22 @@ _CAUSES = (
 )
 
 
+_INDEPENDENT = "Where they are the draws of a model that is sure, on: {copies: independent} says so"
+
+
 def _copies(known: _Model) -> str:
     return (
-        f"{known.copies:,} of {known.repeats:,} answers to a question asked again are copies: the same text "
-        "as the one before, too long for a coincidence or under the same response id. They do not count."
+        f"{known.copies:,} of {known.repeats:,} answers to a question asked again are copies: the text "
+        "and the response id of an earlier one. They do not count."
+    )
+
+
+def _may_be(known: _Model) -> str:
+    return (
+        f"{known.alike:,} of {known.repeats:,} answers to a question asked again are the text of an earlier "
+        "one, too long for a coincidence: copies from a cache, or draws of a model that is sure. They count "
+        "in the score; how sure it is follows from the reading that knows less, so verdicts may come late. "
+        f"{_INDEPENDENT}."
     )
 
 

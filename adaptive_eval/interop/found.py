@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import zstandard
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
-from adaptive_eval.engine.independence import IndependenceAudit
+from adaptive_eval.engine.independence import COPY, IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.interop.column_maps import find
 from adaptive_eval.scoring.registry import build_scorer
@@ -236,7 +236,7 @@ def is_copy(audit: IndependenceAudit, log: Log, found: Found) -> bool:
     if found.missing is not None or log.format == RUN:
         return False
     text = found.text if found.text and found.whole else f"{found.category} {found.score} {found.tokens[1]}"
-    return audit.observe(found.model, (found.task, found.question), Completion(text, ""))
+    return audit.observe(found.model, (found.task, found.question), Completion(text, "")) == COPY
 
 
 @contextmanager

@@ -134,6 +134,10 @@ class OnConfig(Section):
     """Most answers of every model to a task, of 20 or more each, hold nothing that the scorer can read: end
     the run without a verdict, or count them as wrong."""
 
+    copies: Literal["bounded", "independent"] = "bounded"
+    """A long answer with the text of an earlier one to the same question: read both as a copy and as a draw,
+    whichever knows less, or as an independent draw of a sure model."""
+
     @property
     def missing(self) -> tuple[str, ...]:
         """The causes for which an answer counts as missing."""

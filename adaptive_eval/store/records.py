@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from adaptive_eval.trial import (
     JUDGEMENTS,
     ORDER_DECIDED,
+    SAME_TEXT,
     Completion,
     Missing,
     Score,
@@ -87,7 +88,7 @@ class LoggedTrial(NamedTuple):
         """The outcome of this trial, for the session."""
         if self.category is None:
             return Missing(self.key, self.missing, self.usage)
-        return TrialOutcome(self.key, self.category, self.usage, self.answer)
+        return TrialOutcome(self.key, self.category, self.usage, self.answer, SAME_TEXT in self.signals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,9 @@ completion_tokens=0, cached_tokens=0))
         """The outcome of this trial, for the session."""
         if self.score is not None and self.score.category is not None:
             assert self.completion is not None
-            return TrialOutcome(self.request.key, self.score.category, self.usage, self.completion.digest)
+            repeats = SAME_TEXT in self.score.signals
+            key, digest = self.request.key, self.completion.digest
+            return TrialOutcome(key, self.score.category, self.usage, digest, repeats)
         return Missing(self.request.key, self.missing or "", self.usage)
 
     def logged(self, server: str = "") -> LoggedTrial:

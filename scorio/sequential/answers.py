@@ -98,6 +98,11 @@ class Answers:
             index += 1
         self.complete[model] = index
 
+    def doubt(self, model: int, index: int, text: int) -> None:
+        """Note, before an answer is added, that it may be a copy of an earlier one with this `text`."""
+        task = int(self.run_sequence.task(index, index + 1)[0])
+        self.cells[task].doubt(model, self.run_sequence.local(index)[task], text)
+
     def extend(self, block: Ints, rows: Ints | None = None) -> None:
         """Add the next trials of models at one step, shape (models, steps): a step has one log position."""
         rows = np.arange(len(self.furthest)) if rows is None else rows
@@ -222,7 +227,10 @@ class Answers:
         spread = cluster_spread(cells, self.clusters[task])
         questions = cells.sequence.questions
         rest = (self.target, spread, cells.repeat_weight, cells.asked, self.guard)
-        return score_block(cells.latest(), questions, *rest)
+        block = score_block(cells.latest(), questions, *rest)
+        if cells.copied is None:
+            return block
+        return block.widened(score_block(cells.latest_without_copies(), questions, *rest))
 
     def combine(self, blocks: Sequence[ContrastBlock]) -> ContrastBlock:
         """Combine the tasks' estimates with the tasks' weights."""

@@ -244,6 +244,11 @@ class ScoreBets:
         for number, begin, end in self.run_sequence.spans(start, stop):
             categories = self.cells[number].categories[self.models[rows], begin:end]
             score[:, task == number] = _with_missing(self.cells[number], categories)
+            copied = self.cells[number].copied
+            if copied is not None:  # nothing may be won by a copy
+                score[:, task == number] = np.where(
+                    copied[self.models[rows], begin:end], inf, score[:, task == number]
+                )
         return score
 
     def _won(self, rows: Ints, score: Floats, question: Ints, weight: Floats, counted: Bools) -> Floats:
@@ -327,7 +332,10 @@ class ScoreBets:
         for task, (cells, end) in enumerate(zip(self.cells, self.run_sequence.local(stop), strict=True)):
             steps = np.flatnonzero(cells.sequence.repeats(0, end) == number)
             question = self._offset[task] + cells.sequence.question(0, end)[steps]
-            score[:, question] = _with_missing(cells, cells.categories[self.models[rows, None], steps])
+            at = self.models[rows, None], steps
+            score[:, question] = _with_missing(cells, cells.categories[at])
+            if cells.copied is not None:
+                score[:, question] = np.where(cells.copied[at], inf, score[:, question])
             asked[question] = True
         return score, asked
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio.sequential.copies import Copies
 from scorio.sequential.flips import Flips
 from scorio.sequential.moments import (
     DROPPED,
@@ -111,6 +112,7 @@ class Cells:
         smallest = np.min_scalar_type(-1 - scores.size)
         self.categories = np.full((models, 64), MISSING, dtype=smallest)
         self.copied: Bools | None = None
+        self._copies = Copies(sequence.questions)
         self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
@@ -181,13 +183,27 @@ class Cells:
             if self.rounds is not None:
                 self.rounds.reach(models, end, self.counts[models], self.lost[models], self.cost)
         self.progress[models] = stop
+        if self.copied is not None:
+            self._absorb_copies(models, stop)
 
-    def doubt(self, model: int, step: int) -> None:
-        """Note that the answer at a step may be a copy, before the step is absorbed or when it is."""
+    def doubt(self, model: int, step: int, text: int = 0) -> None:
+        """Note, before a step is absorbed, that its answer may be a copy of one with the same `text`."""
         self._reserve(step + 1)
         if self.copied is None:
             self.copied = np.zeros(self.categories.shape, dtype=np.bool_)
         self.copied[model, step] = True
+        self._copies.doubt(model, step, text)
+
+    def _absorb_copies(self, models: Integers, stop: int) -> None:
+        """Follow the models some of whose answers may be copies, from their first step on."""
+        for model in set(models.tolist()) & set(self._copies.models):
+            start, row = self._copies.absorbed(model), np.array([model])
+            questions = self.sequence.of(row, start, stop)[0]
+            self._copies.absorb(model, questions, self.categories[model, start:stop])
+
+    def without_copies(self, path: PathBlock, models: Integers, start: int, stop: int) -> PathBlock:
+        """Return :meth:`path` of some models as if answers that may be copies were some."""
+        return self._copies.reading(path, models, [slice(start, stop)] * len(models))
 
     def _pay(self, models: Integers, start: int, costs: Floats) -> None:
         at = models[:, None], self.sequence.of(models, start, start + costs.shape[1])
@@ -462,6 +478,11 @@ class Cells:
         self._flips.apply(np.arange(self.models), sums, self._flips.noise[:, None])
         none = np.zeros((self.models, 0))
         return PathBlock(none, none, *sums)
+
+    def latest_without_copies(self) -> PathBlock:
+        """Return :meth:`latest` as if answers that may be copies were some."""
+        last = [slice(steps - 1, steps) for steps in self.progress.tolist()]
+        return self._copies.reading(self.latest(), np.arange(self.models), last)
 
     def forget(self, before: int) -> None:
         """Allow the per-step quantities before step `before` to be dropped; counts and categories stay."""

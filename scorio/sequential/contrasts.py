@@ -170,6 +170,15 @@ class ContrastBlock(NamedTuple):
             margin=tie_variance(self.difference, variance, self.guarded, n, equivalence, step)
         )
 
+    def widened(self, other: ContrastBlock) -> ContrastBlock:
+        """Return the block with the larger variances of this and another reading of the same answers."""
+        return self._replace(
+            variance=np.maximum(self.variance, other.variance),
+            guarded=np.maximum(self.guarded, other.guarded),
+            margin=np.maximum(self.margin, other.margin),
+            avg_variance=np.maximum(self.avg_variance, other.avg_variance),
+        )
+
     def take(self, rows: Integers) -> ContrastBlock:
         """Return some contrasts."""
         return ContrastBlock._make(values[rows] for values in self)

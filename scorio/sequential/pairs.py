@@ -8,7 +8,7 @@ question q, and Σ d_q² says how far the models are apart on single questions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -220,27 +220,37 @@ class PairReader(Reader):
         used = np.zeros(self.cells.models, dtype=bool)
         used[first] = used[second] = True
         place = np.cumsum(used) - 1
-        return _Both(self.cells.path(np.flatnonzero(used), start, stop), place[first], place[second])
+        models = np.flatnonzero(used)
+        path = self.cells.path(models, start, stop)
+        both = _Both(path, place[first], place[second])
+        if self.cells.copied is None:
+            return both
+        return replace(both, without_copies=self.cells.without_copies(path, models, start, stop))
 
     def _of_paths(
         self, pairs: Integers, both: _Both, spread: Spread, count: Ints, asked: Ints, first: Floats
     ) -> ContrastBlock:
         """Return the estimates; `first` are the differences of new questions."""
         path, mean = both.path, both.path.mean
-        repeats = self.cells.repeat_weight * both.least(path.r)
-        noise = (both.sum(path.w), both.sum(path.u), both.least(path.g), repeats)
         difference = both.difference(mean)
         slack = np.zeros(difference.shape)
         if not path.whole(asked):
             (least_a, least_b), (most_a, most_b) = map(both.of, path.bounds(asked))
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
-        trials, single = both.least(path.trials), both.sum(path.repeats) == 0.0
-        block = self._block(difference, noise, spread, count, single, slack, trials)
-        if self.margins is None:
-            return block
-        step = self._typical_step(pairs, first)
-        largest = both.sum(mean * (1.0 - mean))
-        return block.for_ties(self.margins[pairs, None], self.target, trials, largest, step)
+        step = np.ones(1) if self.margins is None else self._typical_step(pairs, first)
+        single = both.sum(path.repeats) == 0.0
+
+        def as_read(path: PathBlock) -> ContrastBlock:
+            repeats = self.cells.repeat_weight * both.least(path.r)
+            noise = (both.sum(path.w), both.sum(path.u), both.least(path.g), repeats)
+            trials, largest = both.least(path.trials), both.sum(mean * (1.0 - mean))
+            block = self._block(difference, noise, spread, count, single, slack, trials)
+            if self.margins is None:
+                return block
+            return block.for_ties(self.margins[pairs, None], self.target, trials, largest, step)
+
+        block = as_read(path)
+        return block if both.without_copies is None else block.widened(as_read(both.without_copies))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +260,7 @@ class _Both:
     path: PathBlock
     first: Ints
     second: Ints
+    without_copies: PathBlock | None = None  # the path as if what may be a copy were one
 
     def of(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the values of the first models and of the second, from those of each line."""

@@ -160,7 +160,7 @@ class ReferenceReader(Reader):
         if self._clusters is not None:
             spread = self._clusters.add(contrasts, question, new - old, gained)
         asked = self.cells.sequence.asked_by(start, stop)
-        return self._of_sums(contrasts, live, sums, count, spread, asked, np.where(gained, new, 0.0))
+        return self._of_sums(contrasts, live, sums, count, spread, asked, np.where(gained, new, 0.0), stop)
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
@@ -181,7 +181,7 @@ class ReferenceReader(Reader):
         spread = None if self._clusters is None else self._clusters.of(gap, both)
         # What the reference was not asked is no answer that the other lacks.
         asked = count + np.logical_not(begun.known(models)).sum(axis=1)[:, None]
-        return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)))
+        return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)), stop)
 
     def _of_sums(
         self,
@@ -192,31 +192,43 @@ class ReferenceReader(Reader):
         spread: Spread | None,
         asked: Ints,
         first: Floats,
+        stop: int,
     ) -> ContrastBlock:
         """Return the estimates; `spread` is that over clusters, `first` the differences of new questions."""
         rows, c = self._row[contrasts, None], np.maximum(count, 1)
         repeats = self._results.repeats[rows]
-        noise = (
-            live.w + sums[4] / c,
-            live.u + sums[5] / c,
-            np.minimum(live.g, self._results.trust[rows]),
-            np.minimum(live.r, repeats),
-        )
         fall, rise, gone = sums[6:]
         most = np.maximum(live.lost_score + rise, live.lost - live.lost_score + fall)
         slack = (most + asked - live.seen + gone) / c
         single = np.maximum(live.r, repeats) == 0.0
         of_questions = Spread(np.maximum(sums[1], 0.0), np.ones(1))
-        block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack, live.trials)
-        if spread is None:
-            block = self._with_extra_questions(contrasts, block, sums)
-        if self.margins is None:
+        step = np.ones(1) if self.margins is None else self._typical_step(contrasts, first)
+
+        def as_read(live: PathBlock) -> ContrastBlock:
+            noise = (
+                live.w + sums[4] / c,
+                live.u + sums[5] / c,
+                np.minimum(live.g, self._results.trust[rows]),
+                np.minimum(live.r, repeats),
+            )
+            block = self._block(
+                sums[0] / c, noise, spread or of_questions, count, single, slack, live.trials
+            )
+            if spread is None:
+                block = self._with_extra_questions(contrasts, block, sums)
+            if self.margins is None:
+                return block
+            other = live.mean - block.difference
+            largest = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
+            margins = self.margins[contrasts, None]
+            return block.for_ties(margins, self.target, live.trials, largest, step)
+
+        block = as_read(live)
+        if self.cells.copied is None:
             return block
-        step = self._typical_step(contrasts, first)
-        other = live.mean - block.difference
-        largest = live.mean * (1.0 - live.mean) + np.maximum(other * (1.0 - other), 0.0)
-        margins = self.margins[contrasts, None]
-        return block.for_ties(margins, self.target, live.trials, largest, step)
+            return block
+        start = stop - live.w.shape[1]
+        return block.widened(as_read(self.cells.without_copies(live, self.live[contrasts], start, stop)))
 
     def _with_extra_questions(self, contrasts: Integers, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""

@@ -37,7 +37,8 @@ class ScoreReader(Reader):
             change = np.where(known, path.after - np.where(path.fresh, 0.0, path.before), 0.0)
             questions = sequence.question(start, stop)
             spread = self._clusters.add(contrasts, questions, change, path.fresh & known)
-        return self._held(contrasts, path, spread, sequence.asked_by(start, stop))
+        block = self._held(contrasts, path, spread, sequence.asked_by(start, stop))
+        return self._widened(block, contrasts, path, spread, start, stop)
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
@@ -45,7 +46,23 @@ class ScoreReader(Reader):
         if self._clusters is not None:
             spread = self._clusters.of(begun.estimate(models), begun.known(models))
         path = self.cells.path(models, start, stop)
-        return self._held(contrasts, path, spread, self.cells.sequence.questions)
+        block = self._held(contrasts, path, spread, self.cells.sequence.questions)
+        return self._widened(block, contrasts, path, spread, start, stop)
+
+    def _widened(
+        self,
+        block: ContrastBlock,
+        contrasts: Integers,
+        path: PathBlock,
+        spread: Spread | None,
+        start: int,
+        stop: int,
+    ) -> ContrastBlock:
+        """Return a block with the larger variance where answers may be copies."""
+        if self.cells.copied is None:
+            return block
+        path = self.cells.without_copies(path, self._models[contrasts], start, stop)
+        return block.widened(self._held(contrasts, path, spread, self.cells.sequence.questions))
 
     def _held(
         self, contrasts: Integers, path: PathBlock, spread: Spread | None, asked: Ints | int

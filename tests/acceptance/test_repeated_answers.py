@@ -113,3 +113,36 @@ def test_a_pair_is_exact_after_one_pass(tmp_path):
     assert "trial" not in called
     in_process("run", "run", "--display", "none", cwd=tmp_path, code=0)
     assert len(trials(tmp_path / "run")) <= 210
+
+
+def wordy(model: str, prompt: str, rng: random.Random) -> str:
+    """Answer right in 60 %: as same in one text of 1,000 bytes for each question, as free in other words."""
+    own = random.Random(prompt if model == "same" else rng.random())
+    right = rng.random() < 0.6
+    if not right:
+        own = random.Random(rng.random())
+    words = " ".join(own.choices(["oak", "elm", "ash", "yew", "fir", "bay"], k=250))
+    return f"{words}\nThe answer is {number_in(prompt) if right else -1}."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_model_that_words_its_right_answers_alike_is_not_behind_for_it(tmp_path, seed):
+    """Three pairs of equal models: today's rule called each of them in every run, by text."""
+    rng = random.Random(seed)
+
+    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
+        return {"message": said(wordy({"good": "same", "bad": "free"}[model], prompt, rng))}
+
+    with answering(answer) as url:
+        data = two_models(tmp_path, url, questions=40, budget={"trials": 900}, stopping={"max_passes": 11})
+        for model in data["models"]:
+            model["sampling"] |= {"temperature": 0.7}
+        done = ran(write_config(tmp_path, data), code=(0, 3))
+    found = report(tmp_path / "run")
+    assert [pair["verdict"] for pair in found["pairs"]] == ["open"], done.said
+    (warned,) = (text for text in found["warnings"] if "too long for a coincidence" in text)
+    assert "on: {copies: independent}" in warned
+    same = next(model for model in found["models"] if model["model"] == "good")
+    assert (same["missing"], same["copies"]) == (0, 0)
+    assert abs(same["score"] - 0.6) < 0.12

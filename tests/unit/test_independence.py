@@ -10,7 +10,7 @@ from adaptive_eval.engine import drift
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
-from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.trial import SAME_TEXT, Completion, Score, TrialKey, TrialRequest
 from scorio.sequential.drift import DriftEvidence, rank_among
 
 # The audit of repeated answers: copies are found, and what comes again by nature is not cried over.
@@ -28,7 +28,7 @@ def essay(seed, words=150):
 def audited(
     answer, *, temperature=0.7, passes=4, response_id=lambda question, repeat: f"cmpl-{question}-{repeat}"
 ):
-    """Return which repeats are copies and the warnings; `answer` gives the text from question and repeat."""
+    """Return the kind of each answer and the warnings; `answer` gives the text from question and repeat."""
     audit = IndependenceAudit({"m": temperature})
     copies = []
     for repeat in range(passes):
@@ -59,19 +59,33 @@ COPIES = {
     "a cache": (by_question, {}, 1.0),
     "hot": (by_question, {"temperature": 1.5}, 1.0),
     "half of it": (every_other, {}, 0.5),
+    "one of two texts": (lambda question, repeat: essay(f"{question}/{repeat % 2}"), {}, 2 / 3),
     "short under one id": (letter, {"response_id": same_id}, 1.0),
     "at temperature 0 under one id": (letter, {"response_id": same_id, "temperature": 0.0}, 1.0),
 }
 
 
 @pytest.mark.parametrize("kind", COPIES)
-def test_copies_are_found_at_once_and_told(monkeypatch, kind):
+def test_copies_and_what_may_be_one_are_found_at_once_and_told(monkeypatch, kind):
     monkeypatch.setattr(IndependenceAudit, "questions", len(QUESTIONS))
     answer, parts, share = COPIES[kind]
-    copies, (warning,) = audited(answer, **parts)
-    assert sum(copies) == 120 * share
-    assert not any(copies[:40])
-    assert warning.startswith(f"m: {120 * share:g} of 120 answers to a question asked again are copies")
+    found, (warning,) = audited(answer, **parts)
+    surely = "one id" in kind
+    assert found.count("copy" if surely else SAME_TEXT) == 120 * share
+    assert found.count("") == len(found) - 120 * share
+    assert not any(found[:40])
+    assert warning.startswith(f"m: {120 * share:g} of 120 answers to a question asked again are")
+    assert ("copies: independent" in warning) is not surely
+
+
+def test_the_word_of_the_user_silences_what_may_be_a_copy():
+    audit = IndependenceAudit({"m": 0.7}, independent=True)
+    for repeat in range(9):
+        for question in QUESTIONS:
+            kind = audit.observe("m", ("t", question), Completion(by_question(question, repeat), "stop"))
+    assert kind == SAME_TEXT, "it is stored, so that the word can be taken back"
+    assert not any("too long for a coincidence" in words for words in audit.remarks())
+    assert audit.pointless("m") is None
 
 
 NATURAL = {
@@ -96,7 +110,7 @@ def test_what_comes_again_by_nature_counts(kind):
 
 
 def test_equal_answers_at_temperature_0_are_no_copies():
-    assert audited(by_question, temperature=0.0) == ([False] * 160, ())
+    assert audited(by_question, temperature=0.0) == ([""] * 160, ())
 
 
 def test_short_answers_that_never_vary_are_told_of_and_one_that_differs_ends_that():
@@ -104,7 +118,7 @@ def test_short_answers_that_never_vary_are_told_of_and_one_that_differs_ends_tha
     assert warning.startswith("m: all 120 answers to a question asked again are the same text")
     assert "deterministic: true" in warning
     varied = audited(lambda question, repeat: "C" if (question, repeat) == ("q7", 2) else "B")
-    assert varied == ([False] * 160, ())
+    assert varied == ([""] * 160, ())
 
 
 def test_a_model_of_nothing_but_copies_is_asked_no_more():

@@ -1,0 +1,128 @@
+"""The noise of a model some of whose answers may be copies of earlier ones.
+
+An answer that is the same text as an earlier one is a cache's, then it says nothing new, or a sure model's,
+then it is an ordinary draw. The mean of the answers is unbiased under both readings. Under the first, the
+mean of n answers of which groups of m_j are copies of one another has the variance v Σ m_j²/n², as if only
+n_eff = n²/Σ m_j² had been drawn. The sums of these are kept along a model's path, for a second reading of its
+noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from scorio._arrays import Floats, Integers, Ints
+from scorio.sequential.moments import PathBlock
+
+_TERMS = 6
+"""Sums over questions: 1, n, 1/n, 1/n_eff, n_eff and Σ m²/n − 1."""
+
+_LEFT = 4
+"""What is left: factors of w and u, R, and the factor of G."""
+
+_LEAST = 1e-9
+"""Share of the repeats, at least, by which the noise of answers is found."""
+
+
+class _OfModel:
+    """A model's answers to each question, and what is left of them step by step."""
+
+    def __init__(self, questions: int) -> None:
+        self.texts: dict[int, int] = {}  # of steps whose answer may be a copy, not absorbed yet
+        self.left = np.zeros((_LEFT, 64))
+        self.steps = 0
+        self._groups: dict[tuple[int, int], int] = {}  # sizes, by question and text
+        self._n = np.zeros(questions)
+        self._excess = np.zeros(questions)  # Σ m² − n
+        self._sums = np.zeros(_TERMS)
+
+    def take(self, question: int, *, answered: bool) -> None:
+        """Take in a step, with an answer to a question or without."""
+        text = self.texts.pop(self.steps, None)
+        if answered:
+            self._sums -= self._terms(question)
+            self._n[question] += 1.0
+            if text is not None:
+                size = self._groups.get((question, text), 1)
+                self._groups[question, text] = size + 1
+                self._excess[question] += 2.0 * size
+            self._sums += self._terms(question)
+        if self.steps == self.left.shape[1]:
+            self.left = np.pad(self.left, ((0, 0), (0, self.steps)))
+        self.left[:, self.steps] = self._now()
+        self.steps += 1
+
+    def _terms(self, question: int) -> Floats:
+        n, excess = float(self._n[question]), float(self._excess[question])
+        if n == 0.0:
+            return np.zeros(_TERMS)
+        inverse = (n + excess) / n**2
+        return np.array([1.0, n, 1.0 / n, inverse, 1.0 / inverse, excess / n])
+
+    def _now(self) -> tuple[float, float, float, float]:
+        seen, trials, inverse, inverse_left, trials_left, shared = self._sums.tolist()
+        repeats = trials - seen
+        if repeats == 0.0:
+            return 1.0, 1.0, 0.0, 1.0
+        # Copies make the answers to a question look more alike than draws are.
+        alike = max(repeats - shared, _LEAST) / repeats
+        wider = inverse_left / inverse
+        return wider / alike, wider, max(trials_left - seen, 0.0), trials_left / trials
+
+
+@dataclass(slots=True)
+class Copies:
+    """What copies leave of the answers of the models that may have any.
+
+    Examples
+    --------
+    Of four answers to a question three are one text: 16/10 answers are left, so .6 repeats.
+
+    >>> copies = Copies(questions=2)
+    >>> for step in (2, 3):
+    ...     copies.doubt(0, step, text=5)
+    >>> copies.absorb(0, np.zeros(4, dtype=int), np.ones(4, dtype=int))
+    >>> copies.left(0, 3, 4)[2].round(3).tolist()
+    [0.6]
+    """
+
+    questions: int
+    _models: dict[int, _OfModel] = field(default_factory=dict)
+
+    def doubt(self, model: int, step: int, text: int) -> None:
+        """Note that the answer of a model at a step may be a copy: an earlier one has the same text."""
+        if model not in self._models:
+            self._models[model] = _OfModel(self.questions)
+        self._models[model].texts[step] = text
+
+    @property
+    def models(self) -> list[int]:
+        """The models with answers that may be copies."""
+        return list(self._models)
+
+    def absorbed(self, model: int) -> int:
+        """Return how many steps of a model were absorbed."""
+        return self._models[model].steps
+
+    def absorb(self, model: int, questions: Ints, categories: Integers) -> None:
+        """Take in a model's next steps: the question of each, and the category, below 0 without an answer."""
+        for question, category in zip(questions.tolist(), categories.tolist(), strict=True):
+            self._models[model].take(question, answered=category >= 0)
+
+    def left(self, model: int, start: int, stop: int) -> Floats:
+        """Return what is left of a model's answers after each step ``start .. stop-1``."""
+        return self._models[model].left[:, start:stop]
+
+    def reading(self, path: PathBlock, models: Integers, steps: list[slice]) -> PathBlock:
+        """Return a path of some models, over these steps of each, read as if what may be a copy were one."""
+        factors = np.ones((3, *path.w.shape))
+        repeats = path.r.copy()
+        for row, (model, span) in enumerate(zip(models.tolist(), steps, strict=True)):
+            if model in self._models:
+                left = self.left(model, span.start, span.stop)
+                factors[:, row] = left[[0, 1, 3]]
+                repeats[row] = np.minimum(left[2], path.r[row])
+        noise, avg_noise, trust = factors
+        return replace(path, w=path.w * noise, u=path.u * avg_noise, g=path.g * trust, r=repeats)

@@ -1,0 +1,97 @@
+"""Answers that may be copies: in the score as they are, as repeats only as far as both readings allow."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.trial import TrialOutcome, Usage
+from scorio.sequential.copies import Copies
+
+IDS = tuple(f"q{number}" for number in range(40))
+PASSES = 8
+
+
+def sure(rng, chance, first, key):
+    """Answer right always in the same words, and wrong in other ones each time."""
+    right = rng.random() < chance
+    return right, "right" if right else None
+
+
+def cached(rng, chance, first, key):
+    """Give the first answer to a question again."""
+    return first.setdefault(key, rng.random() < chance), "first"
+
+
+def varied(rng, chance, first, key):
+    return rng.random() < chance, None
+
+
+def play(seed, kind, other=varied, *, lead=0.0, independent=False, margin=None):
+    """Run the model a, which answers as `kind`, against b; return the verdict on the pair and the session."""
+    rng, first, seen, fresh = random.Random(seed), {}, Counter(), iter(range(1, 10**6))
+    stopping = StoppingSpec(max_passes=PASSES, equivalence=margin)
+    models = ModelSpec("a"), ModelSpec("b")
+    session = Session(
+        SessionSpec(
+            models, (TaskSpec("t", IDS),), stopping=stopping, seed=seed, independent_copies=independent
+        )
+    )
+    while session.stopped is None:
+        outcomes = []
+        for request in session.ask(16):
+            key = request.key.model, request.question
+            chance = 0.6 + lead * (key[0] == "a")
+            right, text = (kind if key[0] == "a" else other)(rng, chance, first, key)
+            digest = 0 if text is not None else next(fresh)
+            outcomes.append(TrialOutcome(request.key, int(right), Usage(), digest, seen[key, digest] > 0))
+            seen[key, digest] += 1
+        session.tell(outcomes)
+    (pair,) = session.results().pairs
+    return pair.verdict, session
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [sure, cached])
+def test_equal_models_are_not_told_apart_by_how_one_of_them_words_its_answers(kind):
+    """80 runs of equal models, seeds 0 to 79; 10 false winners or more would have a chance of 1 % at 5 %."""
+    verdicts = Counter(play(seed, kind)[0] for seed in range(80))
+    assert verdicts["better"] + verdicts["worse"] < 10
+
+
+def test_the_word_of_the_user_makes_them_draws():
+    """Two sure models, .9 and .6: as copies they are 40 draws each, as draws they are apart soon."""
+    bounded, session = play(3, sure, sure, lead=0.2)
+    free, freed = play(3, sure, sure, lead=0.2, independent=True)
+    assert (bounded, free) == ("open", "better")
+    assert freed.budget.completed < session.budget.completed
+    score = session.results().models[0]
+    assert (score.missing, score.copies) == (0, 0)
+
+
+def test_a_cache_says_no_more_than_its_first_answers():
+    """However often it is asked: the interval stays as wide, and no tie is called."""
+    verdict, session = play(5, cached, cached, margin=0.1)
+    (pair,) = session.results().pairs
+    _, alone = play(5, cached, cached, margin=0.1, independent=True)
+    (freed,) = alone.results().pairs
+    assert verdict == "open"
+    assert pair.difference_high - pair.difference_low > 0.3
+    assert freed.difference_high - freed.difference_low < 0.2
+
+
+def test_what_is_left_of_answers_with_equal_texts():
+    """n_eff = n²/Σ m²; without copies nothing is taken."""
+    copies = Copies(questions=3)
+    questions, answered = np.array([0, 1, 0, 0, 1, 2, 0]), np.array([1, 0, 1, 1, 0, -1, 1])
+    copies.doubt(4, 2, text=7)
+    copies.doubt(4, 6, text=7)
+    copies.absorb(4, questions, answered)
+    noise, avg, repeats, trust = copies.left(4, 0, 7)
+    assert repeats.tolist() == pytest.approx([0, 0, 0, 9 / 5 - 1, 9 / 5, 9 / 5, 16 / 10 - 1 + 1])
+    assert avg[-1] == pytest.approx((10 / 16 + 1 / 2) / (1 / 4 + 1 / 2))
+    assert trust[-1] == pytest.approx((16 / 10 + 2) / 6)
+    assert noise[-1] == pytest.approx(avg[-1] * 4 / (4 - 6 / 4))
