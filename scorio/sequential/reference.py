@@ -211,9 +211,7 @@ class ReferenceReader(Reader):
                 np.minimum(live.g, self._results.trust[rows]),
                 np.minimum(live.r, repeats),
             )
-            block = self._block(
-                sums[0] / c, noise, spread or of_questions, count, single, slack, live.trials
-            )
+            block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack, live.trials)
             if spread is None:
                 block = self._with_extra_questions(contrasts, block, sums)
             if self.margins is None:
@@ -225,7 +223,6 @@ class ReferenceReader(Reader):
 
         block = as_read(live)
         if self.cells.copied is None:
-            return block
             return block
         start = stop - live.w.shape[1]
         return block.widened(as_read(self.cells.without_copies(live, self.live[contrasts], start, stop)))

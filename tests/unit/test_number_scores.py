@@ -165,7 +165,7 @@ def test_a_change_is_told_in_the_unit_of_the_scores_and_numbers_are_ranked_in_pa
     for step, jitter in enumerate(rng.integers(0, 700, 4000).tolist()):
         category = jitter + (16_800 if step < 3000 else 8_400)
         watch.add(TrialKey("m", step), ("stars", str(step % 5)), category, at=0.0, server="")
-        if not watch.remarks:
+        if not watch.remarks():
             seen = watch._models["m"].whole.seen
     (change,) = watch.changes
     assert (change.before, change.after) == pytest.approx((7.1, 4.1), abs=0.1)
