@@ -440,10 +440,13 @@ def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
 
 def partial_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs stay open, and the models that have stopped."""
-    found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "unusable": [], "spent": []}
+    names, unusable = comparison.spec.names, states.unusable - states.spent
+    found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "spent": []}
     for model in states.stopped:
-        why = "unusable" if model in states.unusable else "silent"
-        found["spent" if model in states.spent else why].append(comparison.spec.names[model])
+        if model not in unusable:
+            found["spent" if model in states.spent else "silent"].append(names[model])
+    if unusable:
+        found["unusable"] = [names[model] for model in states.stopped if model in unusable]
     return found
 
 
