@@ -186,7 +186,7 @@ def log_evidence_of_claim(
     --------
     >>> held, failed = log_evidence_of_claim([0.0, -0.1], 0.0, 3e-4, 0.05)
     >>> held.round(4).tolist(), failed.round(4).tolist()
-    ([3.7773, -1.957], [-1.957, 3.7773])
+    ([3.7773, -3.3516], [-3.3516, 3.7773])
     """
     d, lost, m = floats(difference), floats(slack), floats(margin)
     reflected = -(d + 2.0 * m)
