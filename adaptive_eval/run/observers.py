@@ -4,12 +4,12 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import NotifyConfig
@@ -23,7 +23,6 @@ from adaptive_eval.views.numbers import duration
 from adaptive_eval.views.verdicts import resolved_words
 
 if TYPE_CHECKING:
-    from adaptive_eval.run.trackers import Tracker
     from adaptive_eval.views.metrics import RunMetrics
 
 
@@ -66,75 +65,40 @@ def channels_of(notify: NotifyConfig | None, environment: Mapping[str, str] = os
     return channels
 
 
-class Outlets:
-    """Passes the events of a run to observers; a context manager that opens and closes them.
-
-    An error that leaves the context is sent too.
-    """
-
-    def __init__(
-        self, config: RunConfig, metrics: MetricsOptions, say: Callable[[str], None] = lambda text: None
-    ) -> None:
-        self._say = say
-        self._config = config
-        self._options = metrics
-        self._stack = ExitStack()
-        self._metrics: RunMetrics | None = None
-        self._notifier: Notifier | None = None
-        self._results: Results | None = None
-        self._trackers: list[Tracker] = []
-        self._observers: list[Observer] = []
-
-    def __enter__(self) -> Self:
-        notify = self._config.notify
-        channels = channels_of(notify)
-        if notify is not None and (notify.wandb is not None or notify.mlflow is not None):
-            from adaptive_eval.run.trackers import trackers_of
-
-            self._trackers = trackers_of(self._config)
-            self._observers += self._trackers
-        if notify is not None and notify.otel:
-            from adaptive_eval.run.telemetry import Telemetry
-
-            self._observers.append(self._stack.enter_context(Telemetry(self._config)))
-        address = self._options.address()
-        if address is not None or self._options.file is not None:
-            from adaptive_eval.views.metrics import RunMetrics
-
-            metrics = RunMetrics(self._config.name, address, self._options.file)
-            self._metrics = self._stack.enter_context(metrics)
-        if channels:
-            self._notifier = Notifier(channels)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception):
-            self._tell("error", str(error) or type(error).__name__)
-        self._stack.close()
-        for tracker in self._trackers:
-            problem = tracker.close()
-            if problem is not None:
-                self._say(f"warning: {problem}")
-        if self._notifier is not None:
-            undelivered = self._notifier.close()
-            if undelivered is not None:
-                self._say(f"warning: {undelivered}")
+class Outlet(Protocol):
+    """Where a run reports: it is told every event, and closed at the end."""
 
     def __call__(self, event: Event) -> None:
-        """Pass an event on; takes no time."""
-        for observer in self._observers:
-            observer(event)
+        """Take an event; takes no time."""
+
+    def close(self, error: Exception | None) -> str | None:
+        """End, after an error if there was one; return a sentence on what did not arrive."""
+
+
+class Notices:
+    """Tells a webhook and a command of verdicts, errors and the end."""
+
+    def __init__(self, config: RunConfig, channels: Sequence[Channel]) -> None:
+        self._name = config.name
+        self._on: Collection[NoticeKind] = () if config.notify is None else config.notify.on
+        self._notifier = Notifier(channels)
+        self._results: Results | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
         if isinstance(event, Progress):
             self._results = event.results
-            if self._metrics is not None:
-                self._metrics.update(event.at, event.elapsed, event.results, event.endpoints, event.lag)
         elif isinstance(event, Decided):
             for decision in event.decisions:
                 self._decided(decision)
         elif isinstance(event, Stopped):
             self._stopped(event.verdict)
+
+    def close(self, error: Exception | None) -> str | None:
+        """Tell of the error, and wait for what has not arrived."""
+        if error is not None:
+            self._tell("error", str(error) or type(error).__name__)
+        return self._notifier.close()
 
     def _decided(self, decision: Decision) -> None:
         if decision.kind == "pair":
@@ -146,9 +110,8 @@ class Outlets:
         results = self._results
         first = "" if results is None else f"{headline(results)} "
         trials = 0 if results is None else results.trials
-        self._tell(
-            "stopped", f"{first}Stopped: {describe(verdict).rstrip('.')}.", trials, verdict=verdict.reason
-        )
+        words = f"{first}Stopped: {describe(verdict).rstrip('.')}."
+        self._tell("stopped", words, trials, verdict=verdict.reason)
 
     def _tell(
         self,
@@ -158,9 +121,103 @@ class Outlets:
         models: tuple[str, ...] = (),
         verdict: str | None = None,
     ) -> None:
-        notify, name = self._config.notify, self._config.name
-        if self._notifier is not None and notify is not None and event in notify.on:
-            self._notifier.tell(Notice(event, name, time.time(), text, trials, models, verdict))
+        if event in self._on:
+            self._notifier.tell(Notice(event, self._name, time.time(), text, trials, models, verdict))
+
+
+def _notices(config: RunConfig, options: MetricsOptions) -> Sequence[Outlet]:
+    channels = channels_of(config.notify)
+    return [Notices(config, channels)] if channels else []
+
+
+def _trackers(config: RunConfig, options: MetricsOptions) -> Sequence[Outlet]:
+    notify = config.notify
+    if notify is None or (notify.wandb is None and notify.mlflow is None):
+        return []
+    from adaptive_eval.run.trackers import trackers_of
+
+    return trackers_of(config)
+
+
+def _telemetry(config: RunConfig, options: MetricsOptions) -> Sequence[Outlet]:
+    if config.notify is None or not config.notify.otel:
+        return []
+    from adaptive_eval.run.telemetry import Telemetry
+
+    return [Telemetry(config)]
+
+
+def _metrics(config: RunConfig, options: MetricsOptions) -> Sequence[Outlet]:
+    address = options.address()
+    if address is None and options.file is None:
+        return []
+    from adaptive_eval.views.metrics import RunMetrics
+
+    return [PrometheusOutlet(RunMetrics(config.name, address, options.file))]
+
+
+class PrometheusOutlet:
+    """Serves and writes the metrics of a run."""
+
+    def __init__(self, metrics: "RunMetrics") -> None:
+        self._metrics = metrics.__enter__()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        if isinstance(event, Progress):
+            self._metrics.update(event.at, event.elapsed, event.results, event.endpoints, event.lag)
+
+    def close(self, error: Exception | None) -> str | None:
+        """Close the port."""
+        self._metrics.__exit__()
+        return None
+
+
+OUTLETS: tuple[Callable[[RunConfig, MetricsOptions], Sequence[Outlet]], ...] = (
+    _notices,
+    _trackers,
+    _telemetry,
+    _metrics,
+)
+"""What opens the outlets that a config or a command asks for; one more outlet is one more of these."""
+
+
+class Outlets:
+    """Passes the events of a run to its outlets; a context manager that opens and closes them.
+
+    An error that leaves the context is sent too.
+    """
+
+    def __init__(
+        self, config: RunConfig, metrics: MetricsOptions, say: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self._config, self._options, self._say = config, metrics, say
+        self._open: list[Outlet] = []
+
+    def __enter__(self) -> Self:
+        try:
+            for opened in OUTLETS:
+                self._open += opened(self._config, self._options)
+        except BaseException:
+            self._close(None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(error if isinstance(error, Exception) else None)
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on; takes no time."""
+        for outlet in self._open:
+            outlet(event)
+
+    def _close(self, error: Exception | None) -> None:
+        for outlet in self._open:
+            remark = outlet.close(error)
+            if remark is not None:
+                self._say(f"warning: {remark}")
 
 
 class Console:

@@ -74,9 +74,13 @@ class Telemetry:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close(None)
+
+    def close(self, error: Exception | None) -> str | None:
         """Send what has not been sent."""
         for provider in self._own:
             provider.shutdown()
+        return None
 
     def __call__(self, event: Event) -> None:
         """Take an event; the exporter sends it in its own thread."""

@@ -90,7 +90,7 @@ class Tracker:
             summary = _summary(event.verdict, self._last)
             self._send(lambda backend: backend.finish(summary))
 
-    def close(self, patience: float = 30.0) -> str | None:
+    def close(self, error: Exception | None = None, patience: float = 30.0) -> str | None:
         """Wait up to `patience` seconds for pending reports; return a sentence on failures, else None."""
         _, late = wait(self._sent, patience)
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -20,6 +20,7 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.results import Forecast, Range, StopVerdict
 from adaptive_eval.engine.events import Decided, Progress, Stopped
 from adaptive_eval.errors import UsageError
+from adaptive_eval.run import observers
 from adaptive_eval.run.observers import MetricsOptions, Outlets
 from adaptive_eval.run.trackers import Tracker, figures_of
 from adaptive_eval.views.metrics import FILE_EVERY, RunMetrics
@@ -327,3 +328,24 @@ def test_a_file_that_becomes_unwritable_does_not_fail_the_run(tmp_path):
         folder.rmdir()
         updated(metrics, examples.finished())
     assert not folder.exists()
+
+
+def test_an_outlet_is_told_every_event_the_error_and_what_it_reports_at_the_end(monkeypatch):
+    told, said = [], []
+
+    class Own:
+        def __call__(self, event):
+            told.append(event)
+
+        def close(self, error):
+            told.append(error)
+            return "two were lost"
+
+    monkeypatch.setattr(observers, "OUTLETS", (lambda config, options: [Own()],))
+    error = ZeroDivisionError("no")
+    config = config_of(command=["true"])
+    with suppress(ZeroDivisionError), Outlets(config, MetricsOptions(), said.append) as outlets:
+        outlets("event")
+        raise error
+    assert told == ["event", error]
+    assert said == ["warning: two were lost"]
