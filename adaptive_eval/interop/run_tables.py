@@ -124,7 +124,12 @@ class _Lines:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return without_formula(value) if isinstance(value, str) else value
+    return without_formula(value.translate(_PICTURES)) if isinstance(value, str) else value
+
+
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"}
+_PICTURES |= {code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)}
+"""What is shown of control characters, which could act on a terminal; lines and tabs of a text stay."""
 
 
 def write_jsonl(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -31,6 +32,21 @@ from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
 from adaptive_eval.views.trials import others_on, prompt_text
 from adaptive_eval.views.web_runs import Folder, in_address, open_folder
+
+
+class _Place(Convertor[int]):
+    """A number in an address, of as many digits as any trial's has; Python refuses to read thousands."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("place", _Place())
 
 
 def content_security_policy() -> str:
@@ -144,8 +160,8 @@ def create_app(folder: Folder, token: str) -> ASGIApp:
     routes = [
         Route("/", site.runs),
         Route("/runs/{run}/", site.run),
-        Route("/runs/{run}/trials/{model:int}/{step:int}", site.trial),
-        Route("/runs/{run}/trials/{model:int}/{step:int}/{text}.txt", site.text),
+        Route("/runs/{run}/trials/{model:place}/{step:place}", site.trial),
+        Route("/runs/{run}/trials/{model:place}/{step:place}/{text}.txt", site.text),
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
     app = Starlette(

@@ -1,13 +1,21 @@
 """Run files that were made to harm whoever opens them: small blobs of much text, and foreign definitions."""
 
+import csv
+import io
 import json
 import sqlite3
 
 import pytest
 import run_examples as runs
 import zstandard
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
+import adaptive_eval.views.web_app  # noqa: F401 - it says which numbers an address has
 from adaptive_eval.errors import RunDamaged
+from adaptive_eval.interop.run_tables import write_csv
 from adaptive_eval.store.codec import MOST_BYTES, pack, unpack
 from adaptive_eval.store.reader import RunReader
 
@@ -70,3 +78,16 @@ def test_results_that_cannot_be_read_are_damage_of_one_run(run, column, value):
     listed = runs.printed("monitor", run.parent)
     assert "run: cannot be read" in listed
     assert "other: resolved" in listed
+
+
+def test_control_characters_of_an_answer_are_not_in_a_csv_export():
+    file = io.StringIO()
+    write_csv([{"text": "a\x1b[31m\x00\x07\x7f\x9b\nb\tc"}], file)
+    (row,) = csv.DictReader(io.StringIO(file.getvalue()))
+    assert row["text"] == "a␛[31m␀␇\\x7f\\x9b\nb\tc"
+
+
+def test_an_address_of_5000_digits_is_no_page():
+    with TestClient(Starlette(routes=[Route("/{step:place}", lambda _: Response("there"))])) as client:
+        assert client.get(f"/{'9' * 5000}").status_code == 404
+        assert client.get("/17").status_code == 200
