@@ -459,6 +459,20 @@ def make_importable(folder: Path) -> None:
     sys.path[:] = [place, *(other for other in sys.path if other != place)]
 
 
+def _way_out(directory: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return what to do about a config that asks for other trials than a run."""
+    new = [name for name in now["models"] if name not in before["models"]]
+    rest = {**now, "models": {name: one for name, one in now["models"].items() if name not in new}}
+    if not new or difference(before, rest):
+        return "Undo the change, or keep the old run and start a new one with run --new."
+    return (
+        "To compare it with answers that are paid for, write a config of another name with only "
+        f"{', '.join(new)} under models, and add the line\n"
+        f"  references: [{{run: {directory.resolve()}, models: [{', '.join(before['models'])}]}}]\n"
+        "run --new would ask all models again."
+    )
+
+
 def continue_run(built: Built, directory: Path) -> RunWriter:
     """Open the run in `directory` to continue it under the given config."""
     writer = RunWriter.open(directory)
@@ -471,7 +485,7 @@ def continue_run(built: Built, directory: Path) -> RunWriter:
             listed = "\n".join(f"  {line}" for line in differences)
             raise RunMismatch(
                 f"{directory}: the config now asks for other trials than those stored there:\n{listed}\n"
-                "Undo the change, or keep the old run and start a new one with run --new."
+                f"{_way_out(directory, stored, built.identity)}"
             )
         require_same_scoring(directory, scored, json.loads(json.dumps(built.judging)), built.config.tasks)
         for key, value in built.meta().items():

@@ -395,6 +395,8 @@ def fixed_length(results: Results) -> tuple[int, int] | None:
     if saving(results) is None or results.fixed_passes is None:
         return None
     asked = sum(line.state != "reference" for line in results.models)
+    if len(results.pairs) == 1:
+        return None  # an A/B ends at its winner, and the width of its interval is no aim of it
     return results.fixed_passes, results.fixed_passes * asked * results.questions
 
 

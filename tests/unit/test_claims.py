@@ -170,3 +170,11 @@ def test_nullable_frames_name_models():
     found = rank.bayes(frame, missing=np.nan)
     assert (found.names, found.ranks.tolist()) == (NAMES, [1, 2, 3])
     assert sequential.board(frame, missing=np.nan).names == NAMES
+
+
+def test_a_new_model_is_told_of_the_references_that_keep_what_is_paid(tmp_path):
+    models = {"old": coin_of(0.9, 1), "new": coin_of(0.5, 2)}
+    adaptive_eval.evaluate({"old": models["old"]}, ROWS, "threshold=0.5", out=tmp_path / "run")
+    with pytest.raises(UsageError, match=r"only new under models") as caught:
+        adaptive_eval.evaluate(models, ROWS, "threshold=0.5", out=tmp_path / "run")
+    assert f"references: [{{run: {tmp_path / 'run'}, models: [old]}}]" in str(caught.value)
