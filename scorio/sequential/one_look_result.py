@@ -49,4 +49,4 @@ class FixedTest(Named):
             parts.append(f"[{self.low:.4f}, {self.high:.4f}] at {100 * self.confidence:g} %")
         if self.p_value is not None:
             parts.append(f"p = {self.p_value:.3g} of {self.null}")
-        return ", ".join(parts) + f" ({self.units} units, {self.reading}; for one look)"
+        return ", ".join(parts) + f" (units: {self.units}, {self.reading}; for one look)"
