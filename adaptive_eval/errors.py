@@ -40,7 +40,7 @@ from typing import Any, ClassVar, Self
 
 from adaptive_eval.stops import ENDPOINTS, INTERRUPTED, UNEXPECTED, USAGE
 
-BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "too_large", "worker"})
+BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "too_large", "worker", "seed_test"})
 """Kinds of failure after which a request may have been billed."""
 
 BILLED_STATUSES = frozenset({504, 524})
@@ -252,8 +252,8 @@ class EndpointError(AdaptiveEvalError):
     kind : str
         A short stable name for counting: ``timeout``, ``connection`` (never made), ``dropped`` (lost after
         the request had gone out), ``rate_limit``, ``server``, ``malformed``, ``aborted``, ``too_large`` (a
-        body beyond its limit), ``auth``, ``not_found``, ``bad_request``, ``worker`` (lost with the process
-        that had made the request).
+        body beyond its limit), ``expired`` (a request of a batch that was not carried out), ``auth``,
+        ``not_found``, ``bad_request``, ``worker`` (lost with the process that had made the request).
     status : int, optional
         HTTP status.
     """
@@ -298,7 +298,25 @@ class TransientEndpointError(EndpointError):
 
 
 class ScorerUnavailable(TransientEndpointError):
-    """A judge, a verifier or a scoring process is unavailable: the answer is kept, and scored later."""
+    """A judge, a verifier or a scoring process is unavailable: the answer is kept, and scored later.
+
+    Parameters
+    ----------
+    discarded : tuple of str, optional
+        Causes for which judgements were given up that may have been begun.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        status: int | None = None,
+        retry_after: float | None = None,
+        discarded: tuple[Any, ...] = (),
+    ) -> None:
+        super().__init__(message, kind=kind, status=status, retry_after=retry_after)
+        self.discarded = discarded
 
 
 class PermanentEndpointError(EndpointError):

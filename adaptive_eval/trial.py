@@ -12,13 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from types import MappingProxyType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 GIVEN = "conversation as given"
 """The field of a question that holds its conversation, as messages: a name that no template can use."""
 
 IMAGE_TOKENS = 16_384
 """Tokens that are reserved for an image, where nothing else is said."""
+
+DiscardCause: TypeAlias = Literal["timeout", "server", "connection", "killed"]
+"""Why a draw was given up that the server may have begun: our time limit; an error status, an unusable body
+or a server that has gone; a cut connection; a process that was killed, or a request that was cancelled."""
+DISCARD_CAUSES: tuple[DiscardCause, ...] = get_args(DiscardCause)
 
 Signal: TypeAlias = float | int | bool | str | None
 """The value of one base signal of an attempt, such as ``has_box`` or ``token_ratio``."""
@@ -161,6 +166,8 @@ class TrialOutcome:
 
     `answer` tells different texts apart (:attr:`Completion.digest`); None where the text is not known. An
     answer that `repeats` an earlier one, at a length at which chance equality is unlikely, may be a copy.
+    `discarded` are the causes for which earlier draws of the trial were given up: for verdicts such a trial
+    is lost, unless the run's options say that the loss does not depend on the answer.
     """
 
     key: TrialKey
@@ -168,15 +175,20 @@ class TrialOutcome:
     usage: Usage = Usage()
     answer: int | None = None
     repeats: bool = False
+    discarded: tuple[DiscardCause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A trial that got no answer after all attempts. It is never scored, and no pair is read at its index."""
+    """A trial that got no answer after all attempts. It is never scored, and no pair is read at its index.
+
+    `discarded` are the causes for which draws of it were given up.
+    """
 
     key: TrialKey
     reason: str
     usage: Usage = Usage()
+    discarded: tuple[DiscardCause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +430,8 @@ class Completion:
     calls : tuple of mapping
         The calls of the model by which a solver came to the answer: new ``messages``, ``text``,
         ``finish_reason``, ``tokens``.
+    discarded : tuple of str
+        Causes for which whoever gave the answer had given up earlier draws. Stored with the trial.
     without_text : {'', 'reasoning', 'tool_calls'}
         What the answer held in place of a text; empty where it held a text, or nothing. Not stored.
     reasoning : str
@@ -444,6 +458,7 @@ class Completion:
     reasoning_tokens: int = 0
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     calls: tuple[Mapping[str, Any], ...] = ()
+    discarded: tuple[DiscardCause, ...] = ()
 
     @property
     def said(self) -> str:
@@ -511,9 +526,12 @@ class Score:
         Base signals of the attempt (``is_correct``, ``has_box``, …).
     reason : str
         Why it got this category, in a few words.
+    discarded : tuple of str
+        Causes for which judgements of the answer were given up before this one. Stored with the trial.
     """
 
     category: int | None
     extracted: str | None = None
     signals: Mapping[str, Signal] = field(default_factory=lambda: _EMPTY)
     reason: str = ""
+    discarded: tuple[DiscardCause, ...] = ()

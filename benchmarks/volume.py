@@ -178,7 +178,7 @@ COPIES = (
     INSERT INTO outcomes
     SELECT id + :to, model, step + :steps, question, repeat + :passes, seed, category, prompt_tokens,
            completion_tokens, cached_tokens, latency + abs(random() % 1000) / 1000.0, finished_at,
-           finish_reason, missing, after_stop, answer
+           finish_reason, missing, after_stop, answer, response, discarded
     FROM outcomes WHERE id < :many
     """,
     """
@@ -195,7 +195,7 @@ REST = (
 
 
 ALL_TRIALS = {
-    **dict.fromkeys(("models", "questions", "step", "category", "missing", "after_stop")),
+    **dict.fromkeys(("models", "questions", "step", "category", "missing", "discarded", "after_stop")),
     "last": -1,
     "end": sys.maxsize,
     "batch": -1,

@@ -23,7 +23,7 @@ from adaptive_eval.views.report_columns import REPORT
 DOCS = Path(__file__).parents[1] / "docs"
 
 EXAMPLES: dict[str, Any] = {
-    "range": [0, 1],
+    "range": [0, 1], "discarded": ["killed"],
     "tasks[].solver.function": "python:agents.py:solve", "tasks[].answers.k": 4, "max_passes": 80,
     ".name": "aime-shootout", ".goal": "ranking", ".models": None, ".tasks": None,
     "models[].name": "qwen3-4b", "models[].model": "Qwen/Qwen3-4B", "provider": "openrouter",

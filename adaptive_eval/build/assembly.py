@@ -32,6 +32,7 @@ from adaptive_eval.build.grading import (
 )
 from adaptive_eval.build.model_clients import (
     ModelEndpoint,
+    asked_temperature,
     endpoints_of,
     functions_of,
     model_clients_of,
@@ -52,7 +53,6 @@ from adaptive_eval.build.replay import replay_log
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.session_spec import (
     ROUNDS,
-    asked_temperature,
     deadlines_of,
     question_policy,
     samples_per_prompt_of,
@@ -356,6 +356,8 @@ class Built:
         samples = {
             model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
         }
+        with writer.reader() as reader:
+            unfinished, fastest = reader.unfinished(), reader.fastest_answers()
         return Runner(
             session,
             writer,
@@ -369,6 +371,8 @@ class Built:
                 elapsed=elapsed,
                 allow_missing=allow_missing,
                 reached=watches.answers.answered,
+                unfinished=unfinished,
+                fastest=fastest,
             ),
             observer=observer,
             watches=watches,

@@ -101,6 +101,7 @@ def _deciding(config: RunConfig) -> dict[str, Any]:
     stopping = {name: value for name, value in data["stopping"].items() if name not in _NO_PROMISE}
     found = {f"stopping.{name}": value for name, value in stopping.items()}
     found |= {"goal": data["goal"], "overall": data["overall"], "references": data["references"]}
+    found["on.discarded"] = list(config.on.discarded)
     for task, section in zip(config.tasks, data["tasks"], strict=True):
         found[f"tasks[{task.name}].weight"] = section["weight"]
         found[f"tasks[{task.name}].rubric.weights"] = list(task.rubric.category_weights)

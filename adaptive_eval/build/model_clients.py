@@ -22,6 +22,7 @@ from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint, litellm_model
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.engine.limits import (
     MOST,
     AdaptiveConcurrency,
@@ -114,10 +115,18 @@ def model_clients_of(
             prompt_tokens=prompt_bound,
             answer_tokens=model.sampling.token_limit or 0,
             solvers=solvers,
+            batched=model.batch is not None,
+            repeats=model.deterministic or asked_temperature(model) == 0.0,
+            time_limit=model.timeout.total,
             discovery=discoveries.get(model.name),
         )
         for model in config.models
     }
+
+
+def asked_temperature(model: ModelConfig) -> float:
+    """Return the temperature at which a model is asked; 0 where it takes the likeliest token."""
+    return temperature_of({**model.sampling.as_sent(), **model.extra_body})
 
 
 def _limit(model: ModelConfig, within: Mapping[str, int], goal: str) -> ConcurrencyLimit | None:

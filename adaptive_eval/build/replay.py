@@ -98,6 +98,10 @@ def replayed(reader: RunReader) -> Replayed:
     return Replayed(to_json(found.results), found.disagreements)
 
 
+_CHANGE_SCORES = ("rubric.weights", "on.discarded")
+"""Settings after whose change stored answers count otherwise; rounds follow from how they counted before."""
+
+
 def replay_log(
     session: Session,
     reader: RunReader,
@@ -105,7 +109,7 @@ def replay_log(
     log: Iterable[Sequence[TrialOutcome | Missing]],
 ) -> list[Decision]:
     """Tell a fresh session the log of its run and what was billed without an answer; return its decisions."""
-    if any(change.setting.endswith("rubric.weights") for change in changes):
+    if any(change.setting.endswith(_CHANGE_SCORES) for change in changes):
         session.keep_questions(
             (record.request.key, record.request.task, record.request.question) for record in reader.trials()
         )

@@ -6,12 +6,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from adaptive_eval.build.model_clients import prompt_bound
+from adaptive_eval.build.model_clients import asked_temperature, prompt_bound
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import MOST_SAMPLES, ModelConfig
 from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.clock import Deadlines
-from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.options.decisions import DEFAULT_PASSES, Decisions
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.tasks.task import Task
@@ -39,6 +38,7 @@ def session_spec(
         usage_on_failure=config.budget.usage_on_failure,
         samples_per_prompt=samples_per_prompt,
         independent_copies=config.on.copies == "independent",
+        redrawn=frozenset(config.on.discarded),
     )
 
 
@@ -157,11 +157,6 @@ ASSUMED_ANSWER = 1000.0
 
 _PASSES = 8.0
 """Passes after which decisions are taken to fall."""
-
-
-def asked_temperature(model: ModelConfig) -> float:
-    """Return the temperature at which a model is asked; 0 where it takes the likeliest token."""
-    return temperature_of({**model.sampling.as_sent(), **model.extra_body})
 
 
 def further_answers(number: int, passes: float) -> float:

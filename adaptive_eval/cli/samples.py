@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     help="The answers of models A and B to the same questions side by side, first those that differ.",
 )
 @flag("--missing", "Only trials that got no answer or no category.")
+@flag("--discarded", "Only trials of which earlier draws were given up.")
 @option("--limit N", "At most N. Default: 10; with --json, all.", COUNT)
 @flag("--newest", "The newest first.")
 @flag("--full", "Show long texts whole.")
@@ -46,7 +47,7 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
     asked = {name: options[name] for name in ("model", "task", "question", "category")}
     if options["missing"] and asked["category"] is not None:
         raise UsageError(f"--category {asked['category']} and --missing: a missing trial has no category")
-    if compare and given_options(("model", "category", "missing", "newest")):
+    if compare and given_options(("model", "category", "missing", "discarded", "newest")):
         raise UsageError("--compare goes with --task, --question, --limit, --full and --json only")
     most = options["limit"] if options["limit"] is not None or as_json else 10
     with RunReader(run) as reader:
@@ -56,7 +57,8 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
         for name in compare or ():
             _known("compare", name, list(about.models))
         missing = True if options["missing"] else None
-        trials = reader.trials(**asked, missing=missing, newest_first=options["newest"], limit=most)
+        asked |= {"missing": missing, "discarded": True if options["discarded"] else None}
+        trials = reader.trials(**asked, newest_first=options["newest"], limit=most)
         rows: Iterable[tuple[TrialRecord, ...]] = ((one,) for one in trials)
         if compare:
             rows = _answer_pairs(reader, compare, asked["task"], asked["question"], most)

@@ -97,6 +97,10 @@ class Account:
         limit = self.limits.trials
         return (limit is None or self.trials + self.in_flight < limit) and self._fits(amount)
 
+    def has_room(self, amount: Amount) -> bool:
+        """Return whether another request of this worst case fits."""
+        return self._fits(amount)
+
     def holds(self) -> bool:
         """Return whether all in flight at their worst fit under the limits."""
         return self._fits(NOTHING)
@@ -291,6 +295,16 @@ class Budget:
             amount = Amount(prompt, 0, 0 if price is None else price.most(prompt, 0))
         self._presume_billed(model, task, amount, times)
         return all(account.holds() for account in self._concerned[model][task])
+
+    def repeat(self, model: int, task: int, question: int) -> bool:
+        """Count another request of a trial at its worst case; return False where a budget has no room."""
+        amount = self.worst_case(model, task, question)
+        if self._reserving and not all(one.has_room(amount) for one in self._concerned[model][task]):
+            return False
+        self._unanswered += 1
+        if self._reserving:
+            self._presume_billed(model, task, amount, 1)
+        return True
 
     def _presume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
         for account in self._concerned[model][task]:

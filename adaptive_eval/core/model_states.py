@@ -11,7 +11,7 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.determinism import READERS
 from adaptive_eval.errors import SessionError
-from adaptive_eval.trial import COPY_REASON, NOT_THERE, Missing, TrialOutcome
+from adaptive_eval.trial import COPY_REASON, NOT_THERE, DiscardCause, Missing, TrialOutcome
 from scorio.sequential.parts import DROPPED, MISSING
 
 
@@ -28,6 +28,12 @@ class ModelStates:
         """Missing trials."""
         self.copies = none.copy()
         """Those of them that are copies."""
+        self.discarded = none.copy()
+        """Answered trials that are lost to verdicts: earlier draws of them were given up."""
+        self.redrawn = none.copy()
+        """Answered trials that count although earlier draws of them were given up: the user says so."""
+        self.causes: list[Counter[DiscardCause]] = [Counter() for _ in none]
+        """How many draws were given up for each cause."""
         self.after_stop = none.copy()
         """Trials completed after the session had stopped."""
         self.skipped = none.copy()
@@ -97,11 +103,11 @@ class Intake:
         launched, seen = self.states.launched, dict[tuple[int, int], int]()
         for outcome in outcomes:
             answered = isinstance(outcome, TrialOutcome)
-            category = self._category(outcome)
+            category, counted = self._category(outcome), self._counted(outcome)
             key = (self.model(outcome.key.model), outcome.key.index)
             trial = launched.get(key)
             if trial is not None:
-                known_category = seen.setdefault(key, category)
+                known_category = seen.setdefault(key, counted)
                 categories = self._categories[trial.task]
                 if category >= categories or (category < 0 and answered):
                     raise SessionError(
@@ -115,9 +121,9 @@ class Intake:
                         f"{_trial(outcome)} was never asked for; tell only what ask() has returned"
                     )
                 known_category = known
-            if known_category != category:
+            if known_category != counted:
                 raise SessionError(
-                    f"{_trial(outcome)} was told before with category {known_category}, now with {category}"
+                    f"{_trial(outcome)} was told before with category {known_category}, now with {counted}"
                 )
 
     def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> None:
@@ -131,14 +137,19 @@ class Intake:
             trial = states.complete(model, index)
             if trial is None:
                 continue
-            category = self._category(outcome)
-            states.missing[model] += category < 0
+            category, answered = self._counted(outcome), isinstance(outcome, TrialOutcome)
+            states.missing[model] += category < 0 and not outcome.discarded
             states.copies[model] += category == DROPPED
             if isinstance(outcome, Missing) and outcome.reason == NOT_THERE:
                 states.absent[model, trial.task, trial.question] += 1
+            if outcome.discarded:
+                states.missing[model] += not answered
+                states.causes[model].update(outcome.discarded)
+                states.discarded[model] += answered and category < 0
+                states.redrawn[model] += category >= 0
             if category >= 0 and self._may_be_copy(outcome):
                 board.doubt(model, index, _text(outcome))
-            amount = budget.charge(model, trial, outcome.usage, answered=category >= 0)
+            amount = budget.charge(model, trial, outcome.usage, answered=answered)
             board.add(model, index, category)
             if board.costs is not None:
                 board.costs[model, index] = budget.spent(amount)
@@ -150,6 +161,11 @@ class Intake:
     def _may_be_copy(self, outcome: Completed) -> bool:
         """Return whether an answer may be a copy of an earlier one, for all that the user has said."""
         return isinstance(outcome, TrialOutcome) and outcome.repeats and not self.spec.independent_copies
+
+    def _counted(self, outcome: Completed) -> int:
+        """Return the category that counts for verdicts: none where the first draw is not known."""
+        category = self._category(outcome)
+        return MISSING if category >= 0 and set(outcome.discarded) - self.spec.redrawn else category
 
     def _category(self, outcome: Completed) -> int:
         """Return the category with which an outcome counts.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Account, Budget
+from adaptive_eval.core.discarded import discard_warnings, discards_of
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, contrast_kind, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
@@ -54,7 +55,7 @@ def results(
     """Return the results that follow from the parts of a session."""
     spec = comparison.spec
     of_rule = Coded("warning/rule", comparison.rule.warning)
-    texts = (of_rule, *reference_warnings(spec), *spec_warnings(spec))
+    texts = (of_rule, *reference_warnings(spec), *spec_warnings(spec), *discard_warnings(comparison, states))
     warnings = [text for text in texts if text]
     warnings.extend(budget.warnings())
     return Results(
@@ -242,6 +243,8 @@ def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]
         "issued": states.issued[model] - states.skipped[model],
         "missing": states.missing[model],
         "copies": states.copies[model],
+        "discarded_trials": states.discarded[model],
+        "redrawn_trials": states.redrawn[model],
         "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
         "completion_tokens": budget.models[model].spent.completion,
@@ -450,14 +453,15 @@ def partial_evidence(comparison: Comparison, states: ModelStates) -> dict[str, A
     return found
 
 
-def lost_evidence(comparison: Comparison) -> dict[str, Any]:
-    """Return how many pairs stay open because answers are lost, and how many of each model are."""
+def lost_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]:
+    """Return how many pairs stay open because answers are lost, how many of each model are, and why."""
     spec, board = comparison.spec, comparison.answers
     lost = {model.name: board.missing(row) for row, model in enumerate(spec.models)}
     lost |= {reference.name: lost_of(reference) for reference in spec.references}
     return {
         "open": int(comparison.fold.needed.sum()),
         "lost": {name: number for name, number in lost.items() if number},
+        "discarded": discards_of(spec, states),
     }
 
 

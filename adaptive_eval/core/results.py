@@ -66,6 +66,10 @@ class ModelResult:
         greatest worth; None where none is missing.
     copies : int
         Of the missing trials, those whose answers are held to be copies of earlier ones.
+    discarded_trials : int
+        Answered trials that are lost to verdicts, because earlier draws of them were given up.
+    redrawn_trials : int
+        Answered trials that count although earlier draws of them were given up (``on: {discarded: redraw}``).
     no_answer_trials : int
         Answers that hold no answer (:attr:`adaptive_eval.trial.Completion.no_answer`), right or wrong.
     waits_for : tuple of str
@@ -94,6 +98,8 @@ class ModelResult:
     score_if_missing_wrong: float | None = None
     score_if_missing_right: float | None = None
     copies: int = 0
+    discarded_trials: int = 0
+    redrawn_trials: int = 0
     no_answer_trials: int = 0
     waits_for: tuple[str, ...] = ()
 

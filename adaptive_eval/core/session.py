@@ -244,7 +244,7 @@ class Session:
         if not needed.any():
             self._stop(self._conclusion())
         elif comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
-            self._stop(StopVerdict("lost", evidence=lost_evidence(comparison)))
+            self._stop(StopVerdict("lost", evidence=lost_evidence(comparison, self.states)))
         elif comparison.hopeless:
             evidence = partial_evidence(comparison, self.states) | {"sample": True}
             evidence["open"] += int(needed.sum())
@@ -374,6 +374,11 @@ class Session:
         """
         trial = self._in_flight(key)
         return self.budget.presume_billed(self._intake.model(key.model), trial.task, trial.question)
+
+    def may_repeat(self, key: TrialKey) -> bool:
+        """Count another request of a trial in flight at its worst case, if the budgets have room for it."""
+        trial, model = self._in_flight(key), self._intake.model(key.model)
+        return self.budget.repeat(model, trial.task, trial.question)
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Remove a trial that will not be completed; it is issued again unless its model is dropped.

@@ -23,7 +23,7 @@ from adaptive_eval.options.decisions import Spend
 from adaptive_eval.options.decisions import StoppingSpec as StoppingSpec
 from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
 from adaptive_eval.options.limit_options import Price as Price
-from adaptive_eval.trial import FIXED, STEPS, ScoreRange
+from adaptive_eval.trial import FIXED, STEPS, DiscardCause, ScoreRange
 from scorio.sequential import parts
 from scorio.sequential.parts import FEW, Levels
 
@@ -183,6 +183,8 @@ class SessionSpec:
     samples_per_prompt : int
         Number of times that a question is asked in a row after the first pass, so that one request can
         ask for so many answers; the same for all models.
+    redrawn : frozenset of str
+        Causes of discarded draws that do not depend on the answer, as the user says: another draw counts.
     early_repeats : bool
         Whether the first pass asks a few questions twice, so that the noise of answers is known early.
         Recorded outcomes with one trial a question have no such repeats.
@@ -211,6 +213,7 @@ class SessionSpec:
     samples_per_prompt: int = 1
     early_repeats: bool = True
     independent_copies: bool = False
+    redrawn: frozenset[DiscardCause] = frozenset()
 
     def rule(self) -> parts.Rule:
         """Return the rule that decides pairs.

@@ -110,7 +110,7 @@ class OpenAIBatches(BatchInterface):
             return from_status(status, {}, json.dumps(body), now=0.0, redact=redact)
         code = at(line, "error", "code")
         if code in ("batch_expired", "batch_cancelled"):
-            return TransientEndpointError(f"{code}: the request was not answered", kind="server")
+            return TransientEndpointError(f"{code}: the request was not answered", kind="expired")
         return malformed("a line of the batch has no response:", repr(line.get("error")), redact=redact)
 
 
@@ -205,7 +205,7 @@ class AnthropicBatches(BatchInterface):
         if kind == "succeeded":
             return result.get("message")
         if kind in ("canceled", "expired"):
-            return TransientEndpointError(f"{kind}: the request was not answered", kind="server")
+            return TransientEndpointError(f"{kind}: the request was not answered", kind="expired")
         if kind != "errored" or not isinstance(error, dict):
             words = "a line of the batch has no result:"
             return malformed(words, repr(result), redact=self.exchange.redact)

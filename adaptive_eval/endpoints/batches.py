@@ -93,6 +93,10 @@ class BatchInterface(ABC):
         """Return the bodies of answers, or EndpointErrors, by the names of the requests."""
 
 
+_UNEXECUTED = ("expired", "cancelled", "canceled")
+"""States of a batch that leaves requests without having carried them out."""
+
+
 @dataclass(slots=True)
 class _Waiting:
     """Requests that will be the next batch."""
@@ -229,7 +233,8 @@ def _unanswered(batch: Batch) -> EndpointError:
     if batch.refused:
         return PermanentEndpointError(f"the batch was refused: {batch.refused}", kind="bad_request")
     words = f"the batch ended ({batch.status}) without an answer to this request"
-    return TransientEndpointError(words, kind="server")
+    kind = "expired" if batch.status in _UNEXECUTED else "malformed"
+    return TransientEndpointError(words, kind=kind)
 
 
 async def _at_once(batch: Batch) -> Batch:

@@ -335,9 +335,10 @@ def from_connection(
             kind = "dropped" if cause.errno in _AFTER_SENDING else "connection"
             return TransientEndpointError(f"{url}: {_OS_WORDS[cause.errno]}", kind=kind)
     if any(isinstance(cause, TimeoutError) for cause in causes):
-        return TransientEndpointError(f"{url}: no connection within {connect_timeout:g} s", kind="timeout")
+        return TransientEndpointError(f"{url}: no connection within {connect_timeout:g} s", kind="connection")
     said = next((str(cause) for cause in causes if str(cause)), type(error).__name__)
-    return TransientEndpointError(f"{url}: {shorten(redact(said))}", kind="connection")
+    kind = "connection" if any(isinstance(cause, _never_connected()) for cause in causes) else "dropped"
+    return TransientEndpointError(f"{url}: {shorten(redact(said))}", kind=kind)
 
 
 @cache
@@ -355,6 +356,14 @@ def _client_failures() -> tuple[tuple[type[Exception], str, str], ...]:
         (aiohttp.ServerDisconnectedError, "dropped", "the server closed the connection without an answer"),
         (socket.gaierror, "connection", "the host name cannot be resolved: {cause.strerror}"),
     )
+
+
+@cache
+def _never_connected() -> type[Exception]:
+    """Return the client's exception for a connection that could not be made."""
+    import aiohttp
+
+    return aiohttp.ClientConnectorError
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

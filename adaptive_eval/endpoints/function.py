@@ -104,7 +104,7 @@ class FunctionEndpoint:
                 with user_code():
                     answer = await self._answer(messages, seed)
         except (TimeoutError, OSError) as error:
-            kind = "timeout" if isinstance(error, TimeoutError) else "connection"
+            kind = "timeout" if isinstance(error, TimeoutError) else "dropped"
             words = str(error) or (f"no answer within {self._timeout:g} s" if self._timeout else "")
             raise TransientEndpointError(f"{type(error).__name__}: {words}", kind=kind) from None
         except EndpointError:

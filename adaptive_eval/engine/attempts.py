@@ -1,25 +1,34 @@
 """Runs trials: each is asked until it is answered or dropped, then scored."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
+from adaptive_eval.engine.discards import Discards
 from adaptive_eval.engine.fleet import Dispatch
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, SamplingEndpoint, Scoring
 from adaptive_eval.engine.retry import is_transient, with_retries
+from adaptive_eval.engine.seed_proof import Repeat, SeedProof
 from adaptive_eval.engine.solving import Solver, call_seed
-from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask
+from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask, is_late
 from adaptive_eval.errors import EndpointError, ScorerUnavailable
 from adaptive_eval.store.records import FEWER_CHOICES, AttemptRecord
-from adaptive_eval.trial import Completion, Conversation, Message, Score, TrialRequest
+from adaptive_eval.trial import Completion, Conversation, DiscardCause, Message, Score, TrialRequest
 
 Result: TypeAlias = Sequence[Completion | None] | EndpointError
 """The answers of one request, in the order of its trials, or how it failed."""
 
 T = TypeVar("T")
+
+_TEST_SEEDS = 1_000_000
+"""Beyond the numbers of a solver's calls: seeds that test whether a server honours seeds."""
+_TEST_ATTEMPTS = 4
+"""Attempts of each request of such a test."""
 
 
 @dataclass(eq=False)
@@ -32,6 +41,10 @@ class TrialRunner:
     jitter: Callable[[], float]
     on_attempt: Callable[[Sending, Member, Sequence[AttemptRecord], Result], None]
     on_end: Callable[[TrialTask], None]
+    discards: Discards = field(default_factory=Discards)
+    # called before an answered trial is asked again to test seeds; returns whether it may be
+    on_repeat: Callable[[TrialTask, Member], bool] = lambda trial, member: False
+    proofs: defaultdict[str, SeedProof] = field(default_factory=lambda: defaultdict(SeedProof))
     glance: ClassVar[float] = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
 
     async def run(self, trial: TrialTask) -> None:
@@ -57,7 +70,67 @@ class TrialRunner:
             asked = self._attempt(trial) if solver is None else self._solve(trial, solver)
             trial.completion = await asked
         trial.enter(State.SCORING)
-        trial.score = await self.executor.score(trial.request, trial.completion)
+        await self._settle_draws(trial, trial.completion)
+        try:
+            trial.score = await self.executor.score(trial.request, trial.completion)
+        except ScorerUnavailable as error:
+            trial.discarded += error.discarded
+            raise
+
+    async def _settle_draws(self, trial: TrialTask, answer: Completion) -> None:
+        """Note why draws were given up on the way to an answer, unless it is the same draw."""
+        causes = self.causes(trial)
+        if causes and not await self._is_same_draw(trial, answer):
+            trial.discarded += causes
+        trial.failed.clear()
+
+    async def _is_same_draw(self, trial: TrialTask, answer: Completion) -> bool:
+        """Return whether every server that was asked for an answer would have given this one."""
+        sending, client, model = trial.sending, trial.client, trial.request.key.model
+        other_draw = sending.prompt.redrawn and not client.repeats
+        if other_draw or client.batched or len(sending.trials) > 1 or sending.last is None:
+            return False
+        asked = {attempt.endpoint for attempt in trial.failed}
+        if "" in asked:  # the server of a killed process is not known
+            asked |= {member.endpoint.url for member in self.dispatch.members(model)}
+        url = sending.last.endpoint.url
+        servers = (asked | {url}) - {""}
+        first = Repeat(answer.said, url)
+        ask = partial(self._ask_again, trial)
+        return await self.proofs[model].holds(first, servers, ask, repeats=client.repeats)
+
+    async def _ask_again(self, trial: TrialTask, number: int, avoid: Collection[str]) -> Repeat | None:
+        """Ask with the trial's seed (number 0) or another, elsewhere than at these servers if possible."""
+        sent, model = trial.sending.prompt, trial.request.key.model
+        seed = sent.seed if number == 0 else call_seed(sent.seed, _TEST_SEEDS + number)
+        tried = {member for member in self.dispatch.members(model) if member.endpoint.url in avoid}
+        for _ in range(_TEST_ATTEMPTS):
+            if not trial.wanted:
+                break
+            sending = Sending((trial,), sent._replace(seed=seed), failed_at=set(tried))
+            with suppress(EndpointError, TimeoutError):
+                return await self._repeat(trial, sending)
+        return None
+
+    async def _repeat(self, trial: TrialTask, sending: Sending) -> Repeat | None:
+        """Send a request that tests seeds; None where no budget has room for it."""
+        try:
+            async with asyncio.timeout(trial.client.retry.total_wait):
+                slot = await self.dispatch.admit(sending)
+            if not self.on_repeat(trial, slot.member):
+                return None
+            endpoint, messages = slot.member.endpoint, sending.prompt.messages
+            (answer,) = await self.executor.attempt(endpoint, messages, sending.requests())
+        finally:
+            self.dispatch.release(sending)
+        return None if answer is None else Repeat(answer.said, endpoint.url)
+
+    def causes(self, trial: TrialTask) -> list[DiscardCause]:
+        """Return why failed attempts to get the present answer of a trial gave up a draw."""
+        if not trial.failed:
+            return []
+        servers = [member.endpoint.url for member in self.dispatch.members(trial.request.key.model)]
+        return self.discards.causes(trial.failed, servers, batched=trial.client.batched)
 
     def _retried(
         self,
@@ -83,6 +156,7 @@ class TrialRunner:
             trial.completion = None
             trial.sending.prompt = Prompt(messages, bound(messages), call_seed(trial.request.seed, number))
             answer = await self._retried(trial, self._attempt, is_transient)
+            await self._settle_draws(trial, answer)
             trial.spent += answer.paid
             return answer
 
@@ -156,11 +230,18 @@ class TrialRunner:
         """Report an attempt for every trial of its request."""
         latency, url = self.clock.now() - started, member.endpoint.url
         records = []
+        if not isinstance(result, EndpointError):
+            self.discards.answered(url, latency)
         for number, trial in enumerate(sending.trials):
             trial.attempts += 1
             status, error, message = _outcome(result, number, len(sending.trials))
             key, attempt = trial.request.key, trial.attempts
-            records.append(AttemptRecord(key, attempt, url, started_at, latency, status, error, message))
+            record = AttemptRecord(key, attempt, url, started_at, latency, status, error, message)
+            records.append(record)
+            if error is not None:
+                trial.failed.append(record)
+        if is_late(records[0]) and not sending.sender.client.repeats:
+            sending.prompt = sending.prompt.another()  # the same draw would be late again
         self.on_attempt(sending, member, records, result)
 
 

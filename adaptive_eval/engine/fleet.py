@@ -73,6 +73,10 @@ class Dispatch:
         assert sending.slot is not None
         return sending.slot
 
+    def members(self, model: str) -> Sequence[Member]:
+        """Return the servers of a model."""
+        return self._pools[model].members
+
     def release(self, sending: Sending, used: int | None = None) -> None:
         """Free the slot of a request for the next one; `used` is its tokens (None: those reserved)."""
         slot = sending.slot
@@ -231,7 +235,7 @@ class Fleet:
                     first = member.presence.out_since is None
                     member.presence.leave(words, now=now)
                     self._left(model, member, first=first)
-                member.give_up(TransientEndpointError(member.says(words), kind="timeout"))
+                member.give_up(TransientEndpointError(member.says(words), kind="aborted"))
 
     def take_news(self) -> list[str]:
         """Return which servers have left or answer again since the last call."""

@@ -4,9 +4,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from adaptive_eval.engine.attempts import Result, TrialRunner
+from adaptive_eval.engine.discards import Discards
 from adaptive_eval.engine.fleet import Fleet
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.engine.limits import BatchRounds, ConcurrencyLimit, ServerLimits
@@ -20,8 +22,8 @@ from adaptive_eval.errors import (
     PermanentEndpointError,
     ScorerUnavailable,
 )
-from adaptive_eval.store.records import CANCELLED, WITHDRAWN, AttemptRecord, EndpointHealth
-from adaptive_eval.trial import FILTERED, TrialKey
+from adaptive_eval.store.records import CANCELLED, SEED_TEST, WITHDRAWN, AttemptRecord, EndpointHealth
+from adaptive_eval.trial import FILTERED, DiscardCause, TrialKey
 
 End: TypeAlias = Literal["scored", "unscored", "missing", "refused", "requeued", "abandoned"]
 """The end of a trial: with a score; with an answer that could not be scored; without an answer for good; with
@@ -85,7 +87,9 @@ class InFlightTrials:
         jitter: Callable[[], float],
         on_change: Callable[[], None],
         presume_billed: Callable[[TrialKey], bool],
+        may_repeat: Callable[[TrialKey], bool] = lambda key: False,
         proven: Collection[str] = (),
+        fastest: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self._clock = clock
         self._announce = on_change
@@ -98,8 +102,11 @@ class InFlightTrials:
             jitter,
             on_attempt=self._on_attempt,
             on_end=self._on_end,
+            discards=Discards(dict(fastest)),
+            on_repeat=self._on_repeat,
         )
         self._presume_billed = presume_billed
+        self._may_repeat = may_repeat
         self._all_lanes: dict[str, Lane] = {}
         for model, client in clients.items():
             limit = client.limit or OfServers(self.fleet.pools[model], client.samples)
@@ -235,6 +242,12 @@ class InFlightTrials:
         lane.consecutive_missing += 1
         return "unscored" if paid else "missing"
 
+    def discarded(self, trial: TrialTask) -> tuple[DiscardCause, ...]:
+        """Return why draws of a trial that has ended, and judgements of its answer, were given up."""
+        answer = trial.completion.discarded if trial.completion is not None else ()
+        judged = trial.score.discarded if trial.score is not None else ()
+        return (*trial.discarded, *self._runner.causes(trial), *answer, *judged)
+
     @staticmethod
     def _settle_answered(trial: TrialTask, lane: Lane) -> End:
         assert trial.score is not None
@@ -276,6 +289,7 @@ class InFlightTrials:
         """Log what became of `trial` after its last attempt."""
         key, number, now = trial.request.key, trial.attempts + 1, self._clock.time()
         record = AttemptRecord(key, number, trial.sending.url, now, 0.0, None, kind, message)
+        trial.failed.append(record)
         self.unlogged.attempts.append(record)
 
     def _empty(self, queue: deque[TrialTask]) -> None:
@@ -328,6 +342,16 @@ class InFlightTrials:
         if isinstance(result, EndpointError) and result.billed:
             self._presume(sending, sending.trials)
         self.fleet.ended(sending, member, result, records[0].latency)
+
+    def _on_repeat(self, trial: TrialTask, member: Member) -> bool:
+        """Log that an answered trial is asked again to test seeds, if a budget has room for it."""
+        if not self._may_repeat(trial.request.key):
+            return False
+        trial.attempts += 1
+        key, now, url = trial.request.key, self._clock.time(), member.endpoint.url
+        self.unlogged.attempts.append(AttemptRecord(key, trial.attempts, url, now, 0.0, None, SEED_TEST))
+        self._announce()
+        return True
 
     def _presume(self, sending: Sending, trials: Sequence[TrialTask]) -> None:
         """Count an attempt that may have been billed; it is the last one where no budget allows another.

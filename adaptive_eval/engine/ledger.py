@@ -13,7 +13,7 @@ from adaptive_eval.engine.protocols import Clock, Recorder
 from adaptive_eval.engine.trial_task import TrialTask
 from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import AttemptRecord, EndpointHealth, SnapshotRecord, TrialRecord
-from adaptive_eval.trial import TrialRequest
+from adaptive_eval.trial import DiscardCause, TrialRequest
 
 
 class Ledger:
@@ -43,8 +43,15 @@ class Ledger:
         for record in records:
             self._recorder.attempt(record)
 
-    def outcome(self, trial: TrialTask, *, missing: str | None, after_stop: bool) -> TrialRecord:
-        """Add a finished trial; `missing` says why it has no category."""
+    def outcome(
+        self,
+        trial: TrialTask,
+        discarded: tuple[DiscardCause, ...],
+        *,
+        missing: str | None,
+        after_stop: bool,
+    ) -> TrialRecord:
+        """Add a finished trial with the causes of its discarded draws; `missing`: why it has no category."""
         record = TrialRecord(
             request=trial.request,
             finished_at=self._clock.time(),
@@ -54,6 +61,7 @@ class Ledger:
             after_stop=after_stop,
             sent=trial.sending.body(),
             charged=trial.spent if trial.spent.total_tokens else None,
+            discarded=discarded,
         )
         if not self._recorder.outcome(record):
             raise SessionError(f"trial {trial.request.key} was asked for although it has an outcome")

@@ -39,6 +39,9 @@ class ModelClient:
     prompt_tokens: Callable[[Sequence[Message]], int] = _unknown
     answer_tokens: int = 0  # most tokens of one answer; needed where tokens are limited
     solvers: Solvers = field(default_factory=dict)  # functions that answer trials of a task by several calls
+    batched: bool = False  # whether it is asked in batches
+    repeats: bool = False  # whether it is expected to answer a question the same every time
+    time_limit: float | None = None  # seconds that its servers have for an answer
     discovery: Discovery | None = None  # how its servers are discovered, where they come and go
 
     def __post_init__(self) -> None:

@@ -51,6 +51,9 @@ class Controller(Protocol):
         Returns whether the budgets allow the trial another attempt.
         """
 
+    def may_repeat(self, key: TrialKey) -> bool:
+        """Count another request of a trial in flight at its worst case, if the budgets have room for it."""
+
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Release a trial in flight without an outcome; `billed`: a request was sent."""
 

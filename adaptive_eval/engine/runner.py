@@ -36,7 +36,7 @@ from adaptive_eval.engine.protocols import (
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.engine.watches import Watches
 from adaptive_eval.errors import SessionError
-from adaptive_eval.store.records import LoggedTrial, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, LoggedTrial, TrialRecord
 from adaptive_eval.trial import COPY_REASON, UNSCORED, Score, TrialKey, TrialRequest
 
 
@@ -50,6 +50,9 @@ class RunnerOptions:
     elapsed: float = 0.0  # seconds of running time of previous sessions of the run
     allow_missing: bool = False  # whether to go on without a model whose very first request is refused
     reached: frozenset[str] = frozenset()  # models that have answered in previous sessions
+    # failed attempts of trials that previous sessions have left, and seconds of each server's fastest answer
+    unfinished: Mapping[TrialKey, Sequence[AttemptRecord]] = field(default_factory=dict)
+    fastest: Mapping[str, float] = field(default_factory=dict)
 
 
 class Runner:
@@ -102,7 +105,9 @@ class Runner:
             jitter=jitter,
             on_change=self._wake.set,
             presume_billed=controller.presume_billed,
+            may_repeat=controller.may_repeat,
             proven=self._options.reached,
+            fastest=self._options.fastest,
         )
         self._ending: StopVerdict | None = None
         self._pace = Pace(clock, self._options.elapsed)
@@ -162,7 +167,7 @@ class Runner:
             # outcome without its attempt would hide a failed one before it.
             for trial in self._in_flight.ended():
                 if trial.score is not None and trial.score.category is not None:
-                    self._ledger.outcome(trial, missing=None, after_stop=False)
+                    self._outcome(trial, missing=None, after_stop=False)
             self._log_attempts()
             raise
 
@@ -243,7 +248,8 @@ class Runner:
         if capacity[model] < 1:
             raise SessionError(f"the session asked for {request.key}, but the model has no free slot")
         capacity[model] -= 1
-        return TrialTask.of(request, lane.client, self._prompts.messages(request))
+        failed = self._options.unfinished.get(request.key, ())
+        return TrialTask.of(request, lane.client, self._prompts.messages(request), failed)
 
     async def _absorb(self) -> None:
         """Store completed trials, commit once, and only then tell the session."""
@@ -256,10 +262,10 @@ class Runner:
             servers[trial.request.key] = trial.sending.url
             match self._in_flight.settle(trial):
                 case "scored":
-                    records.append(self._ledger.outcome(trial, missing=None, after_stop=after_stop))
+                    records.append(self._outcome(trial, missing=None, after_stop=after_stop))
                 case "missing" | "unscored" as end:
                     why = _why_missing(trial, end)
-                    records.append(self._ledger.outcome(trial, missing=why, after_stop=after_stop))
+                    records.append(self._outcome(trial, missing=why, after_stop=after_stop))
                     lane = self._in_flight.lanes.get(model)
                     if lane is not None and lane.answers_nothing:
                         # An answer that no scorer can use is not the server's fault.
@@ -289,6 +295,10 @@ class Runner:
         lost = {} if self._ending else fleet.lost(self._in_flight.lanes)
         for model, reason in {**lost, **refused}.items():
             self._stop_model(model, reason)
+
+    def _outcome(self, trial: TrialTask, *, missing: str | None, after_stop: bool) -> TrialRecord:
+        discarded = self._in_flight.discarded(trial)
+        return self._ledger.outcome(trial, discarded, missing=missing, after_stop=after_stop)
 
     def _end_where_refused_first(self, refused: dict[str, str]) -> None:
         """End the run where a model was never reached: its address is wrong, and the others cost money.

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, cast
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import SamplingEndpoint
+from adaptive_eval.engine.solving import call_seed
 from adaptive_eval.errors import EndpointError, SessionError
-from adaptive_eval.trial import Completion, Message, Score, TrialRequest, Usage, stored_body
+from adaptive_eval.store.records import AttemptRecord
+from adaptive_eval.trial import Completion, DiscardCause, Message, Score, TrialRequest, Usage, stored_body
 
 
 class State(Enum):
@@ -40,12 +42,30 @@ _NEXT: Mapping[State, frozenset[State]] = {
 }
 
 
+REDRAWN = -1
+"""In place of the number of a solver's call: the seed of another draw."""
+
+
 class Prompt(NamedTuple):
     """What is asked: the messages, the most tokens that they can be, and the seed."""
 
     messages: Sequence[Message]
     tokens: int
     seed: int
+    redrawn: bool = False  # whether the seed is another than that of the first draw
+
+    def another(self) -> Prompt:
+        """Return the same with another seed."""
+        return self._replace(seed=call_seed(self.seed, REDRAWN), redrawn=True)
+
+
+_NEARLY = 0.95
+"""An attempt that took so much of a time limit has reached it, as clocks tell it."""
+
+
+def is_late(attempt: AttemptRecord) -> bool:
+    """Return whether an attempt ended because it reached our own time limit."""
+    return attempt.error == "timeout" and attempt.status is None
 
 
 @dataclass(slots=True, eq=False)
@@ -62,14 +82,29 @@ class TrialTask:
     completion: Completion | None = None  # the answer, which is kept while its scorer is out of reach
     score: Score | None = None  # the score of the answer
     failure: EndpointError | None = None  # why it has no answer, or no score
+    # failed attempts to get the present answer, those of earlier sessions included, and the causes for which
+    # draws of the answers so far were given up
+    failed: list[AttemptRecord] = field(default_factory=list)
+    discarded: list[DiscardCause] = field(default_factory=list)
     spent: Usage = field(default_factory=Usage)  # the cost of the calls of its solver so far
     task: asyncio.Task[None] | None = None  # runs it
 
     @classmethod
-    def of(cls, request: TrialRequest, client: ModelClient, messages: Sequence[Message]) -> TrialTask:
-        """Return a trial that asks with `messages`."""
-        trial = cls(request, client)
-        trial.sending = Sending((trial,), Prompt(messages, client.prompt_tokens(messages), request.seed))
+    def of(
+        cls,
+        request: TrialRequest,
+        client: ModelClient,
+        messages: Sequence[Message],
+        failed: Iterable[AttemptRecord] = (),
+    ) -> TrialTask:
+        """Return a trial that asks with `messages`, after attempts of earlier sessions that have `failed`."""
+        trial = cls(request, client, failed=list(failed))
+        prompt = Prompt(messages, client.prompt_tokens(messages), request.seed)
+        for attempt in trial.failed:
+            late = client.time_limit is not None and attempt.latency >= _NEARLY * client.time_limit
+            if late and is_late(attempt) and not client.repeats:
+                prompt = prompt.another()
+        trial.sending = Sending((trial,), prompt)
         return trial
 
     def enter(self, state: State) -> None:
@@ -149,10 +184,11 @@ class Sending:
 
     def requests(self) -> list[TrialRequest]:
         """Return its trials, with the seed that is sent."""
-        first = self.sender.request
-        if len(self.trials) == 1 and first.seed != self.prompt.seed:
-            return [replace(first, seed=self.prompt.seed)]
-        return [trial.request for trial in self.trials]
+        requests = [trial.request for trial in self.trials]
+        if requests[0].seed != self.prompt.seed:
+            seeds = enumerate(requests, self.prompt.seed)
+            return [replace(request, seed=seed) for seed, request in seeds]
+        return requests
 
     def body(self) -> Mapping[str, Any]:
         """Return its body, as it is stored."""
@@ -171,7 +207,10 @@ class Sending:
 
     def alone(self, trial: TrialTask) -> Sending:
         """Return the request that `trial` sends for itself."""
-        prompt = self.prompt if self.sender is trial else self.prompt._replace(seed=trial.request.seed)
+        prompt = self.prompt
+        if len(self.trials) > 1:
+            seed = prompt.seed + self.trials.index(trial)
+            prompt = prompt._replace(seed=seed, redrawn=True)  # one answer alone is another draw
         return Sending((trial,), prompt, last=self.last, failed_at=set(self.failed_at))
 
     def hand_out(self, answers: Sequence[Completion | None]) -> None:

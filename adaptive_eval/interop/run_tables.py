@@ -31,6 +31,8 @@ _TYPES = (
     ("int64", "trial step category"),
     ("float64", "score weight"),
     ("string", "weights rule cluster missing"),
+    ("int64", "discarded"),
+    ("string", "discarded_cause"),
     ("bool_", "truncated"),
     ("string", "extracted reason target"),
     ("int64", "prompt_tokens cached_tokens completion_tokens reasoning_tokens"),
@@ -43,7 +45,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType({name: kind for kind, of in _TYPES
 """The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial;
 `weight` times `score`, summed over the trials of a model, is its score. `weights`
 is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt; `rule` the
-stopping rule, by which the table is read again; `cluster` the group of the question, if it has one."""
+stopping rule, by which the table is read again; `cluster` the group of the question, if it has one;
+`discarded` the number of earlier draws that were given up: such a trial is lost to verdicts."""
 
 TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 """Columns that can be left out: they are nearly all of the size."""
@@ -74,6 +77,8 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, about: RunDescr
         "prompt": shown_prompt(record.sent),
         "rule": about.rule or None,
         "cluster": about.clusters.get(request.task, {}).get(request.question),
+        "discarded": len(record.discarded),
+        "discarded_cause": ",".join(record.discarded) or None,
         "truncated": False,
         "reasoning_tokens": 0,
         **_parts(answer, "reasoning_tokens", "latency", "text", "reasoning"),

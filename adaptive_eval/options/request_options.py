@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.section import EnvName, Seconds, Section, one_or_more, short_for
-from adaptive_eval.trial import OUT_OF_CALLS
+from adaptive_eval.trial import DISCARD_CAUSES, OUT_OF_CALLS, DiscardCause
 
 _Stop: TypeAlias = Annotated[
     str | tuple[str, ...], one_or_more("write one text, or a list of texts, at which the answer ends")
@@ -115,6 +115,21 @@ Header: TypeAlias = Annotated[HeaderConfig, short_for("value", str | HeaderConfi
 Treated: TypeAlias = Literal["wrong", "missing"]
 
 
+def _discarded(value: Any) -> Any:
+    """Read the causes of discarded draws for which another draw counts: redraw stands for all."""
+    if value == "redraw":
+        return DISCARD_CAUSES
+    if isinstance(value, list | tuple) and set(map(str, value)) <= set(DISCARD_CAUSES):
+        return tuple(dict.fromkeys(value))
+    raise ValueError(f"{value!r:.60} is neither redraw nor a list of {', '.join(DISCARD_CAUSES)}")
+
+
+Discarded: TypeAlias = Annotated[
+    tuple[DiscardCause, ...],
+    BeforeValidator(_discarded, json_schema_input_type=Literal["redraw"] | tuple[DiscardCause, ...]),
+]
+
+
 class OnConfig(Section):
     """How an empty or refused answer counts: wrong (scored as it is), or missing (never scored)."""
 
@@ -128,6 +143,10 @@ class OnConfig(Section):
     """The token limit came before any text, or a solver used up its calls."""
     empty: Treated = "wrong"
     """No text, for no reason given."""
+    discarded: Discarded = ()
+    """Causes for which another answer may stand for one that was given up (it took longer than the timeout,
+    its connection was cut, a process was killed), since they do not depend on the answer: redraw for all, or
+    a list of timeout, server, connection, killed. Without it such a trial is lost to verdicts."""
     mostly_empty: Literal["stop", "rank"] = "stop"
     """A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it."""
     nothing_found: Literal["stop", "wrong"] = "stop"

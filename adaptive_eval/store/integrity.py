@@ -156,7 +156,7 @@ _SPAN = "WHERE id > :last AND id <= :end ORDER BY id LIMIT :batch"
 _NAMES = "SELECT id, name FROM {} " + _SPAN  # noqa: S608 - our own words
 _QUESTIONS = "SELECT id, task, name FROM questions " + _SPAN  # noqa: S608
 _ALL = "SELECT * FROM {} " + _SPAN  # noqa: S608
-_NO_FILTERS = dict.fromkeys(("models", "questions", "step", "category", "missing", "after_stop"))
+_NO_FILTERS = dict.fromkeys(("models", "questions", "step", "category", "missing", "discarded", "after_stop"))
 
 
 def find_damage(db: sqlite3.Connection, path: Path) -> Damage:

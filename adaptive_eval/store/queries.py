@@ -3,11 +3,11 @@
 import sqlite3
 
 from adaptive_eval.errors import BILLED_KINDS, BILLED_STATUSES
-from adaptive_eval.store.records import CANCELLED, WITHDRAWN
+from adaptive_eval.store.records import CANCELLED, KILLED, WITHDRAWN
 
 OUTCOME = (
     "category, prompt_tokens, completion_tokens, cached_tokens, latency, finished_at, finish_reason, "
-    "missing, after_stop, answer, response"
+    "missing, after_stop, answer, response, discarded"
 )
 """Columns of an outcome after what was asked."""
 
@@ -25,6 +25,7 @@ WHERE o.id {{beyond}} :last AND o.id <= :end
   AND (:step IS NULL OR o.step = :step)
   AND (:category IS NULL OR o.category = :category)
   AND (:missing IS NULL OR (o.missing IS NOT NULL) = :missing)
+  AND (:discarded IS NULL OR (o.discarded IS NOT NULL) = :discarded)
   AND (:after_stop IS NULL OR o.after_stop = :after_stop)
 ORDER BY o.id {{order}} LIMIT :batch
 """  # noqa: S608 - our own words
@@ -54,6 +55,23 @@ SELECT model, step, sum(n) AS left FROM (
 ) GROUP BY model, step HAVING left > 0 ORDER BY model, step
 """  # noqa: S608
 
+# Attempts of trials that have no outcome, and a row for each launch that nothing has ended.
+UNFINISHED = f"""
+WITH unfinished AS (
+    SELECT model, step, count(*) AS launches, max(at) AS at FROM launches AS l
+    WHERE NOT EXISTS (SELECT 1 FROM outcomes AS o WHERE o.model = l.model AND o.step = l.step)
+    GROUP BY model, step)
+SELECT a.id, a.model, a.step, a.attempt, a.endpoint, a.started_at, a.latency, a.status, a.error, a.message
+FROM attempts AS a JOIN unfinished USING (model, step) WHERE a.error IS NOT NULL
+UNION ALL
+SELECT -1, model, step, 1, NULL, at, 0.0, NULL, '{KILLED}', '' FROM unfinished AS u
+WHERE launches > (SELECT count(*) FROM attempts AS a
+    WHERE a.model = u.model AND a.step = u.step AND a.error IN ('{CANCELLED}', '{WITHDRAWN}'))
+ORDER BY 2, 3, 1
+"""  # noqa: S608
+
+FASTEST = "SELECT endpoint, min(latency) FROM attempts WHERE error IS NULL GROUP BY endpoint"
+
 LOST_LAUNCHES = f"""
 SELECT task, sum(n) AS lost FROM (
     SELECT question, 1 AS n FROM launches
@@ -70,7 +88,7 @@ ORDER BY id LIMIT -1 OFFSET :known
 
 LOG = """
 SELECT o.id, o.model, o.step, o.question, o.category, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
-    o.finish_reason, o.missing, o.after_stop, o.finished_at, o.answer, o.response, a.signal_set
+    o.finish_reason, o.missing, o.after_stop, o.finished_at, o.answer, o.response, o.discarded, a.signal_set
 FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id
 WHERE o.id > :last AND o.id <= :end ORDER BY o.id LIMIT :batch
 """
@@ -89,7 +107,7 @@ WHERE a.signal_set IS NOT NULL GROUP BY o.model, q.task, a.signal_set
 
 ERROR_COUNTS = """
 SELECT model, error, count(*) FROM attempts
-WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn')
+WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn', 'seed_test')
 GROUP BY model, error ORDER BY model, error
 """
 

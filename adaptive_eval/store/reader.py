@@ -33,6 +33,7 @@ from adaptive_eval.store.run_files import RunFiles, open_for_reading
 from adaptive_eval.store.trial_rows import (
     TrialDecoder,
     attempt_of,
+    causes_in,
     id_of,
     ids_of,
     question_ids,
@@ -166,7 +167,7 @@ class RunReader:
 
         def trial(_: int, model: int, step: int, question: int, *told: Any) -> LoggedTrial:
             category, prompt, completion, cached, finish, missing, late, finished_at, *rest = told
-            answer, response, signals = rest
+            answer, response, discarded, signals = rest
             task, name = questions[question]
             return LoggedTrial(
                 key=TrialKey(models[model], step),
@@ -181,6 +182,7 @@ class RunReader:
                 answer=answer,
                 response=response,
                 signals=() if signals is None else signal_sets[signals],
+                discarded=causes_in(unpack_optional(discarded)),
                 earlier=True,
             )
 
@@ -247,6 +249,7 @@ class RunReader:
         step: int | None = None,
         category: int | None = None,
         missing: bool | None = None,
+        discarded: bool | None = None,
         after_stop: bool | None = None,
         newest_first: bool = False,
         beyond: TrialKey | None = None,
@@ -262,8 +265,8 @@ class RunReader:
             Only trials of this task, question id.
         step, category : int, optional
             Only trials with this step, this category.
-        missing, after_stop : bool, optional
-            Only trials that are, or are not, missing or after the stop.
+        missing, discarded, after_stop : bool, optional
+            Only trials that are, or are not, missing, with draws that were given up, or after the stop.
         newest_first : bool
             In reverse order.
         beyond : TrialKey, optional
@@ -286,6 +289,7 @@ class RunReader:
             "step": step,
             "category": category,
             "missing": missing,
+            "discarded": discarded,
             "after_stop": after_stop,
             "end": end,
             # with log-probabilities one trial can take megabytes
@@ -428,6 +432,25 @@ class RunReader:
         rows = self._rows(queries.UNANSWERED_BY_TRIAL) if total else []
         models = self._names("models")
         return self._made(lambda model, step, times: (TrialKey(models[model], step), times), rows)
+
+    def unfinished(self) -> dict[TrialKey, list[AttemptRecord]]:
+        """Return the failed attempts of trials without an outcome, and that a killed process has left them.
+
+        An attempt of kind :data:`~adaptive_eval.store.records.KILLED` stands for a launch without an end; its
+        server is not known.
+        """
+        rows, models = self._rows(queries.UNFINISHED), self._names("models")
+        endpoints: dict[int | None, str] = {None: ""}
+        endpoints.update(enumerate(self._names("endpoints")))
+        found: dict[TrialKey, list[AttemptRecord]] = {}
+        for record in self._made(partial(attempt_of, models, endpoints), rows):
+            found.setdefault(record.key, []).append(record)
+        return found
+
+    def fastest_answers(self) -> dict[str, float]:
+        """Return the seconds of the fastest answer of each server."""
+        rows, endpoints = self._rows(queries.FASTEST), self._names("endpoints")
+        return {endpoints[number]: seconds for number, seconds in rows}
 
     def lost_launches(self) -> dict[str, int]:
         """Return how many launches of each task a killed process has left without an end."""

@@ -9,6 +9,7 @@ from adaptive_eval.trial import (
     ORDER_DECIDED,
     SAME_TEXT,
     Completion,
+    DiscardCause,
     Missing,
     Score,
     TrialKey,
@@ -20,6 +21,12 @@ from adaptive_eval.trial import (
 CANCELLED, WITHDRAWN = "cancelled", "withdrawn"
 """Kinds of attempt that say that a launched trial was given up without an outcome: with a request out, which
 may have been billed, or with none. They are no failures of an endpoint."""
+
+SEED_TEST = "seed_test"
+"""Kind of attempt by which an answered trial was asked again, to test whether its server honours seeds."""
+
+KILLED = "killed"
+"""Kind of an attempt, made up on reading, for a launch that a killed process has left without an end."""
 
 FEWER_CHOICES = "fewer_choices"
 """Kind of attempt for a trial that shared a request and got no answer: fewer came than were asked for."""
@@ -75,6 +82,7 @@ class LoggedTrial(NamedTuple):
     answer: int | None  # digests of the answer's text and of the response's id; None where there is none
     response: int | None
     signals: Sequence[str]  # names
+    discarded: tuple[DiscardCause, ...] = ()  # causes for which draws were given up
     server: str = ""  # base URL; empty where it is not known
     votes: int = (
         0  # a judge's votes in both orders, and those that the order decided; known while a run lives
@@ -87,8 +95,9 @@ class LoggedTrial(NamedTuple):
     def outcome(self) -> TrialOutcome | Missing:
         """The outcome of this trial, for the session."""
         if self.category is None:
-            return Missing(self.key, self.missing, self.usage)
-        return TrialOutcome(self.key, self.category, self.usage, self.answer, SAME_TEXT in self.signals)
+            return Missing(self.key, self.missing, self.usage, self.discarded)
+        repeats = SAME_TEXT in self.signals
+        return TrialOutcome(self.key, self.category, self.usage, self.answer, repeats, self.discarded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,8 @@ class TrialRecord:
     charged : Usage, optional
         Tokens charged to the budget; None: what the completion says was paid for it, and none for a missing
         trial. Read back from a run file it is always given.
+    discarded : tuple of str
+        Causes for which earlier draws of the trial, or judgements of its answer, were given up.
 
     Raises
     ------
@@ -140,6 +151,7 @@ completion_tokens=0, cached_tokens=0))
     after_stop: bool = False
     sent: Mapping[str, Any] = field(default_factory=dict)
     charged: Usage | None = None
+    discarded: tuple[DiscardCause, ...] = ()
 
     def __post_init__(self) -> None:
         scored = self.score is not None and self.score.category is not None
@@ -162,10 +174,10 @@ completion_tokens=0, cached_tokens=0))
         """The outcome of this trial, for the session."""
         if self.score is not None and self.score.category is not None:
             assert self.completion is not None
-            repeats = SAME_TEXT in self.score.signals
+            repeats, category = SAME_TEXT in self.score.signals, self.score.category
             key, digest = self.request.key, self.completion.digest
-            return TrialOutcome(key, self.score.category, self.usage, digest, repeats)
-        return Missing(self.request.key, self.missing or "", self.usage)
+            return TrialOutcome(key, category, self.usage, digest, repeats, self.discarded)
+        return Missing(self.request.key, self.missing or "", self.usage, self.discarded)
 
     def logged(self, server: str = "") -> LoggedTrial:
         """Return this trial as the log tells it; `server` has answered."""
@@ -184,6 +196,7 @@ completion_tokens=0, cached_tokens=0))
             answer=None if answer is None else answer.digest,
             response=None if answer is None else answer.response_digest,
             signals=tuple(signals),
+            discarded=self.discarded,
             server=server,
             text="" if answer is None else answer.text,
             votes=int(signals.get(JUDGEMENTS) or 0) // 2 if ORDER_DECIDED in signals else 0,

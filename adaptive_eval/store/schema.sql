@@ -5,7 +5,7 @@
 -- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
-PRAGMA user_version = 14;
+PRAGMA user_version = 15;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed
@@ -94,6 +94,7 @@ CREATE TABLE outcomes (
     after_stop        INTEGER NOT NULL,
     answer            INTEGER,       -- BLAKE2b-32 of the text, by which a replay tells answers apart; NULL for a missing trial
     response          INTEGER,       -- BLAKE2b-32 of the response's id; NULL without one
+    discarded         TEXT,          -- packed; causes for which earlier draws were given up, by commas; NULL for none
     UNIQUE (model, step)
 );
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from adaptive_eval.store.codec import dump_json, real, unpack, unpack_optional, whole
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
+from adaptive_eval.trial import Completion, DiscardCause, Score, TrialKey, TrialRequest, Usage
 
 Name = TypeVar("Name")
 ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
@@ -65,6 +65,17 @@ def question_ids(questions: Sequence[tuple[str, str]], task: str | None, questio
     return json.dumps(found)
 
 
+def causes_in(discarded: str | None) -> tuple[DiscardCause, ...]:
+    """Return the causes that a column holds.
+
+    Examples
+    --------
+    >>> causes_in("timeout,server"), causes_in(None)
+    (('timeout', 'server'), ())
+    """
+    return cast("tuple[DiscardCause, ...]", tuple(discarded.split(","))) if discarded else ()
+
+
 def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
     """Return the columns :data:`OUTCOME` of a trial; its words are not packed."""
     answer, score = record.completion, record.score
@@ -78,7 +89,9 @@ def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
         digest, response = answer.digest, answer.response_digest
     finished_at = real("finished_at", record.finished_at)
     ended = (finish_reason, record.missing, int(record.after_stop))
-    return (category, *_tokens(record.usage), latency, finished_at, *ended, digest, response)
+    discarded = ",".join(record.discarded) or None
+    ids = digest, response, discarded
+    return (category, *_tokens(record.usage), latency, finished_at, *ended, *ids)
 
 
 def texts_of(record: TrialRecord) -> Texts:
@@ -128,19 +141,29 @@ class TrialDecoder:
     def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
         request, outcome, (body, seed), texts = self.checked(*row)
-        category, *tokens, latency, finished_at, reason, missing, after_stop, _, _ = outcome
+        category, *tokens, latency, finished_at, reason, missing, after_stop, _, _, discarded = outcome
         charged, sent = Usage(*tokens), json.loads(body)
         if seed is not None:
             sent["seed"] = seed
         answer, score = None, None
         if texts[0] is not None:
             answer, score = _answer(category, charged, latency, reason or "", texts)
-        return TrialRecord(request, finished_at, answer, score, missing, bool(after_stop), sent, charged)
+        return TrialRecord(
+            request,
+            finished_at,
+            answer,
+            score,
+            missing,
+            bool(after_stop),
+            sent,
+            charged,
+            causes_in(discarded),
+        )
 
     def checked(self, *row: Any) -> Parts:
         """Return the parts of a row that matches its checksum."""
         parts = self.parts(*row)
-        if checksum_of(*parts) != row[19]:
+        if checksum_of(*parts) != row[20]:
             key = parts[0].key
             raise ValueError(f"trial {key.index} of {key.model} does not match its checksum")
         return parts
@@ -148,12 +171,12 @@ class TrialDecoder:
     def parts(self, *row: Any) -> Parts:
         """Return the parts of a row, all that :func:`checksum_of` takes."""
         _, model, step, question, repeat, seed = row[:6]
-        *numbers, finish_reason, missing, after_stop, answer, response = row[6:17]
-        body, sent_seed, _, text, logprobs, details, signal_set, signals = row[17:]
+        *numbers, finish_reason, missing, after_stop, answer, response, discarded = row[6:18]
+        body, sent_seed, _, text, logprobs, details, signal_set, signals = row[18:]
         task, name = self.questions[question]
         request = TrialRequest(TrialKey(self.models[model], step), task, name, repeat, seed)
         ended = (unpack_optional(finish_reason), unpack_optional(missing), after_stop)
-        outcome = (*numbers, *ended, answer, response)
+        outcome = (*numbers, *ended, answer, response, unpack_optional(discarded))
         sent, names = (unpack(body), sent_seed), None if text is None else self.signal_sets[signal_set]
         parts = map(unpack_optional, (text, logprobs, details))
         texts = (*parts, names, unpack_optional(signals))
@@ -197,7 +220,9 @@ def _names_json(names: tuple[str, ...]) -> str:
     return dump_json(list(names))
 
 
-def attempt_of(models: ByNumber[str], endpoints: ByNumber[str], *row: Any) -> AttemptRecord:
+def attempt_of(
+    models: ByNumber[str], endpoints: Sequence[str] | Mapping[Any, str], *row: Any
+) -> AttemptRecord:
     """Return the attempt of one row of the table; names are by id."""
     _, model, step, attempt, endpoint, started_at, latency, status, error, message = row
     return AttemptRecord(

@@ -1,12 +1,22 @@
 """Views of stored trials: prompt, answer, and reason of the category."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from adaptive_eval.core.discard_words import causes_words
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
-from adaptive_eval.trial import AGAINST, Completion, Score, sent_messages, shown_call, shown_message
+from adaptive_eval.trial import (
+    AGAINST,
+    Completion,
+    DiscardCause,
+    Score,
+    sent_messages,
+    shown_call,
+    shown_message,
+)
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.views.inert import as_text, excerpt, inert
 
@@ -94,7 +104,7 @@ _HEAD, _TAIL = 200, 600
 """Characters shown of the beginning and the end of a long text."""
 
 
-_IF_ANY = ("reasoning", "calls", "tool_calls", "missing", "reasoning_tokens")
+_IF_ANY = ("reasoning", "calls", "tool_calls", "missing", "discarded", "reasoning_tokens")
 """Fields of an answer that are left out if it has none."""
 
 
@@ -116,7 +126,8 @@ def sample_data(
         "sent": dict(record.sent),
     }
     if answer is None or score is None:
-        return {**data, "missing": record.missing}
+        lost = {"missing": record.missing, "discarded": list(record.discarded)}
+        return {**data, **{key: value for key, value in lost.items() if value or key == "missing"}}
     data |= {
         "reasoning": answer.reasoning,
         "calls": list(answer.calls),
@@ -125,6 +136,7 @@ def sample_data(
         "finish_reason": answer.finish_reason,
         "extracted": score.extracted,
         "missing": record.missing,
+        "discarded": list(record.discarded),
         "category": None if _is_number(score) else score.category,
         "category_name": _name(score.category, categories),
         "reason": score.reason,
@@ -153,6 +165,8 @@ def sample_lines(
         for number, line in enumerate(shown.splitlines() or [""]):
             yield f"  {inert(label)[:9] if number == 0 else ''}".ljust(INDENT) + inert(line)
     yield from _score_lines(score, target)
+    if record.discarded:
+        yield "  discarded".ljust(INDENT) + discarded_words(record.discarded)
 
 
 def _place(record: TrialRecord) -> str:
@@ -174,6 +188,18 @@ def _figure(value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def discarded_words(causes: Sequence[DiscardCause]) -> str:
+    """Return how many draws of a trial were given up before this answer, and why.
+
+    Examples
+    --------
+    >>> discarded_words(("timeout", "timeout", "server"))
+    '3 earlier draws (2 took longer than the timeout, 1 failed at the server after it may have begun)'
+    """
+    draws = "1 earlier draw" if len(causes) == 1 else f"{len(causes):,} earlier draws"
+    return f"{draws} ({causes_words(Counter(causes))})"
 
 
 def _parts(record: TrialRecord, answer: Completion) -> Iterator[tuple[str, str]]:

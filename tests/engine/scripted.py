@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adaptive_eval.core.results import Decision, Results, StopVerdict
+from adaptive_eval.engine.solving import call_seed
+from adaptive_eval.engine.trial_task import REDRAWN
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Completion, Message, Score, TrialKey, TrialRequest, Usage
 
@@ -94,6 +96,9 @@ class ScriptedController:
     def presume_billed(self, key):
         self.presumed.append(key)
         return self.affords(key)
+
+    def may_repeat(self, key):
+        return False
 
     def abandon(self, key, *, billed):
         self.journal.append(("abandon", key))
@@ -203,12 +208,16 @@ class ScriptedEndpoint:
     named: Callable[[int], str] = lambda step: ""
     ends: list[tuple[float, int]] = field(default_factory=list)
     probes: list[float] = field(default_factory=list)
+    steps: dict[int, int] = field(default_factory=dict)
     attempts: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
 
     def body(self, messages, *, seed):
         return {"messages": [message.content for message in messages], "seed": seed}
 
     async def complete(self, messages, *, seed):
+        # After a timeout a trial is asked with another seed, which follows from the one before.
+        sent, seed = seed, self.steps.get(seed, seed)
+        self.steps[call_seed(sent, REDRAWN)] = seed
         self.attempts[seed] += 1
         self.calls.append((asyncio.get_running_loop().time(), seed))
         self.in_flight += 1

@@ -1,7 +1,7 @@
 """``concurrency: auto`` against servers of known make: it finds what they can take, and decides nothing."""
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.engine.limits import AdaptiveConcurrency, ServerLimits
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
-from adaptive_eval.trial import Score, Usage
+from adaptive_eval.trial import DISCARD_CAUSES, Score, Usage
 
 
 @dataclass
@@ -152,7 +152,8 @@ def decided(limit, make, family):
     names = dict.fromkeys("abcd", 0)
     server = {"http://0/v1": ServerLimits(AdaptiveConcurrency(3))}
     scene = Scene(names, concurrency=limit, rates=dict.fromkeys(names, RateLimit(1500)), servers=server)
-    scene.controller = Session(make_spec("abcd", 12, max_passes=8, equivalence=0.3, family=family))
+    spec = make_spec("abcd", 12, max_passes=8, equivalence=0.3, family=family)
+    scene.controller = Session(replace(spec, redrawn=frozenset(DISCARD_CAUSES)))
     scene.scoring, scene.jitter, scene.fresh = ByCoin(), lambda: 0.5, True
     scene.pool = lambda model: [make(model, number) for number in range(2)]
     return run_owned(scene.unchecked()).reason, scene.controller.results().pairs

@@ -1,0 +1,118 @@
+"""Whether the servers of a model honour seeds, tested before another attempt counts as the same draw.
+
+An idle server may repeat short answers and diverge under load. So the test asks a question of the run again,
+with its own parameters and with others in flight: two answers to one seed are equal, and two seeds differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import exp as exponential
+from math import lgamma
+from typing import NamedTuple, TypeAlias
+
+LONG = 200
+"""Characters from which on two equal answers are not equal by chance."""
+CHANCE = 0.02
+"""Of shorter answers, most chance that as many pairs of answers would be equal if seeds were ignored."""
+ROUNDS = 12
+"""Seeds that a test asks twice, at most."""
+SURE = 3
+"""Seeds after which answers that never differ show nothing, but of a model that is to repeat itself."""
+TESTS = 2
+"""Tests of a model in one session, at most."""
+
+
+class Repeat(NamedTuple):
+    """An answer to a request that was sent again."""
+
+    said: str
+    server: str
+
+
+Ask: TypeAlias = Callable[[int, Collection[str]], Awaitable[Repeat | None]]
+"""Asks again with the seed of a number (0: the trial's own), elsewhere than at these servers if possible."""
+
+
+def chance_of_pairs(pairs: Sequence[tuple[str, str]]) -> float:
+    """Return the chance that answers in random order would form only equal pairs, as these do.
+
+    Examples
+    --------
+    >>> round(chance_of_pairs([("a", "a"), ("b", "b"), ("c", "c")]), 4), chance_of_pairs([("a", "a")] * 5)
+    (0.0667, 1.0)
+    """
+    counts = Counter(answer for pair in pairs for answer in pair)
+    log_all, log_paired = lgamma(2 * len(pairs) + 1), lgamma(len(pairs) + 1)
+    for number in counts.values():
+        log_all -= lgamma(number + 1)
+        log_paired -= lgamma(number // 2 + 1)
+    return exponential(log_paired - log_all)
+
+
+@dataclass
+class SeedProof:
+    """What is known about the seeds of one model in this session."""
+
+    proven: set[str] = field(default_factory=set)  # addresses of servers that give equal answers to a seed
+    refuted: bool = False
+    tests: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def holds(self, first: Repeat, servers: Collection[str], ask: Ask, *, repeats: bool) -> bool:
+        """Return whether `servers` give the same answer to the same request; test it if it is not known.
+
+        `first` is an answer that is here; `repeats`: the model is to answer the same whatever the seed.
+        """
+        async with self.lock:
+            if not self.refuted and not self.proven >= set(servers) and self.tests < TESTS:
+                self.tests += 1
+                await self._test(first, servers, ask, repeats=repeats)
+        return not self.refuted and self.proven >= set(servers)
+
+    async def _test(self, first: Repeat, servers: Collection[str], ask: Ask, *, repeats: bool) -> None:
+        covered = {first.server}
+        pairs: list[tuple[str, str]] = []
+        shown = False
+        for number in range(ROUNDS + 1):
+            one = first if number == 0 else await ask(number, covered)
+            if one is None:
+                return
+            if pairs and not repeats and _is_long(one.said, first.said) and one.said != first.said:
+                shown = True
+                break
+            two = await ask(number, covered | {one.server})
+            if two is None:
+                return
+            self.refuted = one.said != two.said
+            if self.refuted:
+                return
+            covered |= {one.server, two.server}
+            pairs.append((one.said, two.said))
+            alike = len(pairs) >= SURE and len({said for said, _ in pairs}) == 1
+            shown = alike if repeats else chance_of_pairs(pairs) <= CHANCE
+            if alike or shown:
+                break
+        if shown and await self._cover(first, servers, covered, ask):
+            self.proven |= covered
+
+    async def _cover(self, first: Repeat, servers: Collection[str], covered: set[str], ask: Ask) -> bool:
+        """Ask the other servers too; return False where an answer is lacking or differs."""
+        for _ in range(2 * len(set(servers) - covered)):
+            if covered >= set(servers):
+                break
+            again = await ask(0, covered)
+            if again is None:
+                return False
+            self.refuted = again.said != first.said
+            if self.refuted:
+                return False
+            covered.add(again.server)
+        return True
+
+
+def _is_long(*texts: str) -> bool:
+    return all(len(text) >= LONG for text in texts)

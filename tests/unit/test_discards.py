@@ -1,0 +1,120 @@
+"""Which failed attempt gave up a draw, and what a trial with such a draw is to a session."""
+
+import pytest
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.engine.discards import Discards, cause_of
+from adaptive_eval.errors import SessionError
+from adaptive_eval.options.request_options import OnConfig
+from adaptive_eval.store.records import AttemptRecord
+from adaptive_eval.trial import DISCARD_CAUSES, TrialKey, TrialOutcome
+
+FASTEST = 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "latency", "cause"),
+    [
+        # ours
+        ("timeout", None, 600.0, "timeout"), ("timeout", None, 0.1, "timeout"),
+        # statuses: by the time that they took
+        ("server", 503, 1.9, None), ("server", 503, 2.0, "server"), ("server", 504, 60.0, "server"),
+        ("server", 500, 0.1, None), ("timeout", 408, 60.0, "timeout"), ("timeout", 408, 0.1, None),
+        ("bad_request", 400, 60.0, "server"), ("bad_request", 400, 0.1, None),
+        ("rate_limit", 429, 60.0, None),
+        # a connection that was never made, and one that was
+        ("connection", None, 60.0, None), ("dropped", None, 0.1, "connection"),
+        # bodies
+        ("malformed", None, 0.1, "server"), ("too_large", None, 0.1, "server"),
+        ("fewer_choices", None, 3.0, "server"), ("aborted", None, 3.0, "server"),
+        # processes
+        ("worker", None, 3.0, "killed"), ("killed", None, 0.0, "killed"), ("cancelled", None, 3.0, "killed"),
+        ("withdrawn", None, 0.0, None), ("expired", None, 86_400.0, None),
+    ],
+)  # fmt: skip
+def test_which_attempt_gave_up_a_draw(kind, status, latency, cause):
+    assert cause_of(kind, status, latency, FASTEST) == cause
+
+
+def test_before_the_first_answer_a_status_says_nothing():
+    assert cause_of("server", 504, 60.0, None) is None
+
+
+def attempt(endpoint: str, latency: float, error: str = "server", status: int | None = 503) -> AttemptRecord:
+    return AttemptRecord(TrialKey("a", 0), 1, endpoint, 0.0, latency, status, error)
+
+
+def test_a_status_is_judged_by_the_fastest_answer_of_its_server_or_else_of_the_others():
+    discards = Discards({"x": 1.0})
+    late = attempt("y", 2.0)
+    assert discards.causes([late], ["x", "y"]) == ["server"]
+    assert discards.causes([late], ["y"]) == []
+    discards.answered("y", 5.0)
+    assert discards.causes([late], ["x", "y"]) == []
+    discards.answered("y", 1.5)
+    discards.answered("y", 4.0)
+    assert discards.causes([late], ["x", "y"]) == ["server"]
+
+
+def test_of_batches_a_killed_process_gives_up_nothing_and_a_status_always_may():
+    discards = Discards({"x": 1.0})
+    assert discards.causes([attempt("x", 0.1)], ["x"], batched=True) == ["server"]
+    assert discards.causes([attempt("", 0.0, "killed", None)], ["x"], batched=True) == []
+
+
+QUESTIONS = tuple(f"q{number}" for number in range(40))
+
+
+def told(discarded_every: int, redrawn: frozenset = frozenset(), trials: int = 400) -> Session:
+    """Tell a session that model a answers all and b nothing, with the draws of a given up now and then."""
+    spec = SessionSpec(
+        (ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", QUESTIONS),),
+        stopping=StoppingSpec(equivalence=0.05), redrawn=redrawn,
+    )  # fmt: skip
+    session = Session(spec)
+    for number in range(trials):
+        requests = session.ask(1)
+        if not requests:
+            break
+        (request,) = requests
+        key, is_a = request.key, request.key.model == "a"
+        causes = ("timeout", "server") if is_a and number % discarded_every == 0 else ()
+        session.tell([TrialOutcome(key, int(is_a), discarded=causes)])
+    return session
+
+
+def test_a_trial_with_a_discarded_draw_is_lost_to_verdicts_and_told():
+    session = told(4)
+    line = session.results().models[0]
+    assert line.discarded_trials > 0
+    assert line.missing == 0
+    assert line.trials + line.discarded_trials == line.issued
+    codes = [warning.code for warning in session.results().warnings]
+    assert "warning/discarded" in codes
+
+
+def test_verdicts_rest_on_another_draw_where_the_user_says_so():
+    session = told(4, frozenset(DISCARD_CAUSES))
+    line = session.results().models[0]
+    assert (line.discarded_trials, line.redrawn_trials > 0) == (0, True)
+    assert [one.code for one in session.results().warnings if "redrawn" in one.code] == ["warning/redrawn"]
+    only_one = told(4, frozenset({"timeout"})).results().models[0]
+    assert (only_one.discarded_trials > 0, only_one.redrawn_trials) == (True, 0)
+
+
+def test_a_discarded_draw_is_told_twice_as_the_same_and_not_as_another():
+    session = Session(SessionSpec((ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", QUESTIONS),)))
+    (request,) = session.ask(1)
+    outcome = TrialOutcome(request.key, 1, discarded=("killed",))
+    session.tell([outcome])
+    session.tell([outcome])
+    with pytest.raises(SessionError):
+        session.tell([TrialOutcome(request.key, 1)])
+
+
+def test_redraw_stands_for_all_causes():
+    assert OnConfig(discarded="redraw").discarded == DISCARD_CAUSES
+    assert OnConfig(discarded=["killed", "server", "killed"]).discarded == ("killed", "server")
+    with pytest.raises(ValueError, match="neither redraw nor a list of timeout, server, connection, killed"):
+        OnConfig(discarded=["late"])
