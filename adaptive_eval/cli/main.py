@@ -99,6 +99,9 @@ def _exit_code(arguments: Sequence[str]) -> int:
         return error.exit_code
     except SystemExit as error:  # of a package's code: no verdict of ours
         where = extract_tb(error.__traceback__)[-1]
+        if where.filename == click.core.__file__ or isinstance(error.__context__, BrokenPipeError):
+            sys.stderr.close()  # Click or Rich ends us: the reader of our output has gone (``… | head``)
+            return UNEXPECTED
         click.echo(
             f"error: code that this command calls raised SystemExit: {error} "
             f"({where.filename}, line {where.lineno})",
@@ -113,10 +116,6 @@ def _exit_code(arguments: Sequence[str]) -> int:
             _show_as_json(arguments, error)
             click.echo(f"error: {_with_code(error)}", err=True)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of our output has gone (``adaptive-eval report … | head``).
-        sys.stderr.close()
-        return UNEXPECTED
     return code if isinstance(code, int) else 0
 
 

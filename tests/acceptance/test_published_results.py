@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Finished, in_process
+from command_line import Finished, in_process, started
 
 QUICK = ("--replicates", "1", "--workers", "1")
 QUESTIONS = 40
@@ -248,3 +248,14 @@ def test_an_array_with_many_models_and_groups_is_read_by_one_look(tmp_path):
     data = data_of(tmp_path, "table.npz")
     assert data["verdict"] == "fixed"
     assert len(data["fixed"]) == 3
+
+
+def test_a_reader_that_goes_early_is_no_error(tmp_path):
+    """``adaptive-eval analyze … | head -1``."""
+    (tmp_path / "table.csv").write_text(TABLES["two columns"], "utf-8")
+    with started("analyze", "table.csv", *QUICK, cwd=tmp_path) as running:
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+        running.process.stdout = None
+        done = running.finish()
+    assert (done.code, "error" in done.err, "Exception" in done.err) == (1, False, False)
