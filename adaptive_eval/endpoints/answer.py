@@ -1,6 +1,7 @@
 """Read answers from a response body, for all servers in use."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -89,6 +90,16 @@ TextOf: TypeAlias = Callable[[dict[str, Any], Redactor], str]
 
 MOST_TOKENS = 2**28
 """A reported count beyond this is not believed: the longest contexts have 10 million tokens."""
+
+_OF_ENTRIES = ("token", "decoded_token", "bytes", "logprob", "rank")
+_OF_LISTS = ("content", "refusal", "prompt", "tokens", "token_logprobs", "top_logprobs")
+_OF_TOKENS = frozenset((*_OF_ENTRIES, *_OF_LISTS))
+"""Names in log-probabilities; others may be tokens or their numbers, and differ from one to the next."""
+
+_Place: TypeAlias = tuple[str | int, ...]
+_Columns: TypeAlias = defaultdict[_Place, list[str]]
+_NUMBERS = frozenset({int, float})
+_NO_BYTE = "\n"  # in a column of bytes, for a number that is none
 
 _ABORTED = frozenset({"abort", "error"})
 """Words with which servers say, with HTTP 200, that they gave up in the middle of an answer."""
@@ -330,7 +341,7 @@ def _completion(
     return Completion(
         text=text,
         finish_reason=finish_reason,
-        logprobs=_logprobs(of_answer if text == said else _unspelled(of_answer), of_prompt),
+        logprobs=_hidden(_logprobs(of_answer, of_prompt), redact, spelled=text != said),
         without_text="" if text else _instead_of_text(message, thought),
         reasoning=thought,
         tool_calls=_calls(message, redact) if tools else (),
@@ -369,6 +380,57 @@ def _logprobs(of_answer: Any, of_prompt: Any) -> Any:
     if not isinstance(of_prompt, list):
         return of_answer
     return {**(of_answer if isinstance(of_answer, dict) else {}), "prompt": of_prompt}
+
+
+def _hidden(logprobs: Any, redact: Redactor, *, spelled: bool) -> Any:
+    """Return log-probabilities that spell no secret; `spelled` says that the answer's text does.
+
+    The figures stay where they can: nothing is left if the figures or the names of fields spell it too.
+    """
+    if not redact or logprobs is None:
+        return logprobs
+    try:
+        if not spelled and not _spells(logprobs, redact):
+            return logprobs
+        left = _unspelled(logprobs)
+        return None if _spells(left, redact) else left
+    except RecursionError:  # nested as no server does it
+        return None
+
+
+def _spells(value: Any, redact: Redactor) -> bool:
+    """Return whether a secret can be read in a value, down one of the columns of its lists."""
+    columns: _Columns = defaultdict(list)
+    _read(value, (), columns, listed=False)
+    return any(redact(text) != text for text in map("".join, columns.values()))
+
+
+def _read(value: Any, place: _Place, columns: _Columns, *, listed: bool) -> None:
+    """Add what a value says to the column of its place: texts, unknown names, and bytes given as numbers.
+
+    The entries of the outermost list (the tokens, one after another) have one place, so that what they
+    say together is read together; below it, the number of an entry is its place, unless all are numbers.
+    """
+    if type(value) in _NUMBERS:
+        columns[place].append(_character(value))
+    elif isinstance(value, str):
+        columns[place].append(storable(value))
+    elif isinstance(value, list) and _NUMBERS.issuperset(map(type, value)):
+        columns[place].append("".join(map(_character, value)))
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            _read(one, (*place, number) if listed else place, columns, listed=True)
+    elif isinstance(value, dict):
+        for number, (name, one) in enumerate(value.items()):
+            known = name in _OF_TOKENS
+            if not known:
+                columns[(*place, number, "name")].append(storable(name))
+            _read(one, (*place, name if known else number), columns, listed=listed)
+
+
+def _character(value: float) -> str:
+    """Return the character of a byte that was given as a number."""
+    return chr(int(value)) if 0 <= value < 256 and int(value) == value else _NO_BYTE
 
 
 def _unspelled(value: Any) -> Any:

@@ -1,42 +1,64 @@
 """Keep keys and header values out of every message that could be stored, shown or logged."""
 
+import base64
 import html
 import json
+import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 REDACTED = "[redacted]"
 _SHORTEST = 4
 """A value shorter than this is no secret, and hiding it would blot out ordinary words."""
+_LONGEST_WORD = 15
+"""Letters alone, up to so many, may be a word of a header: turned around or in capitals, it is another's."""
+_LEAST_PART = 8
+"""Characters of base64 that are the secret's own, where it stands in the middle of what was encoded."""
 
 
 class Redactor:
     """Replace known secrets in a text.
 
     A secret is also found in the forms in which a server may echo it: percent-encoded as in a URL or a form,
-    escaped as in HTML, and as in a JSON string, once or (JSON quoted within JSON) twice. A text has to be
-    shown to it whole: nothing is found of a secret whose end was cut off.
+    escaped as in HTML, and as in a JSON string, once or (JSON quoted within JSON) twice. A secret that is no
+    plain word is also found in capitals or small letters, backwards, in base64 (alone or within something
+    longer), in hexadecimal, and as the list of its bytes. A text has to be shown to it whole: nothing is
+    found of a secret whose end was cut off.
 
     Examples
     --------
     >>> Redactor(["sk-1234"])("Incorrect API key provided: sk-1234.")
     'Incorrect API key provided: [redacted].'
+    >>> Redactor(["sk-1234"])("4321-ks, SK-1234, c2stMTIzNA==")
+    '[redacted], [redacted], [redacted]'
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms: set[str] = set()
+        spellings: set[str] = set()
         for secret in secrets:
             if len(secret) >= _SHORTEST:
                 forms.update(_forms(secret))
+            if len(secret) >= _SHORTEST and not _is_word(secret):
+                spellings.update(form.lower() for form in (*_forms(secret), *_spellings(secret)))
+        patterns = {form: re.compile(re.escape(form)) for form in forms}
+        # Case matters no more in what is a spelling: that takes the place of the form.
+        patterns |= {form: re.compile(re.escape(form), re.IGNORECASE) for form in spellings}
         # Longest first: a secret that contains another one must go as a whole.
-        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        ordered = sorted(patterns, key=lambda form: (-len(form), form))
+        self._forms = tuple((form, form in spellings, patterns[form]) for form in ordered)
 
     def __call__(self, text: str) -> str:
         """Return `text` with every occurrence of a secret replaced by ``[redacted]``."""
-        for form in self._forms:
-            if form in text:
-                text = text.replace(form, REDACTED)
+        small = text.lower()
+        for form, in_any_case, pattern in self._forms:
+            if form in (small if in_any_case else text):
+                text = pattern.sub(REDACTED, text)
+                small = text.lower()
         return text
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
 
     def __repr__(self) -> str:
         return f"Redactor(<{len(self._forms)} forms>)"
@@ -49,6 +71,37 @@ def _forms(secret: str) -> Iterator[str]:
     yield from (html.escape(secret), html.escape(secret, quote=False))
     for escaped in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield from (escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
+
+
+def _is_word(secret: str) -> bool:
+    """Return whether a value may well be an ordinary word, such as one of a header that names a team."""
+    return secret.isalpha() and len(secret) <= _LONGEST_WORD
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """Yield what a secret is written as by those who would not have it found."""
+    data = secret.encode("utf-8", "surrogatepass")
+    whole = base64.b64encode(data).decode()
+    written = [secret, data.decode("latin-1"), data.hex(), whole, *_parts_of_base64(data)]
+    written += [one.rstrip("=") for one in written]
+    written += [one.replace("+", "-").replace("/", "_") for one in written[2:]]
+    for one in written:
+        yield from (one, one.replace("/", "\\/"), one[::-1])
+    for base in ("{}", "0x{:02x}", "0x{:x}"):
+        for values in (data, data[::-1]):
+            numbers = [base.format(byte) for byte in values]
+            yield from (separator.join(numbers) for separator in (", ", ",", " ", "\n"))
+    for escape in ("%{:02x}", "\\x{:02x}", "\\u{:04x}"):
+        yield "".join(map(escape.format, data))
+
+
+def _parts_of_base64(data: bytes) -> Iterator[str]:
+    """Yield what base64 shows of `data` in the middle of something longer, for each place it may begin at."""
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + data).decode()
+        part = encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        if len(part) >= _LEAST_PART:
+            yield part
 
 
 def storable(text: str) -> str:

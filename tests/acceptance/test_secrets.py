@@ -46,6 +46,8 @@ def forms(secret: str) -> Iterator[bytes]:
     yield secret.replace("/", "\\/").encode()
     yield base64.b64encode(secret.encode()).rstrip(b"=")
     yield secret.encode("utf-16-le")
+    yield from (secret.upper().encode(), secret[::-1].encode(), secret.encode().hex().encode())
+    yield str(list(secret.encode()))[1:-1].encode()
 
 
 def cells(database: Path) -> Iterator[bytes]:

@@ -1,6 +1,8 @@
 """Reading an answer, whoever wrote the server; and what is refused before anything is sent."""
 
+import base64
 import html
+import itertools
 import json
 from functools import partial
 from pathlib import Path
@@ -118,6 +120,84 @@ def test_a_key_spelled_by_the_logprobs_of_a_plain_completion():
     assert answer.logprobs == {"tokens": ["[redacted]"] * 2, "top_logprobs": None, **figures}
 
 
+SPELLED = "sk-12345678"
+TOKENS = ("sk", "-1", "2345", "678")
+
+
+def entry(token, **more):
+    return {"token": token, "bytes": list(token.encode()), "logprob": -0.5, **more}
+
+
+def ranked(*columns):
+    """Return the log-probabilities of a prompt, as vLLM gives them: one column for each rank."""
+    numbers = itertools.count(100)
+    places = zip(*columns, strict=True)
+    return [
+        {str(next(numbers)): {"logprob": -0.5, "decoded_token": one} for one in place} for place in places
+    ]
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {"content": [entry(token) for token in TOKENS]},
+        {"content": [entry("x", bytes=list(token.encode())) for token in TOKENS]},
+        {"content": [entry("x", bytes=[float(byte) for byte in token.encode()]) for token in TOKENS]},
+        {"content": [entry("x", top_logprobs=[entry("a"), entry(token)]) for token in TOKENS]},
+        {"content": [entry("x", logprob=byte) for byte in SPELLED.encode()]},
+        {"content": [entry("x", token_id=byte) for byte in SPELLED.encode()]},
+        {"content": [entry("x", said={"ids": [list(SPELLED.encode())]})]},
+        {"content": [entry(SPELLED.upper())]},
+        {"content": [entry(token) for token in reversed([token[::-1] for token in TOKENS])]},
+        {"content": [entry(base64.b64encode(SPELLED.encode()).decode())]},
+        {"tokens": list(TOKENS), "token_logprobs": [-0.5] * 4},
+        {"tokens": list("abcd"), "top_logprobs": [{"e": -0.5, token: -0.5} for token in TOKENS]},
+        {"tokens": ["a"], SPELLED: 1},
+        {"tokens": ["a"], "text_offset": list(SPELLED.encode())},
+        SPELLED,
+        list(SPELLED.encode()),
+        list(SPELLED),
+        {"prompt": [None, *ranked(TOKENS)]},
+        {"prompt": [None, *ranked("abcd", TOKENS)]},
+        {"prompt": [{"1": {"decoded_token": f"my {SPELLED}.", "logprob": -0.5}}]},
+    ],
+)
+@pytest.mark.parametrize("text", ["x", SPELLED, "X"])
+def test_a_key_is_spelled_by_no_column_of_logprobs(logprobs, text):
+    """Tokens, bytes, names and numbers, of the answer, its alternatives and the prompt."""
+    data = body({"content": text})
+    if isinstance(logprobs, dict) and "prompt" in logprobs:
+        data["prompt_logprobs"] = logprobs["prompt"]
+    else:
+        data["choices"][0]["logprobs"] = logprobs
+    assert read(data).logprobs == logprobs
+    kept = json.dumps(read(data, secret=SPELLED).logprobs)
+    assert not [part for part in (SPELLED, *TOKENS[1:], *(one[::-1] for one in TOKENS[1:])) if part in kept]
+    assert json.dumps(list(SPELLED.encode()))[1:-1] not in kept
+    assert kept.count("115") == 0
+
+
+def test_logprobs_without_a_key_stay_as_they_are_and_too_deep_ones_go():
+    other = {
+        "content": [entry(token, top_logprobs=[entry("sk"), entry("5678")]) for token in ("1234", "sk-")]
+    }
+    prompt = [None, *ranked(("sk-", "a", "678"), "xyz")]
+    data = {**body({"content": "1234sk-"}, logprobs=other), "prompt_logprobs": prompt}
+    assert read(data, secret=SPELLED).logprobs == {**other, "prompt": prompt}
+    deep = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert read(body({"content": "a"}, logprobs=deep), secret=SPELLED).logprobs is None
+
+
+def test_figures_stay_where_only_the_tokens_of_the_prompt_spell_a_key():
+    prompt = ranked(TOKENS)
+    data = {**body({"content": "a"}, logprobs={"content": [entry("a")]}), "prompt_logprobs": prompt}
+    kept = read(data, secret=SPELLED).logprobs
+    assert [one["logprob"] for one in kept["content"]] == [-0.5]
+    assert [one["logprob"] for place in kept["prompt"] for one in place.values()] == [-0.5] * 4
+
+
 def test_a_key_in_a_call_of_a_tool_or_in_reasoning_is_hidden():
     call = {"id": "c1", "function": {"name": "f", "arguments": '{"key": "sk-12345678"}'}}
     data = body({"content": None, "tool_calls": [call], "reasoning": "It is sk-12345678."})
@@ -155,12 +235,32 @@ KEY_WITH_EVERYTHING = 'sk-Q7/x+2d9=a "b"&<c> \\ é'
         lambda key: f"https://host/?key={quote(key)}&x=1",
         lambda key: f"https://host/?{urlencode({'key': key})}",
         lambda key: f"https://host/{quote(key, safe='')}",
+        str.upper,
+        str.swapcase,
+        lambda key: f"bad key {key[::-1]}",
+        lambda key: key[::-1].upper(),
+        lambda key: "".join(f"%{byte:02X}" for byte in key.encode()),
+        lambda key: key.encode().hex(),
+        lambda key: key.encode().hex().upper(),
+        lambda key: f"bytes {list(key.encode())}",
+        lambda key: json.dumps(list(key.encode()), separators=(",", ":")),
+        lambda key: json.dumps(list(key.encode())[::-1]),
+        lambda key: " ".join(map(str, key.encode())),
+        lambda key: f"key {base64.b64encode(key.encode()).decode()}",
+        lambda key: base64.b64encode(key.encode()).decode().rstrip("=")[::-1],
+        lambda key: base64.urlsafe_b64encode(key.encode()).decode(),
+        lambda key: base64.b64encode(f"Bearer {key}".encode()).decode(),
+        lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
+        lambda key: base64.b64encode(f"me:{key}, and more".encode()).decode(),
+        lambda key: json.dumps(base64.b64encode(key.encode()).decode()).replace("/", "\\/"),
     ],
 )
 def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):
     hidden = Redactor([KEY_WITH_EVERYTHING])(echo(KEY_WITH_EVERYTHING))
     assert "[redacted]" in hidden
     assert "Q7" not in hidden
+    written = base64.b64encode(KEY_WITH_EVERYTHING.encode()).decode()[4:-4]
+    assert not [part for part in ("q7", "7q", "51, 55", written, written[::-1]) if part in hidden.lower()]
 
 
 @given(st.text())
@@ -193,6 +293,11 @@ def test_no_secret_survives(secret, before, after):
 def test_the_longer_of_two_secrets_goes_as_a_whole_and_short_values_are_none():
     assert Redactor(["secret", "secret-key"])("my secret-key") == "my [redacted]"
     assert Redactor(["on", ""])("based on this") == "based on this"
+
+
+def test_an_ordinary_word_of_a_header_is_hidden_as_it_is_written_only():
+    assert Redactor(["Live"])("Live, live, LIVE and evil") == "[redacted], live, LIVE and evil"
+    assert Redactor(["team-5d1c"])("TEAM-5D1C") == "[redacted]"
 
 
 @pytest.mark.parametrize(("url", "base"), SHOWN["addresses"])
