@@ -31,11 +31,10 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import AdaptiveEvalError, RunDamaged, RunFileError
 from adaptive_eval.interop.found import IMPORTED
-from adaptive_eval.interop.gather import NOT_THERE
 from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.trial import NO_ANSWER, Missing, TrialOutcome
+from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialOutcome
 from adaptive_eval.views.reading import Replayed, decision_from, still_valid
 
 FROM_OUTSIDE = frozenset({"interrupted", "budget", "endpoints", "unusable"})
