@@ -21,6 +21,7 @@ from adaptive_eval.run.claims import results_of as results_of
 from adaptive_eval.run.evaluate import Evaluation as Evaluation
 from adaptive_eval.run.evaluate import EvaluationWarning as EvaluationWarning
 from adaptive_eval.run.evaluate import assert_at_least as assert_at_least
+from adaptive_eval.run.evaluate import assert_each_question as assert_each_question
 from adaptive_eval.run.evaluate import assert_not_worse as assert_not_worse
 from adaptive_eval.run.evaluate import evaluate as evaluate
 from adaptive_eval.run.evaluate import evaluate_async as evaluate_async

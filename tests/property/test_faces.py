@@ -293,7 +293,7 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
     of_tasks = np.array([[one.score for one in task.scores] for task in results.tasks])
     assert shares @ of_tasks == pytest.approx(expected)
     assert all(one.score_low < one.score < one.score_high for task in results.tasks for one in task.scores)
-    for end, fill in (("worst", -1.0), ("best", 2.0)):
+    for end, fill in (("score_if_missing_wrong", -1.0), ("score_if_missing_right", 2.0)):
         filled = shares @ np.where(found < 0, fill, counted).mean(axis=(2, 3))
         assert [getattr(line, end) for line in results.models] == (
             pytest.approx(filled) if share else [None] * 3
