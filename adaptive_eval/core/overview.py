@@ -462,6 +462,9 @@ def lost_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]
         "open": int(comparison.fold.needed.sum()),
         "lost": {name: number for name, number in lost.items() if number},
         "discarded": discards_of(spec, states),
+        "discarded_trials": {
+            model.name: number for model, number in zip(spec.models, states.discarded, strict=True) if number
+        },
     }
 
 

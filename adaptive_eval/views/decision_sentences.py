@@ -1,10 +1,13 @@
 """Decisions and stops as sentences, made from their evidence."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from adaptive_eval.core.discard_words import causes_words
 from adaptive_eval.core.results import Decision, PairResult, Results, StopVerdict
+from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
 from adaptive_eval.views.numbers import count, duration, interval, percent, signed, trimmed, usd
 from adaptive_eval.views.verdicts import (
     claim_words,
@@ -247,12 +250,46 @@ def _endpoints(found: Evidence) -> str:
 
 
 def _lost(found: Evidence) -> str:
-    return (
+    begin = (
         f"lost answers could turn each open pair, {found['open']} in all (lost answers of "
-        f"{_by_model(found['lost'])}); `adaptive-eval samples RUN --missing` says why: remove the cause, "
-        "allow more attempts (retry.attempts), rescore where a scorer failed, or count answers without text "
-        "as wrong (on: {empty: wrong})"
+        f"{_by_model(found['lost'])})"
     )
+    discarded = found.get("discarded_trials", {})
+    if not discarded:
+        return f"{begin}; {_OTHERS_LOST}"
+    of_draws = f"{begin}; {_given_up(discarded, found['discarded'])}"
+    return of_draws if discarded == found["lost"] else f"{of_draws}; for the others, {_OTHERS_LOST}"
+
+
+_OTHERS_LOST = (
+    "`adaptive-eval samples RUN --missing` says why: remove the cause, allow more attempts (retry.attempts), "
+    "rescore where a scorer failed, or count answers without text as wrong (on: {empty: wrong})"
+)
+
+
+def _given_up(trials: Mapping[str, int], causes: Mapping[str, Mapping[DiscardCause, int]]) -> str:
+    """Return how many lost answers came after a first draw that was given up, why, and what helps."""
+    draws: Counter[DiscardCause] = Counter()
+    for model in trials:
+        draws.update(causes[model])
+    known = [cause for cause in DISCARD_CAUSES if draws[cause]]
+    ways = ", ".join(_FEWER[cause] for cause in known)
+    total = sum(trials.values())
+    those = "1 of them has" if total == 1 else f"{total:,} of them have"
+    return (
+        f"{those} an answer, but an earlier draw was given up ({causes_words(draws)}; `adaptive-eval samples "
+        f"RUN --discarded` shows them): in a new run, {ways}; or, if the cause does not depend on the "
+        f"answer, count them by -o 'on.discarded=[{', '.join(known)}]'"
+    )
+
+
+_FEWER: Mapping[DiscardCause, str] = {
+    "timeout": "a longer timeout.total or a smaller max_tokens",
+    "server": "a seed that the server obeys, or a server that does not fail while it answers",
+    "connection": "stream: true, or a longer timeout of the proxy between",
+    "killed": "no process killed while requests are in flight",
+}
+"""What helps against each cause for which a draw is given up."""
 
 
 _STOPS: Mapping[str, Callable[[Evidence], str]] = MappingProxyType(

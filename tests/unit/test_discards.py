@@ -1,7 +1,11 @@
 """Which failed attempt gave up a draw, and what a trial with such a draw is to a session."""
 
+from dataclasses import replace
+
 import pytest
 
+from adaptive_eval.core.overview import lost_evidence
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.discards import Discards, cause_of
@@ -9,6 +13,7 @@ from adaptive_eval.errors import SessionError
 from adaptive_eval.options.request_options import OnConfig
 from adaptive_eval.store.records import AttemptRecord
 from adaptive_eval.trial import DISCARD_CAUSES, TrialKey, TrialOutcome
+from adaptive_eval.views.decision_sentences import describe
 
 FASTEST = 2.0
 
@@ -92,6 +97,26 @@ def test_a_trial_with_a_discarded_draw_is_lost_to_verdicts_and_told():
     assert line.trials + line.discarded_trials == line.issued
     codes = [warning.code for warning in session.results().warnings]
     assert "warning/discarded" in codes
+
+
+def test_a_run_that_discarded_draws_leave_undecided_says_how_many_why_and_the_way_out():
+    session = told(4)
+    stop = StopVerdict("lost", evidence=lost_evidence(session.comparison, session.states))
+    assert stop.evidence["discarded_trials"] == stop.evidence["lost"]
+    lost = stop.evidence["lost"]["a"]
+    words = describe(stop)
+    for said in (
+        f"{lost:,} of them",
+        "timeout",
+        "max_tokens",
+        "--discarded",
+        "on.discarded=[timeout, server]",
+    ):
+        assert said in words
+    assert "--missing" not in words  # since no other answer is lost
+    assert "--missing" in describe(replace(stop, evidence={**stop.evidence, "lost": {"a": lost + 1}}))
+    none = {**stop.evidence, "discarded_trials": {}}
+    assert "on.discarded" not in describe(replace(stop, evidence=none))
 
 
 def test_verdicts_rest_on_another_draw_where_the_user_says_so():
