@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.scorers import CodeScorerConfig
-from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
+from adaptive_eval.scoring.sandbox import Limits, Numbers, SandboxFailed, require_sandbox, run_tests
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -26,6 +26,14 @@ DISK = 16 * 2**20
 
 CASES_DISK = 256 * 2**20
 """Bytes of files with cases: those of LiveCodeBench have inputs and answers of many megabytes."""
+
+
+class Case(TypedDict):
+    """One input of a program, and what it must give."""
+
+    input: str  # the standard input, or the arguments as JSON, one a line
+    output: str  # the standard output, or the returned value as JSON
+    testtype: Literal["stdin", "functional"]
 
 
 class CodeScorer(CodeScorerConfig):
@@ -45,7 +53,7 @@ class CodeScorer(CodeScorerConfig):
         require_sandbox(self.python, strict=self.require_sandbox == "strict")
         if self.cases:
             try:
-                self._case_tests(question, "")
+                self._case_tests(question, "", self._cases(question))
             except ValueError as error:
                 return str(error)
             return None
@@ -74,18 +82,21 @@ class CodeScorer(CodeScorerConfig):
         values = self._values(question, program)
         try:
             if self.cases:
-                code, tests = "", self._case_tests(question, program)
+                cases = self._cases(question)
+                tests = self._case_tests(question, program, cases)
+                numbers = Numbers(lines=len(program.splitlines()), cases=len(cases))
+                outcome = run_tests("", tests, limits, self.python, numbers)
             else:
                 code, tests = _filled(self.code, values), _filled(self.tests, values)
-            outcome = run_tests(code, tests, limits, self.python)
+                outcome = run_tests(code, tests, limits, self.python)
         except (SandboxFailed, UsageError) as error:  # another process than that of check_target may lack it
             del signals["is_correct"]
             return Score(None, extracted, signals, f"the sandbox failed: {storable(str(error))}")
         signals["is_correct"] = outcome.passed
         return Score(int(outcome.passed), extracted, signals, storable(outcome.reason))
 
-    def _case_tests(self, question: Question, program: str) -> str:
-        """Return the tests that run a program for every case; ValueError says what is wrong with a field."""
+    def _cases(self, question: Question) -> list[Case]:
+        """Return the cases of a question; ValueError says what is wrong with a field."""
         cases: list[Case] = []
         for name in self.cases:
             try:
@@ -94,6 +105,10 @@ class CodeScorer(CodeScorerConfig):
                 raise ValueError(f"the field {name!r} {error}") from None
         if not cases:
             raise ValueError(f"there is no case in {', '.join(self.cases)}")
+        return cases
+
+    def _case_tests(self, question: Question, program: str, cases: list[Case]) -> str:
+        """Return the tests that run a program for every case; ValueError names a function that is missing."""
         function = ""
         if any(case["testtype"] == "functional" for case in cases):
             try:
@@ -143,14 +158,6 @@ MOST_BYTES = 256 * 2**20
 
 _TEXT = {"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"}
 _AROUND_IT = {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}
-
-
-class Case(TypedDict):
-    """One input of a program, and what it must give."""
-
-    input: str  # the standard input, or the arguments as JSON, one a line
-    output: str  # the standard output, or the returned value as JSON
-    testtype: Literal["stdin", "functional"]
 
 
 def read_cases(text: str) -> list[Case]:

@@ -7,14 +7,17 @@ use an older call, whose arguments a filter can read.
 
 import os
 import platform
+import pwd
 import shutil
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+
+from adaptive_eval.scoring.interpreter_files import InterpreterFiles, ask
 
 _CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)  # on x86_64 and aarch64
 _FIRST_UNKNOWN = 441
@@ -81,6 +84,12 @@ def _fail_if(test: int, operand: int, error: int) -> Iterator[tuple[int, int, in
 
 _DISK = "/tmp"  # noqa: S108 - the sandbox's own
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives")
+_PERSON = 1000
+"""The first user number of persons, not services (UID_MIN of login.defs)."""
+
+
+class NotBindable(Exception):
+    """An interpreter needs a folder that holds a home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +107,19 @@ class Enclosure:
         """Return the command line, which names all that a program sees.
 
         `disk` is the size of the only writable place in bytes, `channel` and `seccomp` are the descriptors of
-        the channel to the outside and of the filter.
+        the channel to the outside and of the filter. No home is seen, nor a folder that holds one.
+
+        Raises
+        ------
+        NotBindable
+            If the interpreter cannot be shown without a home.
         """
-        interpreter, home = _interpreter(python)
-        seen = [place for place in map(Path, (*_SYSTEM, home)) if place.exists() or place.is_symlink()]
-        links = [place for place in seen if place.is_symlink()]
-        # Made beforehand, or they would be for root alone.
-        above = [str(folder) for folder in [*Path(home).parents][-2::-1]]
+        interpreter = _interpreter(python)
+        homes = _homes()
+        system = [Path(place) for place in _SYSTEM if os.path.lexists(place)]
+        links = [place for place in system if place.is_symlink()]
+        hidden = [home for home in homes if any(map(home.is_relative_to, system))]
+        needed = [place for place in _needed(interpreter, homes) if not _is_seen(place, system, hidden)]
         own, last = ("--unshare-user",), ("--disable-userns", "--assert-userns-disabled")
         # Capabilities to become another user, gone once that is done.
         switch = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
@@ -118,19 +133,30 @@ class Enclosure:
             command += last
         if self.is_filtered:
             command += ("--seccomp", str(seccomp))
-        for folder in above:
-            command += ("--perms", "0755", "--dir", folder)
         for place in links:
             command += ("--symlink", str(place.readlink()), str(place))
-        for place in seen:
+        for place in system:
             if place not in links:
                 command += ("--ro-bind", str(place), str(place))
+        command += ("--proc", "/proc", "--dev", "/dev")
+        command += ("--perms", "1777", "--size", str(disk), "--tmpfs", _DISK)
+        for place in hidden:
+            command += ("--perms", "0755", "--tmpfs", str(place))
+        for folder in _above(needed, system):  # made beforehand, or they would be for root alone
+            command += ("--perms", "0755", "--dir", str(folder))
+        for place in needed:
+            command += ("--ro-bind", str(place), str(place))
+        packages = Path(interpreter.library, "site-packages")
+        if packages.parent in needed and packages.is_dir() and not packages.is_symlink():
+            hidden.append(packages)
+            command += ("--perms", "0755", "--tmpfs", str(packages))
+        for place in hidden:
+            command += ("--remount-ro", str(place))
         return [
             *command,
-            *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(disk), "--tmpfs", _DISK),
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _DISK, "--clearenv"),
             *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _DISK, "--setenv", "LANG", "C.UTF-8"),
-            *("--", interpreter, "-I", "-S", "-B", "-c", _text("sandboxed_tests.py"), str(channel)),
+            *("--", interpreter.program, "-I", "-S", "-B", "-c", _text("sandboxed_tests.py"), str(channel)),
         ]
 
 
@@ -144,13 +170,52 @@ def enclosures(*, has_filter: bool) -> list[Enclosure]:
     return [*filtered, *unfiltered] if has_filter else unfiltered
 
 
-def _interpreter(python: str | None) -> tuple[str, str]:
-    """Return the interpreter itself, behind any virtual environment, and the folder that holds all of it."""
-    if python is not None:
-        place = Path(python).resolve()
-        return str(place), str(place.parent.parent)
-    place = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
-    return str(place), sys.base_prefix
+def _interpreter(python: str | None) -> InterpreterFiles:
+    """Return the files of an interpreter (default: this one), behind any virtual environment."""
+    if python is None:
+        return ask(str(Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")))
+    return ask(str(Path(python).expanduser().absolute()))
+
+
+def _homes() -> list[Path]:
+    """Return the homes of this user and of all persons (not of services, such as /usr/sbin)."""
+    named = [Path(name) for name in (*_homes_of_persons(), os.environ.get("HOME", "")) if name]
+    homes = {home.resolve() for home in named if home.is_absolute() and home.is_dir()}
+    return sorted(homes - {Path("/")})
+
+
+@lru_cache
+def _homes_of_persons() -> list[str]:
+    return [
+        entry.pw_dir
+        for entry in pwd.getpwall()
+        if entry.pw_uid >= _PERSON or entry.pw_uid in (0, os.getuid())
+    ]
+
+
+def _needed(interpreter: InterpreterFiles, homes: Iterable[Path]) -> list[Path]:
+    """Return what to show of an interpreter, without what lies in a folder that is shown anyway."""
+    folders = [Path(interpreter.library)]
+    for place in map(Path, interpreter.modules):
+        if not place.is_relative_to(folders[0]):
+            folders.append(place)
+    for folder in folders:
+        for home in homes:
+            if home.is_relative_to(folder.resolve()):
+                raise NotBindable(f"the folder {folder} of the interpreter holds or is the home {home}")
+    files = map(Path, (interpreter.program, *interpreter.shared_objects))
+    return [*folders, *(file for file in files if not any(map(file.is_relative_to, folders)))]
+
+
+def _is_seen(place: Path, system: Iterable[Path], hidden: Iterable[Path]) -> bool:
+    is_of_the_system = any(map(place.is_relative_to, system))
+    return is_of_the_system and not any(map(place.is_relative_to, hidden))
+
+
+def _above(needed: Iterable[Path], system: Iterable[Path]) -> list[Path]:
+    """Return the folders that hold what is needed, the outermost first, but for those that are there."""
+    folders = {folder for place in needed for folder in place.parents}
+    return sorted(folders - {Path("/"), Path(_DISK), *system})
 
 
 @lru_cache

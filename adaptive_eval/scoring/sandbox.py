@@ -6,8 +6,10 @@ open files, all together in number and resident memory; all are killed at the wa
 each program gets its own user number: the limit on the number of processes does not hold for root.
 """
 
+import builtins
 import json
 import os
+import re
 import secrets
 import selectors
 import shutil
@@ -21,9 +23,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.confinement import Enclosure, enclosures, syscall_filter
+from adaptive_eval.scoring.confinement import Enclosure, NotBindable, enclosures, syscall_filter
+from adaptive_eval.scoring.interpreter_files import NotAnInterpreter
 from adaptive_eval.scoring.text import sendable
 
 _USERS = range(20_000, 60_000)
@@ -151,24 +155,42 @@ def _enclosure(python: str | None) -> Enclosure:
     raise UsageError(f"the scorer code needs a sandbox, which cannot be made here: {words}", code=_CODE)
 
 
-def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) -> Outcome:
+class Numbers(NamedTuple):
+    """The largest numbers that the reason of a failure may hold: a program may tell false ones."""
+
+    lines: int  # of the program
+    lines_of_tests: int = 0
+    cases: int = 0
+
+
+def run_tests(
+    code: str, tests: str, limits: Limits, python: str | None = None, numbers: Numbers | None = None
+) -> Outcome:
     """Run code and then its tests in a sandbox.
 
     A program that is killed may have killed itself or used up its CPU time, or the system was out of memory.
     It is run once more, and the second outcome counts.
 
     The tests run in the module that the code has made. The interpreter (default: this one) sees no packages.
+    Without `numbers`, a reason names lines of `code` and of `tests`.
     """
     enclosure = _enclosure(python)
     try:
-        outcome = _run(code, tests, limits, python, enclosure, is_last=False)
+        outcome = _run(code, tests, limits, python, enclosure, numbers, is_last=False)
     except _Killed:
-        outcome = _run(code, tests, limits, python, enclosure, is_last=True)
+        outcome = _run(code, tests, limits, python, enclosure, numbers, is_last=True)
     return outcome
 
 
 def _run(
-    code: str, tests: str, limits: Limits, python: str | None, enclosure: Enclosure, *, is_last: bool
+    code: str,
+    tests: str,
+    limits: Limits,
+    python: str | None,
+    enclosure: Enclosure,
+    numbers: Numbers | None = None,
+    *,
+    is_last: bool,
 ) -> Outcome:
     user = secrets.choice(_USERS) if os.getuid() == 0 else None
     task = {
@@ -178,13 +200,16 @@ def _run(
         "user": None if enclosure.own_namespace else user,
     }
     secret = secrets.token_bytes(32)
-    deadline = time.monotonic() + limits.wall
     ours, theirs = socket.socketpair()
     with ours, _readable(json.dumps(task).encode()) as given, _readable(syscall_filter() or b"") as seccomp:
         with theirs:
             ours.sendall(secret)  # read before the program begins: nothing that it can open still holds it
-            command = enclosure.command(python, limits.disk, theirs.fileno(), seccomp)
+            try:
+                command = enclosure.command(python, limits.disk, theirs.fileno(), seccomp)
+            except (NotAnInterpreter, NotBindable) as error:
+                raise SandboxFailed(str(error)) from None
             descriptors = (theirs.fileno(), seccomp)
+            deadline = time.monotonic() + limits.wall
             process = _begin(command, given, descriptors, user if enclosure.own_namespace else None)
         with process:
             ended = _listen(process, ours, deadline, heard := _Heard(), limits)
@@ -202,7 +227,9 @@ def _run(
         raise SandboxFailed(_last_line(heard.errors) or f"it did not start within {limits.wall:g} s")
     if status == -signal.SIGKILL:  # from outside: no process in it can see bubblewrap
         raise SandboxFailed("it was killed")
-    return Outcome(False, ended or _why(process.returncode, heard.errors, limits))
+    numbers = numbers or Numbers(len(code.splitlines()), len(tests.splitlines()))
+    told = _told(heard.verdict.removeprefix(_STARTED), numbers)
+    return Outcome(False, ended or _why(process.returncode, told, limits))
 
 
 @dataclass(slots=True)
@@ -349,14 +376,54 @@ def _begin(
         raise SandboxFailed(f"bubblewrap cannot be started: {error.strerror}") from None
 
 
-def _why(status: int, errors: bytes, limits: Limits) -> str:
+def _why(status: int, told: str | None, limits: Limits) -> str:
     if status in (128 + signal.SIGXCPU, 128 + signal.SIGKILL):
         return f"used up its {limits.cpu:g} s of CPU time, or was killed"
     if status > 128:
         return f"was ended by signal {status - 128}"
     if status == 0:
         return "ended before its tests had run"
-    return f"failed: {_last_line(errors) or f'exit code {status}'}"
+    return f"failed: {told or f'exit code {status}'}"
+
+
+_TOLD = re.compile(rb"([A-Za-z]+) (\d{1,9}) (\d{1,9}) (\d{1,9})")
+"""What the sandbox tells of a failure: the problem, its line in the program and in the tests, the case."""
+
+_PROBLEMS = {
+    "output": "another output than expected",
+    "time": "took too long",
+    "status": "ended with an error",
+}
+
+
+def _told(text: bytes, largest: Numbers) -> str | None:
+    """Return what the sandbox tells of a failure; None where it tells nothing that it may.
+
+    The program may have told it: so this holds no text of its own, and no larger number.
+    """
+    found = _TOLD.fullmatch(text)
+    if found is None:
+        return None
+    problem = found[1].decode()
+    line, line_of_tests, case = (int(number) for number in found.groups()[1:])
+    if problem in _PROBLEMS:
+        words = _PROBLEMS[problem]
+    elif _is_built_in(problem):
+        words = problem
+    else:
+        return None
+    if 0 < line <= largest.lines:
+        words += f" (line {line} of the program)"
+    elif 0 < line_of_tests <= largest.lines_of_tests:
+        words += f" (line {line_of_tests} of the tests)"
+    if 0 < case <= largest.cases:
+        words = f"case {case} of {largest.cases}: {words}"
+    return words
+
+
+def _is_built_in(name: str) -> bool:
+    known = getattr(builtins, name, None)
+    return isinstance(known, type) and issubclass(known, BaseException)
 
 
 def _last_line(errors: bytes) -> str:

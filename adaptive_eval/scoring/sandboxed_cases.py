@@ -1,12 +1,15 @@
 """What the scorer ``code`` runs as tests where a question has cases: the program, once for every case.
 
 Its text goes into the sandbox; it imports nothing of this package. Every case has a process of its own, so a
-program may end itself, leave threads, or read its input in any way.
+program may end itself, leave threads, or read its input in any way. Of a failure, no text
+of the program's own is told.
 """
 
 import atexit
+import builtins
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -23,22 +26,37 @@ MODULES = (
 """What programs may use without importing it, as in LiveCodeBench's own harness."""
 
 
+class CaseFailed(AssertionError):
+    """A case that a program fails.
+
+    The problem is ``output``, ``time``, ``status``, or the built-in name of an exception at a line of the
+    program; otherwise the line is 0.
+    """
+
+    def __init__(self, case: int, problem: str, line: int) -> None:
+        super().__init__()
+        self.case, self.problem, self.line = case, problem, line
+
+
 def check(program: str, function: str, cases: list[dict[str, str]], seconds: int) -> None:
-    """Raise AssertionError unless the program gives the output of every case."""
+    """Raise CaseFailed unless the program gives the output of every case."""
     scope: dict[str, object] = {}
     for form in ("from {} import *", "import {}"):
         for name in MODULES:
             exec(form.format(name), scope)  # noqa: S102
     for number, case in enumerate(cases, start=1):
         name = function if case["testtype"] == "functional" else ""
-        problem, output = _run(program, name, case["input"], seconds, dict(scope))
+        problem, line, output = _run(program, name, case["input"], seconds, dict(scope))
         if not problem and not (_same_value if name else _same_lines)(output, case["output"]):
-            problem = f"gave {output.strip()[:60]!r}, not {case['output'].strip()[:60]!r}"
-        assert not problem, f"case {number} of {len(cases)}: {problem}"
+            problem = "output"
+        if problem:
+            raise CaseFailed(number, problem, line)
 
 
-def _run(program: str, function: str, given: str, seconds: int, scope: dict[str, Any]) -> tuple[str, str]:
-    """Return what was wrong, or nothing, and the output."""
+def _run(
+    program: str, function: str, given: str, seconds: int, scope: dict[str, Any]
+) -> tuple[str, int, str]:
+    """Return the problem or an empty text, its line or 0, and the output."""
     Path("input").write_text(given, encoding="utf-8")
     child = os.fork()
     if not child:
@@ -47,10 +65,14 @@ def _run(program: str, function: str, given: str, seconds: int, scope: dict[str,
         finally:
             os._exit(1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    output, errors = (Path(name).read_text(errors="replace") for name in ("output", "errors"))
+    output = Path("output").read_text(errors="replace")
+    if not status:
+        return "", 0, output
     if status in (-signal.SIGXCPU, -signal.SIGALRM):
-        return f"took longer than {seconds} s", output
-    return ((errors.strip().splitlines() or [f"status {status}"])[-1] if status else ""), output
+        return "time", 0, output
+    lines = Path("errors").read_text(errors="replace").splitlines() or [""]
+    told = re.fullmatch(r"([A-Za-z]+) (\d{1,9})", lines[-1])
+    return (told[1], int(told[2]), output) if told else ("status", 0, output)
 
 
 def _child(program: str, function: str, given: str, seconds: int, scope: dict[str, Any]) -> int:
@@ -76,11 +98,22 @@ def _child(program: str, function: str, given: str, seconds: int, scope: dict[st
         atexit._run_exitfuncs()
         for stream in {out, sys.stdout}:
             stream.flush()
-    except BaseException:  # noqa: BLE001 - the program's own
-        traceback.print_exc()
-        sys.stderr.flush()
+    except BaseException as error:  # noqa: BLE001 - the program's own
+        os.write(2, f"\n{_described(error)}\n".encode())
         return 1
     return 0
+
+
+def _described(error: BaseException) -> str:
+    """Return the built-in name of an exception, and its line in the program or 0."""
+    ancestors = type(error).__mro__
+    name = next(one.__name__ for one in ancestors if getattr(builtins, one.__name__, None) is one)
+    lines = [
+        n for frame, n in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == "<answer>"
+    ]
+    if isinstance(error, SyntaxError) and error.filename == "<answer>":
+        lines.append(error.lineno or 0)
+    return f"{name} {lines[-1] if lines else 0}"
 
 
 def _same_value(output: str, expected: str) -> bool:
