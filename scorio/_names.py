@@ -15,8 +15,8 @@ NOT_HERE: dict[str, dict[str, tuple[str, ...]]] = {
     "scorio": {"`question_weights` makes a mean over tasks": ("agg", "aggregate")},
     "scorio.eval": {"`tailpass` returns a profile with all of it": ("tailpass_weights", "TailPassDraws")},
     "scorio.rank": {
-        "other voting rules; `borda`, `copeland`, `schulze` and `kemeny_young` are here": (
-            *("baldwin", "majority_judgment", "minimax", "nanson", "ranked_pairs"),
+        "other voting rules; `borda`, `copeland`, `schulze`, `ranked_pairs` and `kemeny_young` are here": (
+            *("baldwin", "majority_judgment", "minimax", "nanson"),
         ),
         "rankings of whole lists, which right and wrong answers are not": (
             *("bradley_terry_luce", "bradley_terry_luce_map", "davidson_luce", "davidson_luce_map"),

@@ -46,7 +46,7 @@ from scorio.rank._ranked import NamedRanking, Scored, ScoredItems
 from scorio.rank._ratings import elo, pagerank, rank_centrality
 from scorio.rank._ties import rank_scores
 from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
-from scorio.rank._voting import borda, copeland, kemeny_young, schulze, win_rate
+from scorio.rank._voting import borda, copeland, kemeny_young, ranked_pairs, schulze, win_rate
 from scorio.rank.eval_ranking import (
     auc_at_k,
     avg,
@@ -110,6 +110,7 @@ __all__ = [
     "rank_centrality",
     "rank_scores",
     "rank_with_confidence",
+    "ranked_pairs",
     "ranking_confidence",
     "rao_kupper",
     "rao_kupper_map",

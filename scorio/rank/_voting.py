@@ -16,6 +16,7 @@ from scorio.rank._ranked import ByName, NamedRanking, Ranking, Scored, keeps_nam
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 TiePolicy = Literal["half", "ignore"]
+Strength = Literal["margin", "winning_votes"]
 
 _SECONDS = 60.0
 """Of one integer program by default."""
@@ -236,6 +237,108 @@ def schulze(
         paths = np.maximum(paths, np.minimum(paths[:, middle, None], paths[middle]))
     np.fill_diagonal(paths, 0.0)
     return ranked(_levels(paths > paths.T), method, return_scores)
+
+
+@overload
+def ranked_pairs(
+    R: ByName,
+    strength: Strength = ...,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+) -> NamedRanking: ...
+
+
+@overload
+def ranked_pairs(
+    R: ArrayLike,
+    strength: Strength = ...,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    *,
+    return_scores: Literal[True],
+) -> Scored: ...
+
+
+@overload
+def ranked_pairs(
+    R: ArrayLike,
+    strength: Strength = ...,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    return_scores: Literal[False] = ...,
+) -> Ranks: ...
+
+
+@overload
+def ranked_pairs(
+    R: ArrayLike,
+    strength: Strength = ...,
+    tie_policy: TiePolicy = ...,
+    method: TieMethod = ...,
+    return_scores: bool = ...,
+) -> Ranks | Scored: ...
+
+
+@keeps_names
+def ranked_pairs(
+    R: Outcomes,
+    strength: Strength = "margin",
+    tie_policy: TiePolicy = "half",
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+) -> Ranking:
+    """Rank models by Tideman's ranked pairs [1]_: the strongest majorities count first.
+
+    A majority is left out where stronger ones already decide its pair the other way. Of equally strong ones
+    those that contradict each other are all left out, so that the order of the models decides nothing. Scores
+    are levels of the resulting order, L for models that none beats. Cost: O(L⁵ + L²M) at most.
+
+    Parameters
+    ----------
+    R, method, return_scores
+        As in :func:`bayes`.
+    strength : {'margin', 'winning_votes'}
+        Strength of a majority: votes for it minus votes against it, or votes for it. Of equally strong ones
+        that with more votes for it comes first.
+    tie_policy
+        As in :func:`schulze`.
+
+    Returns
+    -------
+    ranks : numpy.ndarray, shape (L,)
+        As in :func:`bayes`, with `return_scores` followed by the scores.
+
+    References
+    ----------
+    .. [1] Tideman (1987). Independence of clones as a criterion for voting rules. Social Choice and
+       Welfare 4, 185-206.
+
+    Examples
+    --------
+    >>> ranked_pairs([[[1, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]], return_scores=True)
+    (array([1, 2, 3]), array([3., 2., 1.]))
+    """
+    one_of("strength", strength, get_args(Strength))
+    above = preferences(R, tie_policy)
+    margin = above - above.T
+    won = margin > 0.0
+    first = margin if strength == "margin" else above
+    reaches = np.zeros(won.shape, dtype=np.bool_)
+    strengths = sorted(set(zip(first[won].tolist(), above[won].tolist(), strict=True)), reverse=True)
+    for strongest, votes in strengths:
+        equal = won & (first == strongest) & (above == votes) & ~reaches.T
+        together = _reach(reaches | equal)
+        reaches = _reach(reaches | equal & ~together.T)
+    return ranked(_levels(reaches), method, return_scores)
+
+
+def _reach(above: Bools) -> Bools:
+    """Return which models are above which others, directly or by way of others."""
+    reaches = above
+    for middle in range(len(above)):
+        reaches = reaches | (reaches[:, middle, None] & reaches[middle])
+    return reaches
 
 
 @overload

@@ -44,6 +44,8 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
     ("win_rate", {}),
     ("schulze", {}),
     ("schulze", {"tie_policy": "ignore"}),
+    ("ranked_pairs", {}),
+    ("ranked_pairs", {"strength": "winning_votes", "tie_policy": "ignore"}),
     ("kemeny_young", {}),
     ("kemeny_young", {"tie_policy": "ignore"}),
     ("pagerank", {"tol": 1e-14, "max_iter": 10_000}),

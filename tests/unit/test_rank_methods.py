@@ -65,8 +65,21 @@ def test_separated_models_have_no_maximum_likelihood_strengths_but_map_ranks_the
 def test_a_condorcet_cycle_ties():
     # Questions that rank the models 0 > 1 > 2, 1 > 2 > 0 and 2 > 0 > 1.
     R = np.array([[[1, 1], [0, 0], [1, 0]], [[1, 0], [1, 1], [0, 0]], [[0, 0], [1, 0], [1, 1]]])
-    for method in (rank.copeland, rank.schulze, rank.kemeny_young, rank.borda, rank.win_rate):
+    for method in (
+        *(rank.copeland, rank.schulze, rank.ranked_pairs, rank.kemeny_young, rank.borda, rank.win_rate),
+    ):
         assert method(R).tolist() == [1, 1, 1]
+
+
+def test_the_weakest_majority_of_a_cycle_is_left_out_of_ranked_pairs():
+    # Questions that rank 0 > 1 > 2 (four), 1 > 2 > 0 (three) and 2 > 0 > 1 (two): 2 > 0 has 5 of 9 votes.
+    orders = [[2, 1, 0]] * 4 + [[0, 2, 1]] * 3 + [[1, 0, 2]] * 2
+    right = np.array(orders).T
+    R = (np.arange(2) < right[..., None]).astype(int)
+    for strength in ("margin", "winning_votes"):
+        assert rank.ranked_pairs(R, strength, return_scores=True)[1].tolist() == [3.0, 2.0, 1.0]
+    # Without the first question two majorities of the cycle are equally weak, 0 > 1 and 2 > 0.
+    assert rank.ranked_pairs(R[:, 1:], return_scores=True)[1].tolist() == [3.0, 3.0, 2.0]
 
 
 def test_an_empirical_prior_decides_where_there_are_no_decisive_outcomes():
