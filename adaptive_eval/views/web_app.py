@@ -24,13 +24,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adaptive_eval.errors import RunFileError, RunNotFound
-from adaptive_eval.http_server import listen, quiet_server
+from adaptive_eval.http_server import listen
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
 from adaptive_eval.views.trials import others_on, prompt_text
+from adaptive_eval.views.web_connections import bounded_server
 from adaptive_eval.views.web_runs import Folder, in_address, open_folder
 
 
@@ -119,7 +120,7 @@ def serve(path: Path, *, host: str, port: int, ready: Callable[[str], None]) -> 
     try:
         folder.render_single()
         listener = listen(host, port)
-        server = quiet_server(create_app(folder, token), timeout_graceful_shutdown=_GRACE)
+        server = bounded_server(create_app(folder, token), timeout_graceful_shutdown=_GRACE)
         ready(f"http://{_shown(host)}:{listener.getsockname()[1]}/{token}/")
         server.run(sockets=[listener])
     finally:
