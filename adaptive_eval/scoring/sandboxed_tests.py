@@ -97,10 +97,12 @@ def _run(task: dict[str, Any], channel: int) -> bool:
     tests, ends = compile(text, "<tests>", "exec"), _lines_that_end(text)
     own, known = {id(code) for code in _codes(tests)}, [object, *_classes()]
     restore = _guard(text)
+    shared_builtins, own_builtins = vars(builtins), dict(vars(builtins))
     answer = ModuleType("answer")
     sys.modules["answer"] = answer
     sys.argv = ["answer"]
     exec(compile(task["code"], "<answer>", "exec"), answer.__dict__)  # noqa: S102 - what the sandbox is for
+    shared_builtins.update(own_builtins)  # what follows calls them
     scope = _test_module(answer, text)
     restore(scope.__dict__)
     sys.modules["__main__"] = scope  # where unittest.main() looks for tests
