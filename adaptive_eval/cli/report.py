@@ -7,7 +7,6 @@ import click
 
 from adaptive_eval.cli.options import FOLDER, PATH, flag, named, option
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.claims import compare_runs
 from adaptive_eval.store.run_files import holds_runs
 
 
@@ -71,6 +70,7 @@ def command(
 
 def _compare(before: Path, after: Path, output: Path | None) -> None:
     """Print the changes from one run to another, or write them to a directory."""
+    from adaptive_eval.run.claims import compare_runs
     from adaptive_eval.views.comparison import comparison_markdown, write_comparison
 
     comparison = compare_runs(before, after)

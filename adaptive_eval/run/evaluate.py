@@ -29,7 +29,6 @@ from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import Claim, at_least, not_worse
-from adaptive_eval.run.each_question import each_question
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
 from adaptive_eval.store.reader import RunReader
@@ -436,6 +435,8 @@ def assert_each_question(
     AssertionError
         If a question fails, or has too few answers; the message lists these questions.
     """
+    from adaptive_eval.run.each_question import each_question
+
     for claim in each_question(_directory(run), asked, model, confidence):
         _require(claim)
 
