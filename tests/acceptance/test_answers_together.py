@@ -66,8 +66,7 @@ def test_a_trial_without_one_of_its_answers_does_not_count(tmp_path):
         return {"message": said("" if silent else f"It is {number_in(prompt)}")}
 
     more = {"goal": "budget", "budget": {"trials": 24}, "on": {"empty": "missing"}}
-    done = run_two(tmp_path, mute, task={"answers": {"k": 2}}, code=None, **more)
-    assert done.code in (3, 4, 6), done.said
+    run_two(tmp_path, mute, task={"answers": {"k": 2}}, code=0, **more)
     for record in trials(tmp_path / "run"):
         silent = record.request.key.model == "bad" and int(record.request.question) % 2
         assert (record.score.category if record.score else None) == (None if silent else 1)

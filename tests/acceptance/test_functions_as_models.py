@@ -82,14 +82,10 @@ def test_failures_that_may_pass_are_of_the_request_and_tokens_that_cannot_be_a_m
     endpoint, messages = FunctionEndpoint("f", answers), [Message("user", "?")]
     with pytest.raises(expected) as raised:
         asyncio.run(endpoint.complete(messages, seed=None))
-    assert getattr(raised.value, "billed", False) is isinstance(answer, TimeoutError)
-    # Of two answers at once the second comes; it counts alone where the other has cost nothing for certain.
-    together = endpoint.sample(messages, seed=7, n=2)
-    if isinstance(answer, ConnectionError):
-        assert [one and one.text for one in asyncio.run(together)] == [None, "4"]
-        return
+    assert getattr(raised.value, "billed", False) is isinstance(answer, OSError)  # it may have answered
+    # Of two answers at once the second comes; it does not count alone, as the other may have a price.
     with pytest.raises(expected):
-        asyncio.run(together)
+        asyncio.run(endpoint.sample(messages, seed=7, n=2))
 
 
 def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):

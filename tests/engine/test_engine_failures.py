@@ -290,7 +290,7 @@ def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(f
         assert record.missing == f"HTTP 503: down (attempts: {1 + tries})"
         assert scene.missing()[0].usage == record.usage == Usage(10, 5)
     else:
-        assert (record.usage, record.completion.no_answer) == (Usage(10, 5), "length")
+        assert (record.usage, record.completion.no_answer) == (Usage(10, 5), "calls")
     assert len(scene.server.calls) == good + tries * (failing in ("first", "second"))
 
 
