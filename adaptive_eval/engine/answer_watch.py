@@ -29,6 +29,10 @@ ENOUGH, FEWEST = 20, 5
 """Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
 and answers that are none, from which their share counts."""
 
+SOME = ENOUGH // 2
+"""Answers that are none, or hold nothing, from which their share counts: bets call a pair on so few. A model
+of which half of the answers are none is stopped by chance in one of a thousand runs."""
+
 MANY, MOST, NEARLY_ALL = 0.1, 0.5, 0.95
 """Shares of a model's answers, cut off or none, from which it is warned of; of answers that cannot be used,
 beyond which the run ends; of answers that are none, from which a model is not ranked."""
@@ -102,8 +106,8 @@ class _Cell:
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether most of enough answers hold nothing that the scorer can read."""
-        return self.answers >= ENOUGH and self.unread > MOST * self.answers
+        """Whether enough answers, and most, hold nothing that the scorer can read."""
+        return self.unread >= SOME and self.unread > MOST * self.answers
 
 
 @dataclass(slots=True)
@@ -126,6 +130,11 @@ class _Model:
     def cut_off(self) -> bool:
         """Whether most of enough answers were cut off."""
         return self.limited >= ENOUGH and self.cut > MOST * self.limited
+
+    @property
+    def silent(self) -> bool:
+        """Whether enough answers, and nearly all, are none."""
+        return self.empty >= SOME and self.empty >= NEARLY_ALL * self.answers
 
     @property
     def at_limit(self) -> str:
@@ -309,7 +318,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
             answering = [cell for (of, _), cell in self._cells.items() if of == name and cell.answers]
             if len(answering) >= min(2, len(self._asked)) and all(cell.fails for cell in answering):
                 return _unusable("scorer", name, task.failed, task.answers, said=task.said)
-        if task.unread and not self._nothing_is_wrong:
+        if not self._nothing_is_wrong:
             models = self._asked - self._left or {model for of, model in self._cells if of == name}
             if all(self._cells[name, model].holds_nothing for model in models):
                 examples = [(text or self.text_of(key))[: self.longest] for key, text in task.examples]
@@ -351,7 +360,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
                 f"ranked; raise {model.to_raise} in a new run, or say how such answers count: by the "
                 "rubric's truncated, or on: {length: wrong}"
             )
-        if model.answers >= ENOUGH and model.empty >= NEARLY_ALL * model.answers and not self._ranked:
+        if model.silent and not self._ranked:
             ranks_it = "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
             return f"{_NONE.format(it=model)} {ranks_it}"
         return None

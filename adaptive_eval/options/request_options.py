@@ -148,9 +148,9 @@ class OnConfig(Section):
     its connection was cut, a process was killed), since they do not depend on the answer: redraw for all, or
     a list of timeout, server, connection, killed. Without it such a trial is lost to verdicts."""
     mostly_empty: Literal["stop", "rank"] = "stop"
-    """A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it."""
+    """A model with ten or more such answers, at least 95 % of its answers: stop it unranked, or rank it."""
     nothing_found: Literal["stop", "wrong"] = "stop"
-    """Most answers of every model to a task, of 20 or more each, hold nothing that the scorer can read: end
+    """Most answers of every model to a task, ten or more of each, hold nothing that the scorer can read: end
     the run without a verdict, or count them as wrong."""
 
     copies: Literal["bounded", "independent"] = "bounded"

@@ -59,10 +59,11 @@ def watched(*answers: tuple[int, Score, str], **options) -> AnswerWatch:
         ([(20, WRONG, "stop")], ["warning/all-alike"], None),
         ([(19, WRONG, "stop"), (2, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(20, RIGHT, "stop")], ["warning/all-alike"], None),
-        ([(19, NOTHING, "stop")], [], None),
+        ([(9, NOTHING, "stop")], [], None),
+        ([(10, NOTHING, "stop")], [], "nothing_found"),
         ([(20, NOTHING, "stop")], ["warning/nothing-found"], "nothing_found"),
         ([(11, NOTHING, "stop"), (9, RIGHT, "stop")], ["warning/nothing-found"], "nothing_found"),
-        ([(10, NOTHING, "stop"), (10, RIGHT, "stop")], [], None),
+        ([(10, RIGHT, "stop"), (10, NOTHING, "stop")], [], None),
         ([(1, FILTERED, "content_filter")], ["warning/content-filter"], None),
         ([(18, RIGHT, "stop"), (1, WRONG, "stop"), (1, WRONG, "length")], [], None),
         ([(18, RIGHT, "stop"), (2, WRONG, "length")], ["warning/cut-off"], None),
@@ -124,11 +125,11 @@ def test_nothing_found_ends_a_run_when_every_model_has_given_enough_answers():
         return None
 
     step, evidence = first_verdict([NOTHING] * 60)
-    assert (step, evidence["cause"], evidence["examples"]) == (39, "nothing_found", ["text"] * 3)
+    assert (step, evidence["cause"], evidence["examples"]) == (19, "nothing_found", ["text"] * 3)
     assert first_verdict([NOTHING] * 60, nothing_is_wrong=True) is None
     assert first_verdict([NOTHING, RIGHT] * 40) is None, "one of the models answers in the form"
-    assert first_verdict([NOTHING, RIGHT] * 40, left="o")[0] == 38, "it is asked no more"
-    assert first_verdict([NOTHING] * 60, "m")[0] == 19
+    assert first_verdict([NOTHING, RIGHT] * 40, left="o")[0] == 18, "it is asked no more"
+    assert first_verdict([NOTHING] * 60, "m")[0] == 9
 
 
 def test_a_scorer_that_fails_on_the_answers_of_one_model_stops_that_model():
@@ -149,7 +150,9 @@ def test_a_scorer_that_fails_on_the_answers_of_one_model_stops_that_model():
 def test_a_model_that_answers_nothing_is_ranked_where_the_user_says_so():
     for ranked in (False, True):
         assert (watched((20, EMPTY, "stop"), ranked=ranked).refusal("m") is None) is ranked
-    assert watched((19, EMPTY, "stop")).refusal("m") is None
+    assert watched((9, EMPTY, "stop")).refusal("m") is None
+    assert watched((10, EMPTY, "stop")).refusal("m") is not None
+    assert watched((2, RIGHT, "stop"), (20, EMPTY, "stop")).refusal("m") is None
 
 
 def test_each_remark_is_news_once():
