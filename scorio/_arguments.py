@@ -69,6 +69,11 @@ def positive(name: str, value: Any) -> float:
     return _real(name, value, "positive and finite", lambda number: 0.0 < number < math.inf)
 
 
+def at_least(name: str, value: Any, least: float) -> float:
+    """Check a finite number of at least `least`."""
+    return _real(name, value, f"at least {least:g} and finite", lambda number: least <= number < math.inf)
+
+
 def finite(name: str, value: Any) -> float:
     """Check a finite number."""
     return _real(name, value, "finite", math.isfinite)

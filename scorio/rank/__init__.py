@@ -30,6 +30,7 @@ from scorio.rank._fitting import (
     Prior,
     UniformPrior,
 )
+from scorio.rank._glicko import glicko
 from scorio.rank._irt import rasch, rasch_2pl, rasch_2pl_map, rasch_map
 from scorio.rank._kendall import kendall_tau_b
 from scorio.rank._pairwise import (
@@ -42,7 +43,7 @@ from scorio.rank._pairwise import (
     rao_kupper,
     rao_kupper_map,
 )
-from scorio.rank._ranked import NamedRanking, Scored, ScoredItems
+from scorio.rank._ranked import NamedRanking, Rated, Scored, ScoredItems
 from scorio.rank._ratings import elo, pagerank, rank_centrality
 from scorio.rank._ties import rank_scores
 from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
@@ -75,6 +76,7 @@ __all__ = [
     "NamedRanking",
     "PairwiseConfidence",
     "Prior",
+    "Rated",
     "Scored",
     "ScoredItems",
     "TransferPosterior",
@@ -96,6 +98,7 @@ __all__ = [
     "geo_spectrum_star_at_k",
     "geom_at_k",
     "geom_ds_at_k",
+    "glicko",
     "kemeny_young",
     "kendall_tau_b",
     "maj_at_k",

@@ -29,6 +29,8 @@ class NamedRanking(Named):
         1 is best; the scores that they follow from.
     item_params : dict, optional
         The questions' parameters, where a ranking was asked for them.
+    deviations : ndarray, shape (L,), optional
+        The scores' deviations, where a ranking was asked for them.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class NamedRanking(Named):
     ranks: Ranks
     scores: Floats
     item_params: Mapping[str, Any] | None = None
+    deviations: Floats | None = None
 
     def rows(self) -> Mapping[str, Any]:
         """Return one row a model, the best first."""
@@ -92,8 +95,19 @@ class ScoredItems(NamedTuple):
         return tuple.__repr__(self)
 
 
+class Rated(NamedTuple):
+    """Ranks, ratings and the ratings' deviations, shape (L,) each."""
+
+    ranks: Ranks
+    scores: Floats
+    deviations: Floats
+
+    def __repr__(self) -> str:
+        return tuple.__repr__(self)
+
+
 Plain: TypeAlias = Ranks | Scored
-Ranking: TypeAlias = Plain | ScoredItems | NamedRanking
+Ranking: TypeAlias = Plain | ScoredItems | Rated | NamedRanking
 ByName: TypeAlias = Mapping[str, ArrayLike]
 """Outcomes by model's name, of which the ranking is a :class:`NamedRanking`."""
 
@@ -149,7 +163,7 @@ def keeps_names(function: Function) -> Function:
             return function(tensor, *args, **options)
         given = signature.bind(tensor, *args, **options)
         given.arguments["return_scores"] = True
-        ranks, values, *items = function(*given.args, **given.kwargs)
-        return NamedRanking(name, names, ranks, values, *items)
+        found = function(*given.args, **given.kwargs)
+        return NamedRanking(name, names, **found._asdict())
 
     return cast(Function, ranking)

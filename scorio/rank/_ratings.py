@@ -112,13 +112,18 @@ def elo(
     array([1514.53, 1485.47])
     """
     step, ratings_before = positive("K", K), finite("initial_rating", initial_rating)
-    one_of("tie_handling", tie_handling, get_args(DrawHandling))
-    outcomes = read_outcomes(R)
-    games = outcomes.transpose(2, 1, 0).reshape(-1, len(outcomes))
-    drawn = {"skip": (False, False), "draw": (True, True)}.get(tie_handling, (False, True))
-    play = _play_in_pairs if len(outcomes) <= MOST_IN_PAIRS else _play_together
+    games, drawn = read_games(R, tie_handling)
+    play = _play_in_pairs if games.shape[1] <= MOST_IN_PAIRS else _play_together
     ratings = play(games, ratings_before, step, drawn)
     return ranked(ratings, method, return_scores, max(abs(ratings_before), step))
+
+
+def read_games(R: Outcomes, tie_handling: str) -> tuple[Integers, tuple[bool, bool]]:
+    """Return games, question by question within trial after trial, and whether two wrong, or right, draw."""
+    one_of("tie_handling", tie_handling, get_args(DrawHandling))
+    outcomes = read_outcomes(R)
+    drawn = {"skip": (False, False), "draw": (True, True)}.get(tie_handling, (False, True))
+    return outcomes.transpose(2, 1, 0).reshape(-1, len(outcomes)), drawn
 
 
 def _play_in_pairs(games: Integers, start: float, step: float, drawn: tuple[bool, bool]) -> Floats:

@@ -9,6 +9,7 @@ import scipy
 
 from scorio import eval as metrics
 from scorio import rank
+from scorio.rank._glicko import after_period
 
 # Ranking methods of the published package: the same names, signatures and numbers, by independent means.
 
@@ -80,6 +81,27 @@ def test_the_weakest_majority_of_a_cycle_is_left_out_of_ranked_pairs():
         assert rank.ranked_pairs(R, strength, return_scores=True)[1].tolist() == [3.0, 2.0, 1.0]
     # Without the first question two majorities of the cycle are equally weak, 0 > 1 and 2 > 0.
     assert rank.ranked_pairs(R[:, 1:], return_scores=True)[1].tolist() == [3.0, 3.0, 2.0]
+
+
+def test_glicko_is_that_of_the_example_of_its_author():
+    """Glickman, The Glicko system: a player of 1500 (200) beats 1400 (30), and loses to two others."""
+    before = [1500.0, 1400.0, 1550.0, 1700.0], [200.0**2, 30.0**2, 100.0**2, 300.0**2]
+    ratings, variances = after_period([1, 0, 2, 2], *before, [False] * 3)
+    assert (round(ratings[0]), round(variances[0] ** 0.5, 1)) == (1464, 151.4)
+
+
+def test_deviations_of_glicko_are_those_of_the_published_package():
+    # rank.glicko(TENSORS[0][:, :2, 0], c=30.0, return_deviation=True)[2] of scorio 0.2.3.
+    R = TENSORS[0][:, :2, 0]
+    ranks, ratings, deviations = rank.glicko(R, c=30.0, return_deviation=True)
+    assert deviations == pytest.approx(
+        [168.7500190389, 161.8420986452, 192.8571948364, 192.8571948364, 173.0227483509, 173.0227483509],
+        abs=1e-9,
+    )
+    named = rank.glicko(dict(zip("abcdef", R, strict=True)), c=30.0, return_deviation=True)
+    assert named.deviations.tolist() == deviations.tolist()
+    assert (named.ranks.tolist(), named.scores.tolist()) == (ranks.tolist(), ratings.tolist())
+    assert rank.glicko(dict(zip("abcdef", R, strict=True))).deviations is None
 
 
 def test_an_empirical_prior_decides_where_there_are_no_decisive_outcomes():
