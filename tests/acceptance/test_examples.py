@@ -17,6 +17,7 @@ SHOWN = {
     "agent.md": ("agent.py", "agent.yaml"),
     "ci.md": ("test_candidate.py",),
     "checkpoints.md": ("checkpoint.yaml",),
+    "server-gates.md": ("server-gate.yaml",),
 }
 QUICK = ("--display", "none", "-o", "mimic.latency.median=0.001")
 
@@ -99,6 +100,18 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
     more = ("-o", "name=new", "-o", "models[step-1000].name=new", "-o", "references=earlier")
     in_process(*fourth, *more, "-o", "budget.trials=20", cwd=here)
     assert {one["model"] for one in report(here / "runs" / "new")["models"]} == {"new", *names}
+
+
+@pytest.mark.slow
+def test_a_gate_lets_an_equal_build_pass_and_no_worse_one(clone):
+    (block,) = (one.text for one in blocks("console") if one.page.name == "server-gates.md")
+    _, equal, worse = (shlex.split(line)[1:] for line in block.splitlines())
+    in_process(*equal, *QUICK, cwd=clone, code=0)
+    in_process(*worse, *QUICK, cwd=clone, code=5)
+    found = [report(clone / "runs" / name)["pairs"][0] for name in ("server-gate", "worse")]
+    assert [(one["first"], one["kind"], one["verdict"]) for one in found] == [
+        ("new", "not-worse", "better"), ("new", "not-worse", "worse"),
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
