@@ -179,23 +179,30 @@ def _shown(known: Bools, values: NDArray[Any]) -> NDArray[Any]:
     return np.where(known, values.astype(object), np.array(None))
 
 
-def _fixed_passes(comparison: Comparison) -> int | None:
-    """Return the passes of a fixed run whose one look gives intervals as narrow for every decided pair.
+FIXED_POWER = 0.9
+"""Chance with which a run of fixed length is to find what was found here."""
 
-    Only if the questions are the target: for a population, more trials of the same questions add little.
+
+def _fixed_passes(comparison: Comparison) -> int | None:
+    """Return the passes of a fixed run whose tests find every decided pair with :data:`FIXED_POWER`.
+
+    A winner at the difference found, a tie between equal models. Only if the questions are the target: for a
+    population, more trials of the same questions add little.
     """
-    spec, goal = comparison.spec, comparison.contrasts
-    decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single & ~goal.claimed)
+    spec, goal, verdict = comparison.spec, comparison.contrasts, comparison.fold.verdict
+    decided = np.flatnonzero((verdict != OPEN) & ~goal.single & ~goal.claimed)
     if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
         return None
     noise = np.zeros(len(spec.models))
     for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
         noise += weight * weight * cells.mean_noise() / cells.sequence.questions
-    low, high = comparison.interval()
-    # Where an interval ends at 0 or at the margin, the other side is its width.
-    half = np.maximum(high - comparison.latest.difference, comparison.latest.difference - low)[decided]
+    of_tie = comparison.margin or 1.0  # without a margin only models without noise are tied
+    to_find = np.where(verdict == TIE, of_tie, np.abs(comparison.latest.difference))[decided]
+    if not (to_find > 0.0).all():
+        return None
     both = noise[goal.first[decided]] + noise[goal.second[decided]]
-    return int(fixed_passes(both, half, comparison.alpha, goal.first.size).max())
+    passes = fixed_passes(both, to_find, comparison.alpha, goal.first.size, FIXED_POWER)
+    return int(passes.max())
 
 
 def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:

@@ -418,9 +418,10 @@ class Results(ResultsTable):
     """The whole state of a session that a person may want to see.
 
     `prior` says which earlier trials are in Bayes@N; None for none. `fixed_passes` is
-    the number of trials a question that a run of fixed length would have needed for intervals as narrow as
-    those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
-    is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.
+    the number of trials a question that a run of fixed length would have needed to find the decided pairs,
+    with the same error rate and a power of 90 % (approximate); None before the end and where that cannot be
+    said. `rule_plugin` is where a rule comes from that is not one of ours. `tasks` holds several tasks one by
+    one; empty for one.
     `ties` says whether the error rate of ties is that of each pair (``pair``) or of the `family`.
     `top_k` is the k of a goal that asks for the best k models; None for any other. `changes` are models that
     have changed during the run. `in_rounds` are the tasks that are asked in rounds; None where that

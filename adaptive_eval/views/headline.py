@@ -141,11 +141,10 @@ def _claim_clauses(results: Results) -> list[str]:
         for pair in of_kind(results, "not-worse").pairs:
             if pair.verdict == verdict and pair.margin is not None:
                 found.setdefault((verdict, pair.second, pair.margin), []).append(pair.first)
-    clauses = []
-    for (verdict, than, margin), models in found.items():
-        words = claim_words(listing(models), than, verdict, margin)
-        clauses.append(words.replace(" is ", " are ", 1) if len(models) > 1 and verdict != "open" else words)
-    return clauses
+    return [
+        claim_words(listing(models), than, verdict, margin, _verb(len(models)))
+        for (verdict, than, margin), models in found.items()
+    ]
 
 
 def _measured(done: int, scores: int) -> str:

@@ -334,9 +334,9 @@ def saved_words(results: Results) -> list[str]:
     if fixed_run is not None and _differs(issued, fixed_run[1]):
         passes, trials = fixed_run
         lines.append(
-            "A run of fixed length, if the right length had been known, would have taken about "
-            f"{trials:,} trials ({passes:,} of every question) for intervals as narrow: "
-            f"{_compared(issued, trials)}."
+            "A run of fixed length with the same error rate and 90 % power for what was found here, if the "
+            f"right length had been known, would have taken about {trials:,} trials ({passes:,} of every "
+            f"question): {_compared(issued, trials)}."
         )
     costs = saved_cost(results)
     if costs is not None:

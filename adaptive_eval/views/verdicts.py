@@ -388,15 +388,14 @@ def saving(results: Results) -> tuple[int, int] | None:
 
 
 def fixed_length(results: Results) -> tuple[int, int] | None:
-    """Return trials a question, and in all, of a run of fixed length with intervals as narrow on every pair.
+    """Return trials a question, and in all, of a run of fixed length that finds every decided pair.
 
-    Approximate: it knows the noise that this run found. None where :func:`saving` has no figure either.
+    Its tests have the same error rate, and 90 % power for the differences found. Approximate: it knows the
+    noise and the differences that this run found. None where :func:`saving` has no figure either.
     """
     if saving(results) is None or results.fixed_passes is None:
         return None
     asked = sum(line.state != "reference" for line in results.models)
-    if len(results.pairs) == 1:
-        return None  # an A/B ends at its winner, and the width of its interval is no aim of it
     return results.fixed_passes, results.fixed_passes * asked * results.questions
 
 
@@ -441,8 +440,8 @@ def resolved_words(results: Results) -> str:
     return ", ".join(words) or "0 of 0 pairs resolved"
 
 
-def claim_words(model: str, than: str, verdict: str, margin: float) -> str:
-    """Return what a claim has come to.
+def claim_words(model: str, than: str, verdict: str, margin: float, verb: str = "is") -> str:
+    """Return what a claim has come to; `verb` agrees with the model, or with a list of several.
 
     Examples
     --------
@@ -450,9 +449,11 @@ def claim_words(model: str, than: str, verdict: str, margin: float) -> str:
     'new is not worse than old by more than 0.02'
     >>> claim_words("new", "old", "open", 0.02)
     'it is open whether new is worse than old by more than 0.02'
+    >>> claim_words("b and c", "a", "open", 0.02, "are")
+    'it is open whether b and c are worse than a by more than 0.02'
     """
-    start = {"better": f"{model} is not worse", "worse": f"{model} is worse"}.get(
-        verdict, f"it is open whether {model} is worse"
+    start = {"better": f"{model} {verb} not worse", "worse": f"{model} {verb} worse"}.get(
+        verdict, f"it is open whether {model} {verb} worse"
     )
     return f"{start} than {than} by more than {trimmed(margin)}"
 

@@ -8,7 +8,9 @@ from numpy.typing import ArrayLike
 from scorio._arrays import Ints, floats
 
 
-def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparisons: int = 1) -> Ints:
+def fixed_passes(
+    noise: ArrayLike, half_width: ArrayLike, alpha: float, comparisons: int = 1, power: float = 0.5
+) -> Ints:
     """Complete passes after which a fixed-length run has intervals of a given width.
 
     Every question is asked equally often and the intervals are read once, at the end, so that they may be
@@ -25,6 +27,10 @@ def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparis
         Error probability of all intervals together, in (0, 1).
     comparisons : int
         Number of intervals read together, at least 1.
+    power : float
+        Chance in [0.5, 1) that the interval of a true difference of `half_width` excludes 0. At 0.5 the
+        intervals are `half_width` wide on each side; a higher power takes narrower ones, ``z + z_power`` in
+        the place of z.
 
     Returns
     -------
@@ -34,7 +40,8 @@ def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparis
     Raises
     ------
     ValueError
-        If `alpha` is not in (0, 1), `comparisons` is less than 1 or a half-width is not positive.
+        If `alpha` is not in (0, 1), `comparisons` is less than 1 a half-width is not positive,
+        or `power` is not in [0.5, 1).
 
     References
     ----------
@@ -46,14 +53,18 @@ def fixed_passes(noise: ArrayLike, half_width: ArrayLike, alpha: float, comparis
     [21, 6]
     >>> fixed_passes(0.4 / 30, 0.05, alpha=0.05, comparisons=10).tolist()
     43
+    >>> fixed_passes(0.4 / 30, 0.05, alpha=0.05, power=0.9).tolist()
+    57
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
     if comparisons < 1:
         raise ValueError(f"comparisons must be at least 1, got {comparisons}")
+    if not 0.5 <= power < 1.0:
+        raise ValueError(f"power must lie in [0.5, 1), got {power}")
     width = floats(half_width)
     if not np.all(width > 0.0):
         raise ValueError(f"half_width must be more than 0, got {half_width!r}")
-    z = -NormalDist().inv_cdf(alpha / (2 * comparisons))
+    z = -NormalDist().inv_cdf(alpha / (2 * comparisons)) + NormalDist().inv_cdf(power)
     passes = np.ceil(floats(noise) * (z / width) ** 2)
     return np.maximum(passes, 1.0).astype(np.int64)

@@ -310,7 +310,7 @@ def test_several_tasks_count_with_their_weights(weights, share, seed):
         assert pair.difference == pytest.approx(expected[first] - expected[second])
 
 
-def test_a_fixed_run_as_narrow_would_take_what_the_noise_of_all_tasks_takes():
+def test_a_fixed_run_of_the_same_error_and_power_takes_what_the_noise_of_all_tasks_takes():
     found = answers(3, (0.0, 1.0), 0.0, 2, chances=(0.2, 0.5, 0.8))
     spec = spec_of((0.0, 1.0), 2)
     heavy = replace(spec.tasks[1], weight=3.0)
@@ -318,10 +318,8 @@ def test_a_fixed_run_as_narrow_would_take_what_the_noise_of_all_tasks_takes():
     noise = np.array([0.25**2, 0.75**2]) @ (found.mean(axis=3) * (1 - found.mean(axis=3))).mean(axis=2)
     pairs = [pair for pair in results.pairs if pair.verdict != "open"]
     both = [noise[[int(pair.first[1:]), int(pair.second[1:])]].sum() / QUESTIONS for pair in pairs]
-    half = [
-        max(pair.difference_high - pair.difference, pair.difference - pair.difference_low) for pair in pairs
-    ]
-    expected = fixed_passes(both, half, 0.05, len(results.pairs)).max()
+    to_find = [abs(pair.difference) if pair.verdict != "tie" else spec.stopping.equivalence for pair in pairs]
+    expected = fixed_passes(both, to_find, 0.05, len(results.pairs), power=0.9).max()
     assert results.fixed_passes == pytest.approx(expected, rel=0.3)
     assert run(spec_of((0.0, 1.0), 2, target="population"), found, 3).results().fixed_passes is None
 
