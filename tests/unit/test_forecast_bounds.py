@@ -27,7 +27,9 @@ def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50e6
-    assert forecast.open_pairs == models * (models - 1) // 2
+    called = sum(decision.kind == "pair" for decision in session.decisions)  # the clearest, by bets
+    assert forecast.open_pairs == models * (models - 1) // 2 - called
+    assert called < models / 10
     assert len(forecast.pairs) <= 200
     asked = {name for pair in forecast.pairs for name in (pair.first, pair.second)}
     assert len(asked) > models / 2

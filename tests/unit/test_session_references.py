@@ -54,7 +54,10 @@ class TestBoard:
         reference = ReferenceSpec("old", {"t": counts_of(0.6, 60, 12)}, lost=lost)
         spec = replace(make_spec(1, 60, equivalence=0.05), references=(reference,))
         stopped = drive(Session(spec), coin([0.6])).stopped
-        assert (stopped.reason, stopped.evidence) == ("lost", {"open": 1, "lost": {"old": 480}})
+        assert (stopped.reason, stopped.evidence) == (
+            "lost",
+            {"open": 1, "lost": {"old": 480}, "discarded": {}, "discarded_trials": {}},
+        )
 
     def test_questions_of_which_it_lost_all_answers_may_have_any_score(self):
         counts = counts_of(1.0, 40, 3)
