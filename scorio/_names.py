@@ -21,7 +21,6 @@ NOT_HERE: dict[str, dict[str, tuple[str, ...]]] = {
         "rankings of whole lists, which right and wrong answers are not": (
             *("bradley_terry_luce", "bradley_terry_luce_map", "davidson_luce", "davidson_luce_map"),
         ),
-        "ratings that depend on the order of the trials; `elo` and `glicko` are here": ("trueskill",),
         "models of answers with more parameters, or a prior of abilities that is integrated out": (
             *("dynamic_irt", "mirt", "rasch_3pl", "rasch_3pl_map", "rasch_mml", "rasch_mml_credible"),
         ),

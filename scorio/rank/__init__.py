@@ -47,6 +47,7 @@ from scorio.rank._ranked import NamedRanking, Rated, Scored, ScoredItems
 from scorio.rank._ratings import elo, pagerank, rank_centrality
 from scorio.rank._ties import rank_scores
 from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
+from scorio.rank._trueskill import trueskill
 from scorio.rank._voting import borda, copeland, kemeny_young, ranked_pairs, schulze, win_rate
 from scorio.rank.eval_ranking import (
     auc_at_k,
@@ -125,6 +126,7 @@ __all__ = [
     "threshold_spectrum_at_k",
     "transfer",
     "transfer_posterior",
+    "trueskill",
     "unanimous_at_k",
     "win_rate",
 ]

@@ -10,6 +10,7 @@ import scipy
 from scorio import eval as metrics
 from scorio import rank
 from scorio.rank._glicko import after_period
+from scorio.rank._trueskill import _told as trueskill_of
 
 # Ranking methods of the published package: the same names, signatures and numbers, by independent means.
 
@@ -102,6 +103,22 @@ def test_deviations_of_glicko_are_those_of_the_published_package():
     assert named.deviations.tolist() == deviations.tolist()
     assert (named.ranks.tolist(), named.scores.tolist()) == (ranks.tolist(), ratings.tolist())
     assert rank.glicko(dict(zip("abcdef", R, strict=True))).deviations is None
+
+
+@pytest.mark.parametrize(("won", "lead", "margin"), [(1, -2.0, 0.3), (-1, 1.5, 0.1), (0, -1.2, 0.4)])
+def test_a_game_of_trueskill_tells_the_moments_of_a_truncated_normal(won, lead, margin):
+    low, high = {1: (margin, np.inf), -1: (-np.inf, -margin), 0: (-margin, margin)}[won]
+    told = trueskill_of(won, lead, margin)
+    cut = scipy.stats.truncnorm(low - lead, high - lead)
+    assert told.shift == pytest.approx(cut.mean(), rel=1e-9)
+    assert 1.0 - told.shrink == pytest.approx(cut.var(), rel=1e-7)
+
+
+def test_trueskill_holds_for_surprises_that_no_density_has():
+    shift, shrink = trueskill_of(1, -60.0, 0.0)
+    assert (shift, shrink) == pytest.approx((60.01665, 0.99972), abs=1e-4)
+    assert trueskill_of(0, 60.0, 1.0) == pytest.approx((-59.01694, 0.99971), abs=1e-4)
+    assert trueskill_of(1, 60.0, 0.0) == (0.0, 0.0)
 
 
 def test_an_empirical_prior_decides_where_there_are_no_decisive_outcomes():
