@@ -89,7 +89,7 @@ class Evaluation:
     >>> models = {"good": good, "bad": bad}
     >>> found = evaluate(models, rows, scorer="numeric", deterministic=models)
     >>> print(found)
-    good is ahead of bad; 1 of 1 pair resolved after 40 trials.
+    good is ahead of bad; 1 of 1 pair resolved after 40 trials on these questions.
     rank  model  score   95 % interval  trials  missing
        1  good   1.000  [1.000, 1.000]      20        0
        2  bad    0.000  [0.000, 0.000]      20        0

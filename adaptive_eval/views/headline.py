@@ -51,14 +51,11 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     clauses += _own_clauses(results)
     if not clauses:
         clauses = [_best_words(results)]
-    about = f", {target_words(results)}" if results.target == "population" else ""
+    after = f"after {count(decided_trials(results), 'trial')} {target_words(results)}."
     if is_width(results):
-        words = f"{'; '.join(clauses)} after {count(decided_trials(results), 'trial')}{about}."
+        words = f"{'; '.join(clauses)} {after}"
         return words[0].upper() + words[1:]
-    return (
-        "; ".join([*clauses, f"{resolved_words(results)} after {count(decided_trials(results), 'trial')}"])
-        + f"{about}."
-    )
+    return "; ".join([*clauses, f"{resolved_words(results)} {after}"])
 
 
 CONDITION = "if the number of answers was fixed before anybody looked"

@@ -146,7 +146,7 @@ def test_the_summary_tells_verdict_reason_saving_and_report():
     flat = " ".join(out.split())
     for words in (
         "oak is ahead of all others; elm and ash are tied within ±0.05; ",
-        "10 of 10 pairs resolved after 5,650 trials.",
+        "10 of 10 pairs resolved after 5,650 trials on these questions.",
         "Stopped (resolved): goal reached: 10 pairs decided, 1 of them tied.",
         "2–3 elm 0.720",
         "9 separated 1 tied 0 open elm = ash tied within ±0.05",

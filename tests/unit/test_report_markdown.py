@@ -176,7 +176,7 @@ def test_the_report_agrees_with_the_session(finished):
     assert summary.results.stop.reason == "resolved"
     assert list(summary.decisions) == session.decisions
     assert summary.headline.startswith("oak is ahead of all others")
-    assert summary.headline.endswith(f"after {known.trials:,} trials.")
+    assert summary.headline.endswith(f"after {known.trials:,} trials on these questions.")
 
 
 def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
