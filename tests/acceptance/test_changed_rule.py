@@ -98,7 +98,7 @@ def test_a_run_is_not_continued_with_changed_code_of_the_user(tmp_path, role):
         ({"scorer": {"kind": "regex", "pattern": r"it's (\d+)"}, "rubric": "format-aware"}, True),
         (
             {"rubric": {"schema": "efficiency-adjusted", "thresholds": {"len_p33": 0.1, "len_p66": 0.2}}},
-            False,
+            True,
         ),
         ({"answers": {"k": 2}}, False),
     ],

@@ -150,7 +150,7 @@ class Ordeal:
         self.books.look()
         answered = answered_seeds(self.mimic)
         for trial, times in self.paid.items():
-            self.books.figures.doubled += answered[trial] > times
+            self.books.figures.doubled += answered.get(trial, 0) > times
         for record in self.books.records:
             trial = (record.request.key.model, record.request.seed)
             self.paid.setdefault(trial, answered.get(trial, 0))
