@@ -7,7 +7,7 @@ simulation or another harness can do so too. Its state is a fold over the log of
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from adaptive_eval.core.foresight import next_look, too_noisy
 from adaptive_eval.core.goals import Goal
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
-from adaptive_eval.core.one_look import Answers, OneLook
 from adaptive_eval.core.overview import (
     account_evidence,
     lost_evidence,
@@ -36,6 +35,9 @@ from adaptive_eval.errors import SessionError
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import FIXED, TrialKey, TrialRequest
 from scorio.sequential.parts import FINISHED, Levels
+
+if TYPE_CHECKING:
+    from adaptive_eval.core.one_look import Answers
 
 READ_BATCH = 64
 """Outcomes that may wait before contrasts are read, while not every needed model has made a step."""
@@ -492,13 +494,17 @@ class Session:
         waiting = self._issuer.waiting() if self.stopped is None else {}
         found = results(self.comparison, self.budget, self.states, waiting, self.stopped)
         if self.spec.stopping.rule == FIXED:
+            from adaptive_eval.core.one_look import OneLook
+
             found = OneLook(self.spec, self._answers()).within(found)
             return replace(found, warnings=(*found.warnings, *self._remarks()))
         forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
 
-    def _answers(self) -> Answers:
+    def _answers(self) -> "Answers":
         """Return all answers that are counted; what the logs of an import lack was not asked."""
+        from adaptive_eval.core.one_look import Answers
+
         cells, absent = self.board.cells, self.states.absent
         number = np.concatenate([one.counts.sum(axis=2) for one in cells], axis=1)
         total = np.concatenate([one.counts @ one.levels for one in cells], axis=1)
