@@ -94,7 +94,7 @@ def replay(reader: RunReader) -> Replay:
 def replayed(reader: RunReader) -> Replayed:
     """Return what views show of a replay."""
     found = replay(reader)
-    return Replayed(to_json(found.results), found.disagreements)
+    return Replayed(to_json(found.results), found.decisions, found.disagreements)
 
 
 _CHANGE_SCORES = ("rubric.weights", "on.discarded")

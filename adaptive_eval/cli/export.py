@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from adaptive_eval.cli.options import COUNT, PATH, flag, named, option
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
+
+if TYPE_CHECKING:
+    from adaptive_eval.views.summary import Summary
 
 TABLES = ("csv", "jsonl", "parquet")
 FOLDERS = ("lm-eval", "inspect", "eval-results", "eee")
@@ -93,12 +96,19 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
             ) from None
 
 
+def _summary(reader: RunReader) -> Summary:
+    """Return the summary of the run, as its trials say."""
+    from adaptive_eval.build.replay import replayed
+    from adaptive_eval.views.reading import summarise
+
+    return summarise(reader, replay=replayed)
+
+
 def _push(reader: RunReader, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.hub import push_run
-    from adaptive_eval.views.reading import summarise
 
-    about, summary = describe_run(reader), summarise(reader)
+    about, summary = describe_run(reader), _summary(reader)
     click.echo(push_run(reader, about, summary, name, texts=texts, public=public))
 
 
@@ -119,7 +129,6 @@ def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None
     from adaptive_eval.interop import export_logs
     from adaptive_eval.interop.every_eval import write_every_eval
     from adaptive_eval.interop.run_tables import PART_ROWS, trial_rows, write_parts
-    from adaptive_eval.views.reading import summarise
 
     if form == "eval-results":
         _write_eval_results(reader, out)
@@ -128,7 +137,7 @@ def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None
     if form == "parquet":
         written = write_parts(trial_rows(reader, about, texts=texts), out, part_rows or PART_ROWS)
     elif form == "eee":
-        written = write_every_eval(reader, about, summarise(reader), out)
+        written = write_every_eval(reader, about, _summary(reader), out)
     elif form == "inspect":
         written = export_logs.write_inspect(reader, about, out)
     else:
@@ -139,9 +148,8 @@ def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None
 
 def _write_eval_results(reader: RunReader, out: Path) -> None:
     from adaptive_eval.interop.eval_results import write_eval_results
-    from adaptive_eval.views.reading import summarise
 
-    written, remarks = write_eval_results(reader, summarise(reader), out)
+    written, remarks = write_eval_results(reader, _summary(reader), out)
     for remark in remarks:
         click.echo(remark, err=True)
     for path in written:
@@ -167,11 +175,10 @@ def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool)
 
 
 def _text(reader: RunReader, form: str) -> str:
-    from adaptive_eval.views.reading import summarise
     from adaptive_eval.views.score_tables import paper_latex, paper_markdown
 
     write = {"latex": paper_latex, "markdown": paper_markdown}[form]
-    return write(summarise(reader)).removesuffix("\n") + "\n"
+    return write(_summary(reader)).removesuffix("\n") + "\n"
 
 
 def _write_text(text: str, out: Path | None) -> None:

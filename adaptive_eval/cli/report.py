@@ -51,19 +51,25 @@ def command(
         raise UsageError("say which run to report on: adaptive-eval report RUN, such as runs/aime")
     if leaderboard or len(run) > 2 or any(map(holds_runs, run)):
         from adaptive_eval.build.describe import report_targets
+        from adaptive_eval.build.replay import replayed
         from adaptive_eval.views.files import runs_in, write_leaderboard
 
         site = Path("leaderboard") if output is None else output
         click.echo(
-            write_leaderboard(runs_in(run), site, with_examples=not no_examples, targets=report_targets)
+            write_leaderboard(
+                runs_in(run), site, with_examples=not no_examples, targets=report_targets, replay=replayed
+            )
         )
     elif len(run) == 2:
         _compare(*run, output)
     else:
         from adaptive_eval.build.describe import report_targets
+        from adaptive_eval.build.replay import replayed
         from adaptive_eval.views.files import write_reports
 
-        paths = write_reports(run[0], output, with_examples=not no_examples, targets=report_targets)
+        paths = write_reports(
+            run[0], output, with_examples=not no_examples, targets=report_targets, replay=replayed
+        )
         for path in (paths.html, paths.markdown, paths.json, paths.tables):
             click.echo(path)
 

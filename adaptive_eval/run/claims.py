@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from adaptive_eval.build.changed_settings import stored_changes
-from adaptive_eval.build.replay import Replay, replay, replay_log
+from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
 from adaptive_eval.core.forecast import LIKELY, forecast
 from adaptive_eval.core.goals import SINGLE, Decided, Goal
 from adaptive_eval.core.results import FIXED, Forecast, PairResult, Results
@@ -302,7 +302,7 @@ def compare_runs(before: Place, after: Place) -> Comparison:
     from adaptive_eval.views.run_changes import compare
 
     with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
-        return compare(summarise(one), summarise(two))
+        return compare(summarise(one, replay=replayed), summarise(two, replay=replayed))
 
 
 def _of_imported(results: Results, claim: Asked) -> Claim:

@@ -27,7 +27,7 @@ from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.page import page, to_html, to_markdown
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Plot, Scale, scale_over, series_plot
-from adaptive_eval.views.reading import summarise
+from adaptive_eval.views.reading import Replayed, summarise
 from adaptive_eval.views.report_columns import SCHEMA, decision_rows
 from adaptive_eval.views.report_json import to_json
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
@@ -116,19 +116,21 @@ def write_reports(
     *,
     with_examples: bool = True,
     targets: Callable[[RunReader], TargetLookup] = no_targets,
+    replay: Callable[[RunReader], Replayed] | None = None,
     checked: bool = False,
 ) -> ReportPaths:
     """Read the run in `directory` and write ``report.html``, ``report.md``, ``report.json`` and the tables.
 
     ``report.html`` quotes a few questions and answers, unless `with_examples` is false, with the expected
-    answers that `targets` looks up for the run. The checksums of trials are not looked at where this process
-    has `checked` or written them itself. Each file appears whole or not at all: it is written under
-    another name and renamed.
+    answers that `targets` looks up for the run. `replay` makes the results again from the trials. The
+    checksums of trials are not looked at where this process has `checked` or written them itself. Each file
+    appears whole or not at all: it is written under another name and renamed.
     """
     with RunReader(directory) as reader:
         if not checked:
             reader.require_undamaged()
-        summary = summarise(reader, examples_with=targets(reader) if with_examples else None)
+        examples_with = targets(reader) if with_examples else None
+        summary = summarise(reader, examples_with=examples_with, replay=replay)
     folder = Path(directory if output is None else output)
     write_files(folder, _files(summary))
     return ReportPaths(folder / "report.html", folder / "report.md", folder / "report.json", folder / TABLES)
@@ -235,6 +237,7 @@ def write_leaderboard(
     *,
     with_examples: bool = True,
     targets: Callable[[RunReader], TargetLookup] = no_targets,
+    replay: Callable[[RunReader], Replayed] | None = None,
 ) -> Path:
     """Write a page of all runs with their reports next to it, and return the page.
 
@@ -246,14 +249,14 @@ def write_leaderboard(
         folder = run.resolve().name
         with RunReader(run) as reader:
             reader.require_undamaged()
-            found[folder] = summarise(reader)
+            found[folder] = summarise(reader, replay=replay)
         if (site / folder / RUN_FILE).exists() and (site / folder).resolve() != run.resolve():
             raise UsageError(
                 f"{site / folder} holds another run, whose report that of {run} would replace; choose "
                 "another directory with --output"
             )
         _set_aside(site / folder, found[folder])
-        write_reports(run, site / folder, with_examples=with_examples, targets=targets)
+        write_reports(run, site / folder, with_examples=with_examples, targets=targets, replay=replay)
     boards = _told_apart(list(_boards(found)))
     stored = (_stored(file.parent) for file in site.glob("*/report.json") if file.parent.name not in found)
     earlier = sorted(filter(None, stored), key=lambda one: -one.updated)

@@ -61,6 +61,9 @@ def files_mark(directory: Path) -> object:
     return marks
 
 
+MOST_REPLAYED = 100_000
+"""Trials up to which a report is made again from them; ``validate`` and ``check`` replay any number."""
+
 RATE_SPAN = 15.0
 """Seconds of running time over which rates are taken."""
 
@@ -121,9 +124,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The results of a run made again from its trials, as JSON-able data, and what is stored otherwise."""
+    """What a run's trials lead to, results as JSON-able data, and where what is stored says otherwise."""
 
     results: Mapping[str, Any]
+    decisions: tuple[Decision, ...]
     disagreements: tuple[str, ...]
 
 
@@ -175,10 +179,12 @@ def summarise(
     *,
     examples_with: TargetLookup | None = None,
     clock: Callable[[], float] = time.time,
+    replay: Callable[[RunReader], Replayed] | None = None,
 ) -> Summary:
     """Return the summary of a run with all details.
 
-    With `examples_with`, which knows the expected answers, it has a few answers.
+    With `examples_with`, which knows the expected answers, it has a few answers. With `replay` it says what
+    the trials lead to, where what is stored disagrees.
     """
     summary = Attachment(reader, clock).summary()
     if summary.state == "waiting":
@@ -187,8 +193,48 @@ def summarise(
             "it has asked its first questions",
             code="run/no-results",
         )
+    if replay is not None:
+        summary = _as_trials_say(reader, summary, replay)
     details = read_details(reader, summary.results, examples_with=examples_with)
     return replace(summary, details=details)
+
+
+def _as_trials_say(reader: RunReader, summary: Summary, replay: Callable[[RunReader], Replayed]) -> Summary:
+    """Return the summary where the trials lead to it, else that to which they lead, with a warning."""
+    latest, trials = reader.latest_snapshot(), reader.count()
+    if trials > MOST_REPLAYED:
+        return _warned(summary, _not_replayed(trials))
+    made = replay(reader) if latest is not None and trials else None
+    if latest is None or made is None or not made.disagreements:
+        return summary
+    from_trials = summary_at(
+        header_of(reader),
+        replace(latest, results=made.results),
+        made.decisions,
+        times=[latest.at] * len(made.decisions),
+        alive=summary.state == "running",
+    )
+    return _warned(from_trials, _disagreeing(made.disagreements))
+
+
+def _warned(summary: Summary, words: str) -> Summary:
+    results = replace(summary.results, warnings=(words, *summary.results.warnings))
+    return replace(summary, results=results)
+
+
+def _not_replayed(trials: int) -> str:
+    return (
+        f"not replayed: these are the stored results, and whether the {trials:,} trials lead to them is what "
+        "adaptive-eval validate says"
+    )
+
+
+def _disagreeing(disagreements: Sequence[str]) -> str:
+    others = f" and {len(disagreements) - 1:,} more" if len(disagreements) > 1 else ""
+    return (
+        "the stored results are not those that the trials lead to, which are shown here "
+        f"({disagreements[0]}{others}); adaptive-eval validate names all"
+    )
 
 
 def header_of(reader: RunReader) -> RunHeader:

@@ -11,6 +11,7 @@ from adaptive_eval.build.replay import replay
 from adaptive_eval.core.results import from_json
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.views import reading
 
 
 @pytest.fixture
@@ -107,3 +108,44 @@ def test_a_trial_that_is_taken_away_changes_the_results(run):
         db.execute("DELETE FROM outcomes WHERE id = ?", (last,))
     db.close()
     assert runs.command("validate", run).return_value == 1
+
+
+def _shown(run, out):
+    """Return what the report says, and a table for a paper."""
+    runs.command("report", run, "--output", out)
+    table = runs.printed("export", run, "--format", "markdown")
+    return json.loads((out / "report.json").read_text()), table, (out / "report.md").read_text()
+
+
+def _verdicts(report):
+    made = [(one["kind"], *one["models"], one["verdict"]) for one in report["decisions"]]
+    return sorted(one for one in made if one[0] == "pair")
+
+
+def _forge_verdict(run):
+    with sqlite3.connect(run / "run.db") as db:
+        rows = db.execute("SELECT id, body FROM decisions").fetchall()
+        bodies = [(number, load_json(body)) for number, body in rows]
+        number, body = next(one for one in bodies if one[1]["kind"] == "pair")
+        forged = json.dumps({**body, "verdict": "worse"})
+        db.execute("UPDATE decisions SET body = ? WHERE id = ?", (forged, number))
+    db.close()
+
+
+@pytest.mark.parametrize("forge", [lambda run: _change(run, "snapshots", _exchange), _forge_verdict])
+def test_reports_and_exports_show_what_the_trials_lead_to(run, tmp_path, forge):
+    before, paper, _ = _shown(run, tmp_path / "honest")
+    forge(run)
+    after, forged_paper, words = _shown(run, tmp_path / "forged")
+    for part in ("models", "pairs"):
+        assert after[part] == before[part], part
+    assert _verdicts(after) == _verdicts(before)
+    assert forged_paper == paper
+    assert "not those that the trials lead to" in words
+    assert len(after["warnings"]) == len(before["warnings"]) + 1
+
+
+def test_a_report_of_too_many_trials_says_that_it_is_not_replayed(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_REPLAYED", 100)
+    before, *_ = _shown(run, tmp_path / "honest")
+    assert "not replayed" in str(before["warnings"])
