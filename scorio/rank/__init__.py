@@ -33,6 +33,7 @@ from scorio.rank._fitting import (
 from scorio.rank._glicko import glicko
 from scorio.rank._irt import rasch, rasch_2pl, rasch_2pl_map, rasch_map
 from scorio.rank._kendall import kendall_tau_b
+from scorio.rank._marginal import rasch_mml
 from scorio.rank._pairwise import (
     bradley_terry,
     bradley_terry_davidson,
@@ -122,6 +123,7 @@ __all__ = [
     "rasch_2pl",
     "rasch_2pl_map",
     "rasch_map",
+    "rasch_mml",
     "schulze",
     "threshold_spectrum_at_k",
     "transfer",

@@ -36,6 +36,8 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
     ("rasch_map", {}),
     ("rasch_2pl", {"reg_discrimination": 1.0}),
     ("rasch_2pl_map", {"reg_discrimination": 1.0}),
+    ("rasch_mml", {"em_iter": 300}),
+    ("rasch_mml", {"em_iter": 300, "n_quadrature": 11}),
     ("elo", {}),
     ("elo", {"K": 10.0, "tie_handling": "draw"}),
     ("elo", {"tie_handling": "skip"}),

@@ -121,6 +121,27 @@ def test_trueskill_holds_for_surprises_that_no_density_has():
     assert trueskill_of(1, 60.0, 0.0) == (0.0, 0.0)
 
 
+def test_marginal_difficulties_are_a_maximum_of_the_integrated_likelihood():
+    R = np.concatenate([TENSORS[0], np.ones((6, 1, 8), dtype=int), np.zeros((6, 1, 8), dtype=int)], axis=1)
+    _, scores, items = rank.rasch_mml(R, em_iter=300, n_quadrature=151, return_item_params=True)
+    assert items["difficulty"][-2:].tolist() == [-np.inf, np.inf]
+    right, grid = TENSORS[0].sum(axis=2), np.linspace(-8.0, 8.0, 1001)
+
+    def densities(difficulty):
+        chance = scipy.special.expit(grid[:, None] - difficulty)
+        answers = scipy.stats.binom.pmf(right[:, None], 8, chance).prod(axis=2)
+        return answers * scipy.stats.norm.pdf(grid)
+
+    def value(difficulty):
+        return np.log(densities(difficulty).sum(axis=1)).sum()
+
+    best, steps = items["difficulty"][:-2], 1e-4 * np.eye(9)
+    slopes = [(value(best + step) - value(best - step)) / 2e-4 for step in steps]
+    assert np.abs(slopes).max() < 1e-4
+    of_model = densities(best)
+    assert scores == pytest.approx((of_model * grid).sum(axis=1) / of_model.sum(axis=1), abs=1e-6)
+
+
 def test_an_empirical_prior_decides_where_there_are_no_decisive_outcomes():
     prior = rank.EmpiricalPrior([[0, 0, 1], [1, 1, 1]], var=0.5)
     assert rank.bradley_terry_map([[1, 0, 1], [1, 0, 1]], prior).tolist() == [2, 1]
