@@ -24,7 +24,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Missing, TrialOutcome
 from adaptive_eval.views.budgets import likely_trials
 from adaptive_eval.views.numbers import signed, trimmed
-from adaptive_eval.views.verdicts import claim_words
+from adaptive_eval.views.verdicts import claim_words, target_words
 from scorio.sequential.parts import Levels, family
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _session(spec: SessionSpec, claims: Sequence[Asked], together: int) -> Sessi
 
 def _claim(claim: Asked, pair: PairResult, results: Results, ahead: Forecast | None) -> Claim:
     """Return a claim with its verdict in words."""
-    at = f"at {round(100 * results.confidence, 6):g} %"
+    at = f"{target_words(results)} at {round(100 * results.confidence, 6):g} %"
     if isinstance(claim, NotWorse):
         assert claim.margin is not None
         words = f"{claim_words(claim.model, claim.than, pair.verdict, claim.margin)} {at}"

@@ -78,8 +78,8 @@ class Evaluation:
 
     Examples
     --------
-    Printed, and in a notebook, it is a short table. These two models answer each question once, and five of
-    them again: that they repeat themselves makes their scores exact.
+    Printed, and in a notebook, it is a short table. The pair is decided after 16 answers
+    of each model: eleven questions, five of them twice, since both are said to repeat themselves.
 
     >>> rows = [{"id": str(n), "input": f"{n} + {n}?", "target": str(n + n)} for n in range(15)]
     >>> async def good(prompt):
@@ -89,11 +89,11 @@ class Evaluation:
     >>> models = {"good": good, "bad": bad}
     >>> found = evaluate(models, rows, scorer="numeric", deterministic=models)
     >>> print(found)
-    good is ahead of bad; 1 of 1 pair resolved after 40 trials on these questions.
+    good is ahead of bad; 1 of 1 pair resolved after 32 trials on these questions.
     rank  model  score   95 % interval  trials  missing
-       1  good   1.000  [1.000, 1.000]      20        0
-       2  bad    0.000  [0.000, 0.000]      20        0
-    40 trials; 1 of 1 comparisons decided
+       1  good   1.000  [0.580, 1.000]      16        0
+       2  bad    0.000  [0.000, 0.420]      16        0
+    32 trials; 1 of 1 comparisons decided
     Stopped (resolved): goal reached (rank all models): 1 pair decided.
     >>> found.answers(model="bad")[0].completion.text
     '7'

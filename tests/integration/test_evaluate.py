@@ -183,7 +183,9 @@ class TestClaims:
         adaptive_eval.assert_at_least(found, "new", 0.5)
 
     def test_what_is_shown_false_and_what_cannot_be_told_both_fail_and_say_which(self, found):
-        with pytest.raises(AssertionError, match=r"^old is worse than new by more than 0.02 at 95 %"):
+        with pytest.raises(
+            AssertionError, match=r"^old is worse than new by more than 0.02 on these questions at 95 %"
+        ):
             adaptive_eval.assert_not_worse(found, "old", than="new", margin=0.02)
         gap = abs(found.results.pairs[0].difference)
         with pytest.raises(AssertionError, match="it is open whether old is worse"):

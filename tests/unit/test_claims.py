@@ -43,7 +43,7 @@ def test_all_answers_are_read_those_of_decided_pairs_too(run):
     (pair,) = [one for one in results_of(run).pairs if {one.first, one.second} == {"candidate", "production"}]
     assert pair.decided_at < 80
     worse = not_worse(run, "candidate", "production", 0.02)
-    assert (worse.holds, "0.02 at 95 %" in worse.text) == (False, True)
+    assert (worse.holds, "0.02 on these questions at 95 %" in worse.text) == (False, True)
     assert not_worse(run, "production", "candidate", 0.02).holds is True
     assert not_worse(run, "other", "production").holds is None  # by the run's margin of ties
 
