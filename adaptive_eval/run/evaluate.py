@@ -79,7 +79,7 @@ class Evaluation:
     Examples
     --------
     Printed, and in a notebook, it is a short table. The pair is decided after 16 answers
-    of each model: eleven questions, five of them twice, since both are said to repeat themselves.
+    of each model: each question once, and one of them again.
 
     >>> rows = [{"id": str(n), "input": f"{n} + {n}?", "target": str(n + n)} for n in range(15)]
     >>> async def good(prompt):
