@@ -116,6 +116,9 @@ def _exit_code(arguments: Sequence[str]) -> int:
             _show_as_json(arguments, error)
             click.echo(f"error: {_with_code(error)}", err=True)
         return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return UNEXPECTED
     return code if isinstance(code, int) else 0
 
 

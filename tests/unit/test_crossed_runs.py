@@ -293,7 +293,7 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
 
 @pytest.mark.parametrize("kind", ["graded", "numbers"])
 def test_several_goals_are_held_against_the_same_answers(made, kind):
-    goal = "ranking and threshold=0.6 and threshold=1.8 and width=1.6 and width=2.4"
+    goal = "ranking and threshold=0.6 and threshold=1.8 and width=1.7 and width=2.4"
     run = made(kind, "goals", goal=goal)
     data, trials, called, held, kinds = report_of(run), trials_of(run), {}, {}, Counter()
     for one in data["decisions"]:
@@ -318,7 +318,7 @@ def test_several_goals_are_held_against_the_same_answers(made, kind):
         if verdict in words:
             are = "is" if len(names) == 1 else "are"
             assert f"{' and '.join(names)} {are} {words[verdict]} {against}" in said
-    assert f"{len(held['width 1.6', 'tie'])} of 3 scores are measured to a width of 1.6" in said
+    assert f"{len(held['width 1.7', 'tie'])} of 3 scores are measured to a width of 1.7" in said
     assert len(held["width 2.4", "tie"]) == 3
 
 
@@ -361,28 +361,30 @@ def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
 
 
 @EACH_KIND
-def test_check_says_of_every_model_and_pair_where_its_interval_is(made, kind):
+def test_a_check_holds_only_below_the_score_and_fails_only_above_it(made, kind):
     run, data, (lowest, highest) = made(kind), report_of(made(kind)), sorted(WORTHS[kind][0])
-    claims = []
+    order, seen = [0, 3, 5], set()
+
+    def code_of(*claim):
+        return runs.command("check", run, *claim).return_value or 0
+
     for line in data["models"]:
-        low, high = line["score_low"], line["score_high"]
-        for value, code in ((low, 0), ((low + high) / 2, 3), (high + 1e-6, 5)):
-            claims.append((value, code, "--at-least", f"{line['model']}:{value}"))
-    (_, _, *unsure), (_, _, *wrong) = claims[-2:]
-    for both in (unsure + wrong, wrong + unsure):
-        runs.printed("check", run, *both, code=5)
+        values = np.linspace(lowest, highest, 6)[1:-1].tolist()
+        codes = [code_of("--at-least", f"{line['model']}:{value}") for value in values]
+        assert codes == sorted(codes, key=order.index)
+        for value, code in zip(values, codes, strict=True):
+            assert code != (0 if value > line["score"] else 5)
+        seen |= set(codes)
     for pair in data["pairs"]:
-        low, high = pair["difference_low"], pair["difference_high"]
-        for first, second, ends in (("first", "second", (-low, -high)), ("second", "first", (high, low))):
-            least, most = (max(0.0, end) for end in ends[::-1])  # margins at which the code changes
-            for margin, code in ((least - 1e-6, 5), (least + 1e-6, 3), (most, 0)):
-                if margin >= 0 and (code != 3 or least < most):
-                    claim = ("--not-worse", f"{pair[first]}:{pair[second]}", "--margin", margin)
-                    claims.append((lowest + margin, code, *claim))
-    assert {code for _, code, *_ in claims} == {0, 3, 5}
-    for value, code, *claim in claims:
-        if value < highest:
-            runs.printed("check", run, "--at-least", f"good:{lowest}", *claim, code=code)
+        margins = (np.array([0.02, 0.2, 0.5, 0.9]) * (highest - lowest)).tolist()
+        for one, other, ahead in (("first", "second", 1), ("second", "first", -1)):
+            claim = ("--not-worse", f"{pair[one]}:{pair[other]}")
+            codes = [code_of(*claim, "--margin", margin) for margin in margins]
+            assert codes == sorted(codes, key=order.index, reverse=True)
+            for margin, code in zip(margins, codes, strict=True):
+                assert code != (0 if ahead * pair["difference"] < -margin else 5)
+            seen |= set(codes)
+    assert seen == set(order)
 
 
 def samples(run, *options):
