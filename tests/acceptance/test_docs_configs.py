@@ -61,6 +61,7 @@ ELSEWHERE = {
     " init ": "tests/acceptance/test_first_config.py",
     " --model http": "tests/acceptance/test_first_config.py",
     " --web": "tests/integration/test_web_monitor.py",
+    " eval-results ": "tests/unit/test_interop_export.py, on a task with a dataset of the Hub",
 }
 """Commands that are not run here, and what runs them."""
 HURRIED = {
@@ -164,6 +165,8 @@ def results(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, models in (("my", ("qwen3-4b", "old")), ("nightly", ("production", "candidate"))):
         data = {"name": name, "models": [{"name": model, "endpoints": [server]} for model in models]}
         data |= {"tasks": [task], "stopping": {"equivalence": 0.05}, "budget": {"trials": 50}}
+        if name == "nightly":
+            data["goal"] = {"kind": "not-worse", "model": "production", "margin": 0.02}
         write_config(folder, data, f"{name}.yaml")
     assert in_process("run", "my.yaml", "--out", "runs/aime", "--display", "none", cwd=folder).code == 3
     for name in ("long", "quickstart", "aime-shootout", "judged"):

@@ -16,7 +16,8 @@ from adaptive_eval.engine.events import Attempted, Finished
 from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.run.telemetry import Telemetry
-from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import SEED_TEST, AttemptRecord, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 pytestmark = pytest.mark.interop
@@ -152,7 +153,9 @@ def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):
         for span in scope.spans
     ]
     assert [span.name for span in spans].count("trial t") == 6
-    assert len(spans) == 6 + 7  # one request failed
+    with RunReader(tmp_path / "runs" / "told") as reader:
+        tests = sum(one.error == SEED_TEST for one in reader.attempts())  # of seeds, after the failure
+    assert len(spans) == 6 + 7 + tests  # one request failed
     metrics = {
         metric.name
         for one in got
