@@ -242,6 +242,11 @@ _BETWEEN = re.compile(
 
 _BEFORE_SEVERAL = re.compile(r"\W*(?:either|between|from|maybe|perhaps|possibly)\s+", re.IGNORECASE)
 
+_REASONING = re.compile(
+    r"=|^\W*(?:as|because|but|for|if|not|since|so|that|then|where|which|while)\b", re.IGNORECASE
+)
+"""What tells a reason or a calculation after the answer from one more number."""
+
 _BOXES = re.compile(r"(?:\\(?:boxed|fbox)\{[^{}]{1,60}\}\W{0,8}(?:\b(?:or|and)\b\W{0,8})?){2,8}$")
 
 
@@ -264,7 +269,7 @@ def _alternatives(line: str) -> list[str]:
     before = _BEFORE_SEVERAL.match(line)
     found: list[str] = []
     for part in _BETWEEN.split(line[0 if before is None else before.end() :]):
-        if read_number(part) is None:
+        if read_number(part) is None or _REASONING.search(part):
             break
         found.append(part)
     return found

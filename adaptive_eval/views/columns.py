@@ -204,6 +204,13 @@ PAIRS: tuple[Column[PairRow], ...] = (
         "`zscore`: z); at the call for a decided pair",
     ),
     Column(
+        key="evidence_beyond",
+        unit=Unit.FLAG,
+        value=lambda row: row.pair.evidence_beyond,
+        outlets=JSON,
+        meaning="whether the evidence was above that level, so that `evidence` is a least value",
+    ),
+    Column(
         key="threshold",
         unit=Unit.NUMBER,
         value=lambda row: row.pair.threshold,

@@ -185,13 +185,13 @@ class TestRefusals:
 @pytest.mark.parametrize(
     ("form", "parts", "copies"),
     [
-        ("Inspect log", {}, 4),
+        ("Inspect log", {}, 0),  # one reading of two: each stays in the mean
         ("Inspect log", {"whole": False}, 0),
         ("Inspect log", {"score": None, "missing": "lost"}, 0),
         (RUN, {}, 0),  # it has found its own
     ],
 )
-def test_equal_texts_are_copies_unless_more_was_answered(tmp_path, form, parts, copies):
+def test_equal_texts_stay_in_the_mean(tmp_path, form, parts, copies):
     options = {"score": 1.0, **parts}
     found = [
         Found("a", task, question, "", text=f"{question} " * 500, tokens=(0, repeat), **options)
@@ -219,7 +219,8 @@ def test_the_command_says_what_it_did(tmp_path):
     result = command(
         "analyze", jsonl(tmp_path / "x.jsonl", [*rows, *rows[:3]]), "--write", tmp_path / "again"
     )
-    assert "4 trials, from 1 log." in result.output, "copies are no lost answers"
+    assert "7 trials, from 1 log." in result.output, "answers that may be copies stay in the mean"
+    assert "note: a: 3 of 3 answers" in result.output
 
 
 def test_small_and_uneven_tables_are_read_as_they_are(tmp_path):

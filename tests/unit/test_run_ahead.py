@@ -181,7 +181,7 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
     ],
     ids=["schedule", "rounds", "top-k", "close"],
 )
-def test_looking_seldom_changes_no_decision_and_costs_no_trial(
+def test_looking_seldom_changes_no_decision_and_costs_one_trial_at_most(
     monkeypatch, questions, goal, parts, ends, passes, share
 ):
     spec = make_spec(4, questions, goal=goal, max_passes=passes, **parts)
@@ -189,7 +189,7 @@ def test_looking_seldom_changes_no_decision_and_costs_no_trial(
     each, every_step = driven(monkeypatch, spec, means, 1, each_step=True)
     now, looks = driven(monkeypatch, spec, means, 1)
     assert calls(now) == calls(each)
-    assert now.budget.completed == each.budget.completed
+    assert each.budget.completed <= now.budget.completed <= each.budget.completed + 1
     assert len(looks) <= share * len(every_step)
 
 

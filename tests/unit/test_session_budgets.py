@@ -349,7 +349,8 @@ def test_the_report_says_what_others_would_have_spent(by_tokens):
     assert results.pass_cost == pytest.approx(one_pass, rel=0.05)
     assert spent == results.tokens
     assert uniform == pytest.approx(results.pass_cost * saving(results)[1] / (2 * SIZE))
-    assert (fixed, fixed_length(results)) == (None, None)  # it ends at a winner, not at a width
+    passes, trials = fixed_length(results)
+    assert (fixed, trials) == (pytest.approx(results.pass_cost * passes), 2 * SIZE * passes)
     assert spent < 0.8 * uniform
     assert saved_cost(driven(spec_by("trials"))[0].results()) is None
 
