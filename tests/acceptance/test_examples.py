@@ -59,7 +59,7 @@ def test_a_label_of_several_words_works_in_every_command(clone):
     goal = ("-o", f"goal=baseline={small}", "-o", f"models[{small}].concurrency=4")
     commands = (
         ("run", "docs/examples/own_scorer.yaml", "--out", "run", *goal, *QUICK),
-        ("check", "run", "--not-worse", f"{large}:{small}", "--margin", "0.2", "--at-least", f"{large}:0.5"),
+        ("check", "run", "--not-worse", f"{large}:{small}", "--margin", "0.3", "--at-least", f"{large}:0.5"),
         ("samples", "run", "--compare", large, small, "--limit", "1"),
         ("export", "run", "--out", "table.csv", "--no-texts"),
         ("analyze", "table.csv", "--goal", f"baseline={small}", "--rename", f"{large}=top (1)"),

@@ -222,7 +222,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
     for model in data["models"]:
         model["price"] = {"input": 1.0, "output": 4.0, "cached_input": 0.1}
     guesser = next(model for model in data["models"] if model["name"] == "guesser")
-    guesser["budget"] = {"usd": 0.01}
+    guesser["budget"] = {"usd": 0.005}
     config, run = write_config(tmp_path, data), tmp_path / "run"
     done = in_process("run", config, "--out", "run", cwd=tmp_path, code=3)
     stop = report(run)["run"]["stop"]
@@ -234,11 +234,11 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
     }
     spent = served(mimic)["models"]["guesser"]
     dollars = (spent["prompt_tokens"] * 1.0 + spent["completion_tokens"] * 4.0) / 1e6
-    assert 0.0 < dollars <= 0.01
+    assert 0.0 < dollars <= 0.005
     (line,) = (one for one in report(run)["budgets"] if one["owner"] == "guesser")
-    assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
+    assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.005, pytest.approx(dollars))
     assert "USD of guesser" in (run / "report.md").read_text("utf-8")
-    assert suggested(done.out, "models[guesser].budget.usd") > 0.01
+    assert suggested(done.out, "models[guesser].budget.usd") > 0.005
     in_process("run", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path, code=0)
     assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]
 
