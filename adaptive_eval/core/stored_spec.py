@@ -6,11 +6,13 @@ References and priors are left out: what was taken from previous runs is stored 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.options.decisions import GoalSpec
 from adaptive_eval.options.section import as_read
 from adaptive_eval.trial import ScoreRange
 
@@ -31,6 +33,13 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
 
 
 _TAKEN = ("references", "prior")
+
+
+def _goal(data: Mapping[str, Any]) -> GoalSpec:
+    """Return a goal from all of its fields; a config writes only those of its kind."""
+    parts = tuple(_goal(part) for part in data["goals"])
+    pairs = tuple((first, second) for first, second in data["pairs"])
+    return GoalSpec(**{**data, "goals": parts, "pairs": pairs})
 
 
 def spec_to_json(spec: SessionSpec) -> str:
@@ -55,7 +64,10 @@ def spec_from_json(text: str) -> SessionSpec:
     """
     data = as_read(json.loads(text))
     ranges = frozenset(data["ranges"])
-    fields = {name: adapter.validate_python(data["spec"][name]) for name, adapter in _adapters().items()}
+    fields: dict[str, Any] = {"goal": _goal(data["spec"]["goal"])}
+    for name, adapter in _adapters().items():
+        if name not in fields:
+            fields[name] = adapter.validate_python(data["spec"][name])
     tasks = []
     for task in fields.pop("tasks"):
         is_range = task.name in ranges

@@ -96,10 +96,19 @@ def test_a_checkpoint_is_compared_with_the_last_one_that_is_not_asked_again(clon
     (board,) = json.loads((here / "site" / "index.json").read_text("utf-8"))["boards"]
     assert {one["model"] for one in board["models"]} == set(names)
     assert 'id="plot-series-0"' in (here / "site" / "index.html").read_text("utf-8")
-    fourth = ("run", "checkpoint.yaml", "-o", "mimic.models.new.mean=0.9", *QUICK, "--out", "runs/new")
-    more = ("-o", "name=new", "-o", "models[step-1000].name=new", "-o", "references=earlier")
+    last = "step-4000"
+    fourth = (
+        "run",
+        "checkpoint.yaml",
+        "-o",
+        f"mimic.models.{last}.mean=0.9",
+        *QUICK,
+        "--out",
+        f"runs/{last}",
+    )
+    more = ("-o", f"name={last}", "-o", f"models[step-1000].name={last}", "-o", "references=earlier")
     in_process(*fourth, *more, "-o", "budget.trials=20", cwd=here)
-    assert {one["model"] for one in report(here / "runs" / "new")["models"]} == {"new", *names}
+    assert {one["model"] for one in report(here / "runs" / last)["models"]} == {last, *names}
 
 
 @pytest.mark.slow

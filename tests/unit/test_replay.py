@@ -2,16 +2,30 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 import run_examples as runs
+from session_scripts import make_spec
 
 from adaptive_eval import results_of
 from adaptive_eval.build.replay import replay
 from adaptive_eval.core.results import from_json
+from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views import reading
+
+
+def test_a_goal_of_several_parts_is_kept_whole():
+    kinds = (
+        GoalSpec("width", width=0.2), GoalSpec("ranking"), GoalSpec("threshold"), GoalSpec("top-k", k=2),
+        GoalSpec("not-worse", model="m0", margin=0.1), GoalSpec("pairs", pairs=(("m0", "m1"),)),
+        GoalSpec("all", goals=(GoalSpec("baseline", model="m1"),)),
+    )  # fmt: skip
+    spec = replace(make_spec(2, 30), goal=GoalSpec("all", goals=kinds))
+    assert spec_from_json(spec_to_json(spec)) == spec
 
 
 @pytest.fixture
