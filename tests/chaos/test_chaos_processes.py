@@ -32,7 +32,7 @@ from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.writer import RunWriter
 
 IN_ROUNDS = 425
-"""Stored trials at which models are in rounds of their own, after two passes of 40 questions; 472 are all."""
+"""Stored trials with models in rounds of their own, after two passes of 40 questions; about 650 are all."""
 
 
 @pytest.fixture
