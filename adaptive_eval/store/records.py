@@ -140,7 +140,7 @@ class TrialRecord:
     >>> request = TrialRequest(TrialKey("qwen3-4b", 0), "aime25", "I-1", repeat=0, seed=7)
     >>> TrialRecord(request, 1.7e9, None, None, missing="timeout", charged=Usage(120)).outcome
     Missing(key=TrialKey(model='qwen3-4b', index=0), reason='timeout', usage=Usage(prompt_tokens=120, \
-completion_tokens=0, cached_tokens=0))
+completion_tokens=0, cached_tokens=0), discarded=())
     """
 
     request: TrialRequest

@@ -143,7 +143,7 @@ class RunWriter:
     ...     with RunReader(Path(runs, "first")) as reader:
     ...         print(stored, committed, list(reader.log()))
     True 1 [[TrialOutcome(key=TrialKey(model='qwen3-4b', index=0), category=1, usage=Usage(prompt_tokens=90, \
-completion_tokens=3, cached_tokens=0), answer=1825008443)]]
+completion_tokens=3, cached_tokens=0), answer=1825008443, repeats=False, discarded=())]]
     """
 
     def __init__(
