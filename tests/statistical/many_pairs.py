@@ -1,6 +1,11 @@
-"""Many independent pairs of models on one board: with the family ``pair`` they do not touch each other."""
+"""Many independent pairs of models on one board: with the family ``pair`` they do not touch each other.
 
+``STATISTICAL_SCALE=12`` draws twelve times as many; ``PROMISES_TABLE=FILE`` adds a row for each rate to FILE.
+"""
+
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +16,9 @@ from session_scripts import make_spec
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate import GivenChances, SimulationResult, simulate
 from scorio.study import biased_coins
+
+SCALE = int(os.environ.get("STATISTICAL_SCALE", "1"))
+"""How many times more runs a night draws than a pull request."""
 
 FALSE_ALARM = 1e-4
 """Probability that a test fails although the rate it watches is exactly at its bound."""
@@ -31,7 +39,7 @@ class PairSetting:
     gap: float = 0.0
     shape: float = 8.0
     outcome: str = "binary"
-    pairs: int = 400
+    pairs: int = 400 * SCALE
     greedy: bool = False
     samples_per_prompt: int = 1
 
@@ -70,11 +78,24 @@ class PairSetting:
         return replace(spec, samples_per_prompt=self.samples_per_prompt)
 
 
-def most(trials: int, rate: float) -> int:
-    """Return the largest count that trials at `rate` exceed with probability FALSE_ALARM at most."""
-    return int(scipy.stats.binom.ppf(1.0 - FALSE_ALARM, trials, rate))
+def at_most(count: int, trials: int, rate: float) -> None:
+    """Assert a count that trials at `rate` exceed with probability FALSE_ALARM at most."""
+    bound = int(scipy.stats.binom.ppf(1.0 - FALSE_ALARM, trials, rate))
+    note(count, trials, f"≤ {rate:g}", float(scipy.stats.binom.sf(bound, trials, min(2.0 * rate, 1.0))))
+    assert count <= bound
 
 
-def least(trials: int, rate: float) -> int:
-    """Return the smallest count that `trials` chances at `rate` fall below that rarely."""
-    return int(scipy.stats.binom.ppf(FALSE_ALARM, trials, rate))
+def at_least(count: int, trials: int, rate: float) -> None:
+    """Assert a count that trials at `rate` fall below with probability FALSE_ALARM at most."""
+    bound = int(scipy.stats.binom.ppf(FALSE_ALARM, trials, rate))
+    missing = min(2.0 * (1.0 - rate), 1.0)
+    note(count, trials, f"≥ {rate:g}", float(scipy.stats.binom.cdf(bound - 1, trials, 1.0 - missing)))
+    assert count >= bound
+
+
+def note(count: int, trials: int, rate: str, power: float) -> None:
+    """Add a row to the table: what was seen, and the chance that twice as many errors fail the test."""
+    if path := os.environ.get("PROMISES_TABLE"):
+        name = os.environ["PYTEST_CURRENT_TEST"].removesuffix(" (call)").split("/")[-1]
+        with Path(path).open("a", encoding="utf-8") as table:
+            table.write(f"| {name} | {trials:,} | {rate} | {count / trials:.4f} | {power:.3f} |\n")

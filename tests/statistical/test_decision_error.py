@@ -7,7 +7,7 @@ that just keeps its promise would fail that rarely, and one that errs twice as o
 
 import numpy as np
 import pytest
-from many_pairs import PairSetting, least, most
+from many_pairs import SCALE, PairSetting, at_least, at_most
 from numpy.typing import NDArray
 from session_scripts import make_spec
 
@@ -37,7 +37,7 @@ TIES = [
         PairSetting(30, 60, 0.3),
         PairSetting(127, 15, 0.05, shape=0.5),
         PairSetting(500, 4, 0.6),
-        PairSetting(2000, 1, 0.3, shape=0.5, pairs=200),
+        PairSetting(2000, 1, 0.3, shape=0.5, pairs=200 * SCALE),
         PairSetting(30, 60, 0.4, outcome="graded"),
         PairSetting(500, 3, 0.3, shape=0.5, outcome="skewed"),
         PairSetting(30, 57, 0.4, samples_per_prompt=4),
@@ -53,20 +53,20 @@ TIES = [
 def test_equal_models_are_called_different_in_at_most_five_per_cent(setting):
     result = setting.decide(seed=1)
     assert result.wrong_calls.total == setting.pairs
-    assert result.wrong_calls.count <= most(setting.pairs, ALPHA)
+    at_most(result.wrong_calls.count, setting.pairs, ALPHA)
 
 
 @pytest.mark.slow
 def test_the_exact_rule_keeps_that_promise():
     result = PairSetting(30, 40, 0.4).decide(seed=2, rule="exact")
-    assert result.wrong_calls.count <= most(400, ALPHA)
+    at_most(result.wrong_calls.count, 400 * SCALE, ALPHA)
 
 
 @pytest.mark.slow
 def test_a_fixed_threshold_that_is_watched_errs_in_a_third_of_runs_or_more():
     """What the other tests would see if the default rule were no better: they can fail."""
     result = PairSetting(30, 60, 0.4).decide(seed=4, rule="zscore")
-    assert result.wrong_calls.count >= least(400, 1 / 3)
+    at_least(result.wrong_calls.count, 400 * SCALE, 1 / 3)
 
 
 def test_one_look_errs_as_often_as_its_threshold_says():
@@ -74,15 +74,15 @@ def test_one_look_errs_as_often_as_its_threshold_says():
     setting = PairSetting(30, 20, 0.5)
     chances = GivenChances(np.full((800, 30), 0.5))
     result = Simulator(1, seed=1, workers=1).fixed(setting.spec(), chances, 20)
-    assert result.wrong_calls.count / 400 == pytest.approx(0.10, abs=0.075)
+    assert result.wrong_calls.count / (400 * SCALE) == pytest.approx(0.10, abs=0.075)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("in_a_row", [1, 4])
 def test_real_gaps_are_found_and_their_sign_is_right(in_a_row):
     result = PairSetting(30, 60, 0.4, gap=0.2, samples_per_prompt=in_a_row).decide(seed=5)
-    assert (result.verdict == 1).sum() >= least(400, 0.99)
-    assert result.wrong.sum() <= most(400, 0.01)
+    at_least((result.verdict == 1).sum(), 400 * SCALE, 0.99)
+    at_most(result.wrong.sum(), 400 * SCALE, 0.01)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_real_gaps_are_found_and_their_sign_is_right(in_a_row):
 def test_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent(setting):
     result = setting.decide(seed=6, equivalence=setting.gap)
     assert result.wrong_ties.total == setting.pairs
-    assert result.wrong_ties.count <= most(setting.pairs, ALPHA)
+    at_most(result.wrong_ties.count, setting.pairs, ALPHA)
 
 
 class Steady(PairSetting):
@@ -124,14 +124,14 @@ class Steady(PairSetting):
 def test_steady_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent():
     """Questions differ and answers hardly vary, so that the noise is known from few repeats."""
     result = Steady(300, 2, 0.5, gap=0.05).decide(seed=9, equivalence=0.05)
-    assert result.wrong_ties.total == 400
-    assert result.wrong_ties.count <= most(400, ALPHA)
+    assert result.wrong_ties.total == 400 * SCALE
+    at_most(result.wrong_ties.count, 400 * SCALE, ALPHA)
 
 
 def test_equal_models_are_found_tied():
-    result = PairSetting(30, 120, 0.5, pairs=200).decide(seed=7, equivalence=0.1)
-    assert (result.verdict == 2).sum() >= least(200, 0.94)
-    assert result.wrong_calls.count <= most(200, ALPHA)
+    result = PairSetting(30, 120, 0.5, pairs=200 * SCALE).decide(seed=7, equivalence=0.1)
+    at_least((result.verdict == 2).sum(), 200 * SCALE, 0.94)
+    at_most(result.wrong_calls.count, 200 * SCALE, ALPHA)
 
 
 @pytest.mark.slow
@@ -156,8 +156,8 @@ def test_anytime_intervals_of_differences_and_scores_cover_the_truth_all_along(s
     The last settings are those where intervals from V, without the continuity term, miss in 9 to 49 %.
     """
     missed, score_missed = watch_intervals(setting, seed=8)
-    assert missed <= most(setting.pairs, ALPHA)
-    assert score_missed <= most(2 * setting.pairs, ALPHA)
+    at_most(missed, setting.pairs, ALPHA)
+    at_most(score_missed, 2 * setting.pairs, ALPHA)
 
 
 def watch_intervals(setting: PairSetting, seed: int, alpha: float = ALPHA) -> tuple[int, int]:
@@ -193,8 +193,8 @@ def watch_intervals(setting: PairSetting, seed: int, alpha: float = ALPHA) -> tu
 )
 def test_any_wrong_winner_on_a_board_in_at_most_five_per_cent(means):
     spec = make_spec(len(means), max_passes=40)
-    result = simulate(spec, BiasedCoins(means, correlation=0.5), 150, seed=9, in_flight=1, workers=1)
-    assert result.family_wise.count <= most(150, ALPHA)
+    result = simulate(spec, BiasedCoins(means, correlation=0.5), 150 * SCALE, seed=9, in_flight=1, workers=1)
+    at_most(result.family_wise.count, 150 * SCALE, ALPHA)
 
 
 @pytest.mark.slow
@@ -202,20 +202,20 @@ def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties
     """Nine models, each a margin better than the last: every tie is wrong."""
     means = tuple(0.5 + 0.1 * np.arange(-4, 5))
     spec = make_spec(9, max_passes=60, equivalence=0.1, ties="family")
-    result = simulate(spec, BiasedCoins(means, correlation=0.5), 100, seed=10, in_flight=1, workers=1)
-    assert result.wrong_tie.any(axis=1).sum() <= most(100, ALPHA)
+    result = simulate(spec, BiasedCoins(means, correlation=0.5), 100 * SCALE, seed=10, in_flight=1, workers=1)
+    at_most(result.wrong_tie.any(axis=1).sum(), 100 * SCALE, ALPHA)
 
 
 @pytest.mark.slow
 def test_latency_that_depends_on_the_outcome_biases_nothing():
     """Right answers take five times as long, 60 are in flight: equal models stay equal."""
-    spec = make_spec(2, max_passes=8)
+    spec, runs = make_spec(2, max_passes=8), 120 * SCALE
     result = simulate(
-        spec, BiasedCoins((0.5, 0.5)), 120, 10, in_flight=60, latency=Latency(1.0, 0.5, 5.0, 0.2), workers=1
+        spec, BiasedCoins((0.5, 0.5)), runs, 10, in_flight=60, latency=Latency(1.0, 0.5, 5.0, 0.2), workers=1
     )
-    assert result.family_wise.count <= most(120, ALPHA)
+    at_most(result.family_wise.count, runs, ALPHA)
     difference = result.score[:, 0] - result.score[:, 1]
-    assert abs(difference.mean()) <= 4.5 * difference.std() / np.sqrt(120)
+    assert abs(difference.mean()) <= 4.5 * difference.std() / np.sqrt(runs)
 
 
 @pytest.mark.slow
@@ -224,8 +224,8 @@ def test_composed_goals_keep_the_error_of_their_whole_family():
     parts = (GoalSpec("ranking"), GoalSpec("threshold", value=0.6), GoalSpec("width", width=0.08))
     spec = make_spec(3, goal="all", goals=parts, max_passes=30)
     chances = np.tile(biased_coins((0.6,), 30, seed=5, concentration=8.0).p, (3, 1))
-    result = simulate(spec, GivenChances(chances - chances.mean() + 0.6), 300, seed=6, in_flight=1)
-    assert result.family_wise.count <= most(300, ALPHA)
+    result = simulate(spec, GivenChances(chances - chances.mean() + 0.6), 300 * SCALE, seed=6, in_flight=1)
+    at_most(result.family_wise.count, 300 * SCALE, ALPHA)
 
 
 @pytest.mark.slow
@@ -234,4 +234,4 @@ def test_intervals_of_scores_cover_far_in_the_tail(alpha):
     """Scores near 0 and 1, where few answers are of the rare kind; by V alone over 1 % are missed."""
     settings = (PairSetting(200, 2, 0.05), PairSetting(200, 2, 0.95))
     missed = sum(watch_intervals(setting, seed=9, alpha=alpha)[1] for setting in settings)
-    assert missed <= most(4 * settings[0].pairs, alpha)
+    at_most(missed, 4 * settings[0].pairs, alpha)

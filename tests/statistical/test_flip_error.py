@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from many_pairs import PairSetting, most
+from many_pairs import SCALE, PairSetting, at_most
 from numpy.typing import NDArray
 from session_scripts import drive, make_spec
 
@@ -34,7 +34,7 @@ def test_equal_models_whose_answers_flip_are_not_called_different(margin):
 
     `simulate` does not serve here: it takes models at temperature 0 as steady.
     """
-    setting = Flipping(100, 4, 0.7, pairs=60, greedy=True)
+    setting = Flipping(100, 4, 0.7, pairs=60 * SCALE, greedy=True)
     session, rng = Session(setting.spec(equivalence=margin)), np.random.default_rng(3)
     chances = dict(zip((model.name for model in session.spec.models), setting.chances(1), strict=True))
 
@@ -43,7 +43,7 @@ def test_equal_models_whose_answers_flip_are_not_called_different(margin):
 
     drive(session, answer, slots=1)
     verdicts = [pair.verdict for pair in session.results().pairs]
-    assert verdicts.count("better") + verdicts.count("worse") <= most(60, 0.05)
+    at_most(verdicts.count("better") + verdicts.count("worse"), 60 * SCALE, 0.05)
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(ga
 
     Models whose odds differ by `gap` are told apart all the same.
     """
-    pairs, questions = 60, 30
+    pairs, questions = 60 * SCALE, 30
     rng = np.random.default_rng(11)
     setting = PairSetting(questions, 3, 0.7, pairs=pairs, greedy=True)
     unit = ScoreRange((0.0, 1.0))
@@ -71,7 +71,7 @@ def test_equal_models_whose_chances_of_letters_shift_are_not_called_different(ga
 
     drive(session, answer, slots=2)
     verdicts = [pair.verdict for pair in session.results().pairs]
-    assert verdicts.count("worse") + (not gap) * verdicts.count("better") <= most(pairs, 0.05)
+    at_most(verdicts.count("worse") + (not gap) * verdicts.count("better"), pairs, 0.05)
     assert not gap or verdicts.count("better") > pairs / 2
 
 

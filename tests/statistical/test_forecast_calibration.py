@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from many_pairs import least, most
+from many_pairs import at_least, at_most
 from session_scripts import drive, make_spec
 
 from adaptive_eval.core.session import Session
@@ -77,8 +77,9 @@ def test_intervals_of_trials_cover_about_as_often_as_they_say(moment):
     """Near the ends of the scale few answers differ: V holds more for safety than for noise."""
     found = forecasted(*moment)
     runs, covered = found.more.size, int(((found.low <= found.more) & (found.more <= found.high)).sum())
-    assert least(runs, 0.8 - TOLERANCE) <= covered <= most(runs, 0.8 + TOLERANCE)
-    assert int((found.more < found.low).sum()) <= most(runs, 0.1 + TOLERANCE)
+    at_least(covered, runs, 0.8 - TOLERANCE)
+    at_most(covered, runs, 0.8 + TOLERANCE)
+    at_most(int((found.more < found.low).sum()), runs, 0.1 + TOLERANCE)
 
 
 def test_runs_resolve_within_their_cap_about_as_often_as_forecast():
@@ -86,7 +87,8 @@ def test_runs_resolve_within_their_cap_about_as_often_as_forecast():
     runs, chance = found.more.size, float(found.chance.mean())
     assert 0.3 < chance < 0.7  # else this would say nothing
     resolved = int(found.resolved.sum())
-    assert least(runs, chance - CHANCE_TOLERANCE) <= resolved <= most(runs, chance + CHANCE_TOLERANCE)
+    at_least(resolved, runs, chance - CHANCE_TOLERANCE)
+    at_most(resolved, runs, chance + CHANCE_TOLERANCE)
 
 
 def test_higher_chances_come_true_more_often():
@@ -100,4 +102,4 @@ def test_intervals_cover_on_boards_whose_pairs_share_their_models(models, look):
     """80 % intervals hold the trials of at least 70 % of boards, fewer with probability 1e-4."""
     found = forecasted(40, models, look, 60)
     covered = int(((found.low <= found.more) & (found.more <= found.high)).sum())
-    assert covered >= least(found.more.size, 0.8 - TOLERANCE)
+    at_least(covered, found.more.size, 0.8 - TOLERANCE)

@@ -5,7 +5,7 @@ each direction errs in at most 5 % of runs.
 """
 
 import pytest
-from many_pairs import most
+from many_pairs import SCALE, at_most
 from session_scripts import make_spec
 
 from adaptive_eval.core.goals import BETTER, WORSE
@@ -13,7 +13,7 @@ from adaptive_eval.simulate import BiasedCoins, simulate
 
 pytestmark = pytest.mark.slow
 
-RUNS, MARGIN = 300, 0.1
+RUNS, MARGIN = 300 * SCALE, 0.1
 
 
 def runs(means, questions, passes, **parts):
@@ -36,8 +36,8 @@ def runs(means, questions, passes, **parts):
 @pytest.mark.parametrize("models", [2, 4])
 def test_at_the_margin_neither_side_errs_in_more_than_five_per_cent(questions, passes, parts, models):
     verdict = runs((0.7, *(0.7 - MARGIN,) * (models - 1)), questions, passes, **parts)
-    assert (verdict == BETTER).any(axis=1).sum() <= most(RUNS, 0.05)
-    assert (verdict == WORSE).any(axis=1).sum() <= most(RUNS, 0.05)
+    at_most((verdict == BETTER).any(axis=1).sum(), RUNS, 0.05)
+    at_most((verdict == WORSE).any(axis=1).sum(), RUNS, 0.05)
 
 
 def test_claims_hold_of_equal_models_and_fail_of_worse_ones():

@@ -6,7 +6,7 @@ exceed with probability 1e-4.
 
 import numpy as np
 import pytest
-from many_pairs import least, most
+from many_pairs import SCALE, at_least, at_most
 from session_scripts import make_spec
 
 from adaptive_eval.simulate import GivenChances, simulate
@@ -17,7 +17,7 @@ from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.trial_sequence import RunSequence
 from scorio.study import biased_coins
 
-MODELS = 1000
+MODELS = 1000 * SCALE
 
 
 def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8.0) -> np.ndarray:
@@ -47,14 +47,14 @@ def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8
 def test_the_tail_of_bets_is_as_small_as_promised(questions, passes, value, shape):
     bets, _ = peaks(questions, passes, value, seed=1, shape=shape)
     for alpha in (0.05, 0.005, 0.001, 1e-4):
-        assert (bets >= np.log(1.0 / alpha)).sum() <= most(MODELS, alpha)
+        at_most((bets >= np.log(1.0 / alpha)).sum(), MODELS, alpha)
 
 
 @pytest.mark.slow
 def test_evidence_with_the_models_own_variance_is_not():
     """What the test above would see if the variance came from few successes: it can fail."""
     _, own = peaks(100, 6, 0.05, seed=1)
-    assert (own >= np.log(1.0 / 0.001)).sum() >= least(MODELS, 0.005)
+    at_least((own >= np.log(1.0 / 0.001)).sum(), MODELS, 0.005)
 
 
 @pytest.mark.slow
@@ -64,11 +64,11 @@ def test_evidence_with_the_models_own_variance_is_not():
 def test_any_model_of_a_family_at_the_threshold_is_called_in_at_most_five_per_cent(
     models, questions, passes, value
 ):
-    runs = 150
+    runs = 150 * SCALE
     spec = make_spec(models, questions, goal="threshold", value=value, max_passes=passes)
     p = biased_coins((value,) * models, questions, seed=3, concentration=8.0, correlation=0.0).p
     result = simulate(spec, GivenChances(p), runs, seed=4, in_flight=1, workers=1)
-    assert result.family_wise.count <= most(runs, 0.05)
+    at_most(result.family_wise.count, runs, 0.05)
 
 
 def test_models_off_the_threshold_are_found_on_their_side():
