@@ -2,7 +2,8 @@
 
 :func:`compare` reads two outcome matrices, :func:`board` several, :func:`score` one; :class:`Monitor` takes
 outcomes one by one in anyone's loop. :func:`forecast` and :func:`sample_size` say how many trials a verdict
-takes. :func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`, :func:`mcnemar`,
+takes. :func:`label_bets` corrects the scores of a judge by labels of some answers.
+:func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`, :func:`mcnemar`,
 :func:`mean_score`, :func:`bootstrap` and :func:`posterior_interval` are for one look after a number of trials
 fixed in advance.
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from scorio.sequential.fixed_tests import permutation_test as permutation_test
     from scorio.sequential.fixed_tests import posterior_interval as posterior_interval
     from scorio.sequential.fixed_tests import unpaired_difference as unpaired_difference
+    from scorio.sequential.labels import LabelBets as LabelBets
+    from scorio.sequential.labels import label_bets as label_bets
     from scorio.sequential.monitor import Monitor as Monitor
     from scorio.sequential.one_look_result import FixedTest as FixedTest
     from scorio.sequential.planning import Forecast as Forecast
@@ -73,6 +76,7 @@ _HOMES = {
         "unpaired_difference",
     ),
     "scorio.sequential.one_look_result": ("FixedTest",),
+    "scorio.sequential.labels": ("LabelBets", "label_bets"),
     "scorio.sequential.monitor": ("Monitor",),
     "scorio.sequential.planning": (
         "Forecast",

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from scorio.sequential.fold import Event as Event
     from scorio.sequential.fold import Fold as Fold
     from scorio.sequential.fold import Levels as Levels
+    from scorio.sequential.labels import LabelBets as LabelBets
+    from scorio.sequential.labels import label_bets as label_bets
     from scorio.sequential.moments import DROPPED as DROPPED
     from scorio.sequential.moments import KNOWN as KNOWN
     from scorio.sequential.moments import MISSING as MISSING
@@ -134,6 +136,10 @@ _HOMES = {
         "Event",
         "Fold",
         "Levels",
+    ),
+    "scorio.sequential.labels": (
+        "LabelBets",
+        "label_bets",
     ),
     "scorio.sequential.moments": (
         "DROPPED",
