@@ -256,14 +256,20 @@ class EndpointError(AdaptiveEvalError):
         ``not_found``, ``bad_request``, ``worker`` (lost with the process that had made the request).
     status : int, optional
         HTTP status.
+    cause : tuple of str, optional
+        Why a request was refused, and what that names, as the table in :mod:`adaptive_eval.endpoints.causes`
+        calls them.
     """
 
     code = "endpoint/failed"
 
-    def __init__(self, message: str, *, kind: str, status: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, kind: str, status: int | None = None, cause: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.status = status
+        self.cause = cause
 
     @property
     def billed(self) -> bool:

@@ -63,7 +63,7 @@ class GradingModelClient:
                 raise CannotScore(f"refused the request ({error})") from None
             self._unbilled.add(bill)
             wait = error.retry_after if isinstance(error, TransientEndpointError) else None
-            words = f"the {kind} {model} did not answer: {error}"
+            words = f"the {kind} ({model}) did not answer: {error}"
             raise ScorerUnavailable(words, kind=kind, retry_after=wait) from None
         bill.add(self._unbilled)
         self._unbilled = Bill()

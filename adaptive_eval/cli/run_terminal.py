@@ -23,6 +23,7 @@ from adaptive_eval.run.observers import Console
 from adaptive_eval.stops import REACHED, STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.views.advice import refused_words
 from adaptive_eval.views.budgets import hopeless_words, more_passes, raised_budgets
 from adaptive_eval.views.live import LiveView, make_console
 from adaptive_eval.views.reading import Attachment, Seen
@@ -104,12 +105,11 @@ class Terminal(Console):
         hopeless = hopeless_words(view.results) if reason in ("budget", "max_passes") else ""
         if hopeless and ended.results.exit_code != REACHED:
             self._console.print(hopeless)
+        elif refused := ended.verdict.evidence.get("refused"):
+            for line in refused_words(refused, config, directory):
+                self._console.print(line, soft_wrap=True, markup=False)
         elif STOPS[reason].to_continue and ended.results.exit_code != REACHED:
             words, overrides = _continuing(view, config, reason)
-            if ended.verdict.evidence.get("refused"):
-                words = "Mend the address and continue (--allow-missing goes on without the model)"
-                (model, *_) = ended.verdict.evidence["models"]
-                overrides = [f"models[{model}].endpoints=[URL]"]
             command = ["adaptive-eval", "run", str(directory)]
             for override in overrides:
                 command += ["-o", override]

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from adaptive_eval.endpoints.failures import from_connection, from_status, malformed
+from adaptive_eval.endpoints.failures import from_connection, from_status, malformed, web_page
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.endpoints.transport import HTTPClient
@@ -160,6 +160,7 @@ class Exchange:
         self._total_timeout = total_timeout
         self._idle_timeout = idle_timeout
         self._query = urlencode(self.address.query)
+        self.answered = False  # whether an answer could be read
         self._client = HTTPClient(
             self.address.base,
             self._all_headers(),
@@ -209,7 +210,7 @@ class Exchange:
             ):
                 if got.status >= 300:
                     raise self._refused(got, await self._client.read(got))
-                if got.content_type == "application/json":
+                if got.content_type in ("application/json", "text/html"):
                     content = await self._client.read(got)
                     if not content.startswith((b"data:", b"event:", b":")):  # the server does not stream
                         return self.json(content), _limits(got)
@@ -225,10 +226,17 @@ class Exchange:
         return assembly.body(), _limits(got)
 
     def json(self, content: bytes) -> Any:
-        """Return the parsed body of an answer."""
+        """Return the parsed body of an answer.
+
+        A web page is a refusal until the server has given any other answer: later it may be that of a gateway
+        that is out of order.
+        """
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
+            page = web_page(content, redact=self.redact)
+            if page is not None and not self.answered:
+                raise page from None
             said = content.decode("utf-8", "replace").strip() or "nothing"
             raise malformed("JSON was expected, not:", said, redact=self.redact) from None
 

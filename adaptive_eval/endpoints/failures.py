@@ -16,6 +16,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any
 
+from adaptive_eval.endpoints.causes import advice, cause_of
 from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.endpoints.transport import BodyTooLarge, Undecodable
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
@@ -72,14 +73,38 @@ def from_status(
         target = shorten(redact(headers.get("location", "an unnamed place")))
         text = f"{text}; the server redirects to {target}: put the address it serves into the config"
     if status == 429 and _error_code(body) in _NO_CREDIT:
-        return PermanentEndpointError(text, kind="rate_limit", status=status)
+        return _refused(text, "rate_limit", status, ("credit",))
     kind = _TRANSIENT.get(status) or ("server" if status >= 500 else None)
     if kind is not None:
         wait = retry_after(headers, now=now)
         in_body = _DELAY_IN_BODY.search(body[:20_000]) if wait is None else None
         wait = float(in_body[1]) if in_body is not None else wait
         return TransientEndpointError(text, kind=kind, status=status, retry_after=wait)
-    return PermanentEndpointError(text, kind=_PERMANENT.get(status, "bad_request"), status=status)
+    return _refused(text, _PERMANENT.get(status, "bad_request"), status, cause_of(status, said))
+
+
+def _refused(text: str, kind: str, status: int | None, cause: tuple[str, ...]) -> PermanentEndpointError:
+    """Return the error for a refusal, with what to change."""
+    words = "; ".join(filter(None, (text, advice(cause))))
+    return PermanentEndpointError(words, kind=kind, status=status, cause=cause)
+
+
+def web_page(content: bytes, *, redact: Redactor) -> PermanentEndpointError | None:
+    """Return the error for a web page that came with HTTP 200 in place of an answer; None for other content.
+
+    Examples
+    --------
+    >>> page = b"<!doctype html><html><title>Welcome</title></html>"
+    >>> str(web_page(page, redact=Redactor([])))
+    "a web page came ('Welcome'); a web page is no API: is the address right, and does it end in /v1?"
+    >>> web_page(b'{"choices": []}', redact=Redactor([])) is None
+    True
+    """
+    text = content[:20_000].decode("utf-8", "replace").strip()
+    if not re.match(r"<(!doctype html|html)\b", text, re.IGNORECASE):
+        return None
+    said = shorten(redact(_plain(text)), _SAID)
+    return _refused(f"a web page came ({said!r})", "not_found", None, ("page",))
 
 
 def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:

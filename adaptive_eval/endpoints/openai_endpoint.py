@@ -150,6 +150,7 @@ class OpenAIEndpoint(ABC):
         else:
             send = self._exchange.stream if self._streams else self._exchange.post
             answer, limits = await send(self.path, body)
+        self._exchange.answered = True
         latency = time.perf_counter() - started
         answers = read_completions(
             self.read(answer),

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
 from adaptive_eval.engine.clock import Deadlines, Pace, SystemClock
@@ -257,6 +257,7 @@ class Runner:
         records: list[TrialRecord] = []
         servers: dict[TrialKey, str] = {}
         refused: dict[str, str] = {}
+        causes: dict[str, tuple[str, ...]] = {}
         for trial in self._in_flight.ended():
             model = trial.request.key.model
             servers[trial.request.key] = trial.sending.url
@@ -275,7 +276,8 @@ class Runner:
                         refused.setdefault(model, words)
                 case "refused":
                     refused.setdefault(model, _said(trial, str(trial.failure)))
-        self._end_where_refused_first(refused)
+                    causes.setdefault(model, trial.failure.cause if trial.failure else ())
+        self._end_where_refused_first(refused, causes)
         unlogged = self._log_attempts()
         await self._ledger.commit()
         for event in unlogged.recorded:
@@ -300,15 +302,24 @@ class Runner:
         discarded = self._in_flight.discarded(trial)
         return self._ledger.outcome(trial, discarded, missing=missing, after_stop=after_stop)
 
-    def _end_where_refused_first(self, refused: dict[str, str]) -> None:
-        """End the run where a model was never reached: its address is wrong, and the others cost money.
+    def _end_where_refused_first(
+        self, refused: dict[str, str], causes: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """End the run where a model was never reached: the others would cost money.
 
-        Such a model is not stopped: the run may continue with another address.
+        Such a model is not stopped: the run may continue once the cause is removed.
         """
         never = [model for model in refused if not self._in_flight.lanes[model].proven]
-        if never and self._ending is None and not self._options.allow_missing:
-            reasons = {model: refused.pop(model) for model in never}
-            self._end(StopVerdict("endpoints", evidence={"models": reasons, "refused": True}))
+        if not never or self._options.allow_missing:
+            return
+        known: dict[str, Any] = {"refused": {model: causes.get(model, ()) for model in never}}
+        known["models"] = {model: refused.pop(model) for model in never}
+        if self._ending is None:
+            self._end(StopVerdict("endpoints", evidence=known))
+        elif "refused" in self._ending.evidence:  # further requests were out when the run was ended
+            before = self._ending.evidence
+            evidence = {name: {**found, **before[name]} for name, found in known.items()}
+            self._ending = replace(self._ending, evidence=evidence)
 
     def _size_rounds(self) -> None:
         """Let the next batches be as large as the forecast says."""

@@ -12,7 +12,12 @@ from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.parameter_probe import ParameterFindings, probe_parameters
 from adaptive_eval.endpoints.server_info import Probe
-from adaptive_eval.errors import EndpointError, EndpointsUnusable, TransientEndpointError
+from adaptive_eval.errors import (
+    EndpointError,
+    EndpointsUnusable,
+    PermanentEndpointError,
+    TransientEndpointError,
+)
 
 
 @dataclass(frozen=True)
@@ -126,14 +131,25 @@ async def _report(
     for one in probed:
         for line in _mismatch(one.endpoint, one.result):
             say(f"warning    {one.model}: {line}")
-    if spend:
-        for one in probed:
-            if one.model not in models or not isinstance(one.result, Probe):
-                continue
-            for line in await _examined(one.endpoint) if isinstance(one.endpoint, OpenAIEndpoint) else ():
-                say(f"probe      {one.model}: {line}")
-                if line.startswith(("logprobs ignored", "logprobs refused")):
-                    deaf.append(one.model)
+    refused = []
+    for one in probed if spend else ():
+        if one.model not in models or not isinstance(one.result, Probe):
+            continue
+        if not isinstance(one.endpoint, OpenAIEndpoint):
+            continue
+        try:
+            lines = await _examined(one.endpoint)
+        except EndpointError as error:
+            lines = [f"the first request failed: {error}"]
+            if isinstance(error, PermanentEndpointError):
+                refused.append(f"{one.model}: {one.endpoint.url}: {error}")
+        for line in lines:
+            say(f"probe      {one.model}: {line}")
+            if line.startswith(("logprobs ignored", "logprobs refused")):
+                deaf.append(one.model)
+    if refused:
+        listed = "\n".join(f"  {words}" for words in refused)
+        raise EndpointsUnusable(f"the first request is refused, which ends a run:\n{listed}")
     return list(dict.fromkeys(deaf))
 
 
@@ -165,10 +181,7 @@ def _mismatch(endpoint: ModelEndpoint, probe: Probe | EndpointError) -> Iterator
 
 async def _examined(endpoint: OpenAIEndpoint) -> list[str]:
     """Return the findings about an endpoint: one line for honoured parameters and one for each other."""
-    try:
-        found = await probe_parameters(endpoint)
-    except EndpointError as error:
-        return [f"the first request failed: {error}"]
+    found = await probe_parameters(endpoint)
     honoured = [finding.parameter for finding in found.findings if finding.verdict == "honoured"]
     return [
         f"{_cost(found)}; honoured: {', '.join(honoured) or 'none'}",

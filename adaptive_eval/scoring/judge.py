@@ -43,6 +43,9 @@ PAIRWISE_INSTRUCTIONS = (
 _TRIES = 2
 """Times that one judgement is asked for before the judge's words count as nonsense."""
 
+_SHOWN = 160
+"""Characters shown of a reply that is no judgement."""
+
 Judged: TypeAlias = tuple[float, dict[str, Signal], str]
 """Score, further signals, and the reason."""
 
@@ -213,7 +216,7 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
             found = _read(reply.text[:LONGEST], verdict)
             if found is not None:
                 return found
-        raise CannotScore("gave no usable judgement")
+        raise CannotScore(_unusable(reply, self.max_tokens))
 
     def messages(self, answer: str, question: Question) -> list[Message]:
         """Return the prompt about an answer."""
@@ -235,6 +238,19 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
     def _system(self, instructions: str) -> Message:
         criteria = f"\n\nCriteria: {self.criteria}" if self.criteria else ""
         return Message("system", instructions + criteria)
+
+
+def _unusable(reply: Completion, limit: int) -> str:
+    """Return that a judgement cannot be read, with the reply."""
+    said = f"gave no usable judgement in {_TRIES} requests; its last reply: {_shown(reply.text)}"
+    if reply.finish_reason == "length":
+        return f"{said}, cut off by the scorer's max_tokens, {limit:,}: raise it"
+    return f"{said}. It ignores response_format: use a server that obeys a JSON schema"
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text[:1000].split())
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…") if line else "empty"
 
 
 def _one_of(*words: str) -> dict[str, Any]:

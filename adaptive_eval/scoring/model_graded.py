@@ -149,7 +149,7 @@ class ModelGradedScorer(ModelGradedScorerConfig, ABC):
 
     def unscored(self, why: str, signals: Mapping[str, Signal]) -> Score:
         """Return the score of an answer that cannot be scored."""
-        return Score(None, None, signals, f"the {self.kind} {self.model} {why}")
+        return Score(None, None, signals, f"the {self.kind} ({self.model}) {why}")
 
 
 def asked(question: Question) -> str:

@@ -136,15 +136,15 @@ def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunC
     if scope == "run":
         settings = _raised(chosen, factor, "budget")
     elif scope == "task":
-        settings = _raised(chosen, factor, f"{_item('tasks', owner, config)}.budget")
+        settings = _raised(chosen, factor, f"{item_place('tasks', owner, config)}.budget")
     elif scope == "scorer":
         task = owner.partition(" of ")[2]
-        settings = _raised(chosen, factor, f"{_item('tasks', task, config)}.scorer.budget")
+        settings = _raised(chosen, factor, f"{item_place('tasks', task, config)}.scorer.budget")
     spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
     stopped = {line.model for line in results.models if line.state == "stopped"}
     for model in dict.fromkeys(model for model in spent if model in stopped):
         chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
-        settings += _raised(chosen, factor, f"{_item('models', model, config)}.budget")
+        settings += _raised(chosen, factor, f"{item_place('models', model, config)}.budget")
     return settings
 
 
@@ -196,7 +196,7 @@ _COUNTS = (("M", 10**6), ("k", 10**3))
 _SECONDS = (("h", 3600), ("m", 60), ("s", 1))
 
 
-def _item(section: str, name: str, config: RunConfig) -> str:
+def item_place(section: str, name: str, config: RunConfig) -> str:
     """Return the place of a model or task in a config; a name of digits alone would be read as a position."""
     if not name.isdecimal():
         return f"{section}[{name}]"

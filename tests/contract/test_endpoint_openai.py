@@ -143,7 +143,6 @@ BROKEN = {
     "half a json": (reply(200, b'{"choices": [{"message": {"content": "4'), "malformed", "JSON was expected"),
     "not utf-8": (reply(200, b"\xff\xfe\xfa"), "malformed", "JSON was expected"),
     "empty": (reply(200, b""), "malformed", "nothing"),
-    "html": (reply(200, "<html>welcome</html>"), "malformed", "welcome"),
     "deep json": (reply(200, b"[" * 50_000), "malformed", "JSON was expected"),
     "gateway timeout": (reply(504, "<html><title>Gateway Time-out</title></html>"), "server", "Time-out"),
 }  # fmt: skip
@@ -157,6 +156,29 @@ def test_what_is_worth_another_attempt_is_not_tried_again_here(api, handler, kin
     assert error.kind == kind
     assert words in str(error)
     assert len(server.requests) == 1
+
+
+def test_a_web_page_is_a_refusal_until_an_answer_has_come(api):
+    replies = [reply(200, "<html>welcome</html>"), reply(200, api.answer()), reply(200, "<html>busy</html>")]
+    errors = []
+
+    async def handler(request, writer):
+        await replies.pop(0)(request, writer)
+
+    async def use(client):
+        for _ in range(3):
+            try:
+                await client.complete(ASK, seed=1)
+            except EndpointError as error:
+                errors.append(error)
+
+    ask(api, handler, use)
+    assert [(type(error), error.kind) for error in errors] == [
+        (PermanentEndpointError, "not_found"),
+        (TransientEndpointError, "malformed"),
+    ]
+    assert "welcome" in str(errors[0])
+    assert errors[0].cause == ("page",)
 
 
 def test_a_hung_answer_ends_at_the_total_timeout(api):

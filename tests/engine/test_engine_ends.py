@@ -135,6 +135,14 @@ def test_a_refusal_of_the_very_first_request_ends_the_run_before_the_others_cost
         assert len(endpoint.calls) <= InFlightTrials.unproven
 
 
+def test_refusals_that_come_after_the_first_stop_no_model_that_was_never_reached():
+    scripts = {"wrong": lambda step, attempt: (2.0 + step / 10, refused()), "other": (2.5, refused())}
+    found = Scene({"a": 400, "wrong": 400, "other": 400}, concurrency=32, fresh=True, scripts=scripts)
+    verdict = found.play()
+    assert (verdict.reason, found.controller.stopped_models) == ("endpoints", {})
+    assert verdict.evidence["refused"].keys() == verdict.evidence["models"].keys() == {"wrong", "other"}
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_refusal_stops_the_model_alone_where_that_is_allowed_or_it_has_answered(allowed):
     found = scene(lambda step, attempt: refused() if allowed or step > 100 else 0.1, allow_missing=allowed)

@@ -161,7 +161,9 @@ def test_a_second_vote_measures_the_judge_and_decides_nothing(judge, at_once, op
 def test_an_answer_that_the_judge_talks_nonsense_about_is_unscored(judge, nonsense):
     server = judge(lambda body: nonsense)
     found = scored(server)
-    assert (found.category, found.reason) == (None, "the judge wise gave no usable judgement")
+    assert found.category is None
+    assert found.reason.startswith("the judge (wise) gave no usable judgement")
+    assert (repr(nonsense) if 0 < len(nonsense) < 99 else nonsense[:9]) in found.reason, "the reply is shown"
     assert "is_correct" not in found.signals
     assert found.signals["judge_requests"] == len(server.asked) == 2
     assert [body["temperature"] for body in server.asked] == [0.0, 1.0], "the likeliest reply is nonsense"
@@ -176,7 +178,7 @@ def test_what_the_judges_server_says_is_told_without_the_key(judge, monkeypatch,
     if status in (400, 413, 422):
         found = scored(server, api_key_env="KEY_OF_THE_JUDGE")
         assert found.category is None
-        assert re.search(f"^the judge wise refused the request .{words}", found.reason)
+        assert re.search(f"^the judge .wise. refused the request .{words}", found.reason)
     else:
         with pytest.raises(ScorerUnavailable, match=words):
             scored(server, api_key_env="KEY_OF_THE_JUDGE")
@@ -330,7 +332,7 @@ def test_answers_are_graded_at_once_and_never_beyond_the_budget(judge):
     assert len(server.asked) == 7
     assert [score.category for score in scores].count(1) == 7
     assert {score.reason for score in scores if score.category is None} == {
-        "the judge wise was not asked: its budget of 7 requests is used up"
+        "the judge (wise) was not asked: its budget of 7 requests is used up"
     }
 
 
@@ -466,11 +468,11 @@ def test_a_judge_that_goes_down_loses_no_answer_and_makes_none_wrong(tmp_path, j
     records = trials(out)
     unscored = [record for record in records if record.missing]
     assert unscored
-    assert all("the judge wise did not answer: HTTP 503" in record.missing for record in unscored)
+    assert all("the judge (wise) did not answer: HTTP 503" in record.missing for record in unscored)
     assert all(record.completion is not None for record in records)
     assert all(record.score.category == 1 for record in records if not record.missing)
     shown = command("samples", out, "--missing", "--limit", "1")
-    assert all(words in shown.out for words in ("unscored", "the judge wise did not answer"))
+    assert all(words in shown.out for words in ("unscored", "the judge (wise) did not answer"))
     command("rescore", out, "--scorer", "numeric", code=0)
     with RunReader(out) as reader:
         rescored = [row.category for row in reader.rescored(0)]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaptive_eval.endpoints.causes import advice
 from adaptive_eval.endpoints.failures import (
     from_answer,
     from_status,
@@ -53,6 +54,13 @@ def test_no_credit_is_not_a_rate_limit():
     assert (error.kind, fail(403, body).kind) == ("rate_limit", "auth")
     body = {"error": {"details": [{"retryDelay": "7s"}]}}  # as Gemini says it, where no header does
     assert [fail(429, body, said).retry_after for said in ({}, {"retry-after": "1"})] == [7.0, 1.0]
+
+
+@pytest.mark.parametrize(("status", "said", "cause"), CASES["causes"])
+def test_the_cause_of_a_refusal_says_what_to_change(status, said, cause):
+    error = fail(status, {"error": {"message": said}})
+    assert [*error.cause] == cause
+    assert advice(error.cause) in str(error)
 
 
 def test_a_redirect_says_where_to():

@@ -1,0 +1,102 @@
+"""Causes of refused requests: what servers say of each, and what to change."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause for which a server refuses a request."""
+
+    said: re.Pattern[str] | None  # what servers say; its group `named` holds a parameter or a number
+    change: str  # what to change, with {named} for the group
+    kept: bool  # whether a run keeps the setting, which is part of what a trial is
+
+
+def _cause(said: str, change: str, *, kept: bool) -> Cause:
+    return Cause(re.compile(said, re.IGNORECASE | re.DOTALL) if said else None, change, kept)
+
+
+_REFUSED = r"(?:not supported|unsupported|deprecated|not allowed|not permitted|not accepted)"
+_QUOTED = r"[`'\"](?P<{name}>\w+)[`'\"]"
+
+CAUSES: Mapping[str, Cause] = MappingProxyType(
+    {
+        "renamed": _cause(
+            r"\b(?:use|try)\b.{0,9}max_completion_tokens",
+            "write max_completion_tokens in place of max_tokens under sampling",
+            kept=True,
+        ),
+        "system": _cause(
+            rf"\bsystem\b[ '`\"]*(?:role|message|prompt|instruction)s?\b.{{0,20}}{_REFUSED}"
+            r"|not support.{0,9}\bsystem\b|only user and assistant roles"
+            r"|developer instruction is not enabled",
+            "the model takes no system message: leave system out, and put its text into prompt",
+            kept=True,
+        ),
+        "context": _cause(
+            r"context (?:length|window|size)[^\d]{0,60}(?P<named>\d[\d,]*)?|exceeds? .{0,20}context"
+            r"|max(?:_completion)?_tokens.{0,60}(?:too large|too high|at most|exceed|less than|> )"
+            r"|maximum (?:allowed )?number of output tokens",
+            "prompt and answer together do not fit the model's context: lower max_tokens under sampling",
+            kept=True,
+        ),
+        "credit": _cause(
+            r"quota|billing|credit|insufficient (?:balance|funds)|payment required",
+            "the key's account has no credit left: add credit, or name another key in api_key_env",
+            kept=False,
+        ),
+        "parameter": _cause(
+            rf"{_QUOTED.format(name='a')}.{{0,60}}{_REFUSED}|{_REFUSED}.{{0,60}}?{_QUOTED.format(name='b')}"
+            rf"|{_QUOTED.format(name='c')} does not support"
+            rf"|(?:unrecognized|unknown|unexpected|extra).{{0,60}}?[`'\":] ?[`'\"]?(?:body\.)?(?P<d>\w+)"
+            rf"|\b(?P<e>[a-z]+_[a-z_]+|temperature|seed|stop|logprobs)\b:? .{{0,20}}{_REFUSED}"
+            r"|(?:body\.)?(?P<f>\w+): extra inputs",
+            "the server does not take {named}: leave it out",
+            kept=True,
+        ),
+        "page": _cause(
+            "",
+            "a web page is no API: is the address right, and does it end in /v1?",
+            kept=False,
+        ),
+        "key": _cause("", "", kept=False),
+        "address": _cause("", "", kept=False),
+    }
+)
+"""The causes by name; the first whose pattern fits counts. Those without one follow from the status."""
+
+_BY_STATUS = {401: "key", 403: "key", 402: "credit", 404: "address", 405: "address", 410: "address"}
+
+
+def cause_of(status: int, said: str) -> tuple[str, ...]:
+    """Return the cause of a refusal that no further attempt mends, and what it names; empty where unknown.
+
+    Examples
+    --------
+    >>> cause_of(400, "Unsupported value: 'temperature' does not support 0.7 with this model.")
+    ('parameter', 'temperature')
+    >>> cause_of(404, "The model `nope` does not exist."), cause_of(400, "no")
+    (('address',), ())
+    """
+    known = _BY_STATUS.get(status)
+    if known is not None:
+        return (known,)
+    for name, cause in CAUSES.items():
+        found = cause.said.search(said[:2_000]) if cause.said is not None else None
+        if found is not None:
+            return (name, *filter(None, found.groups()))
+    return ()
+
+
+def advice(cause: tuple[str, ...]) -> str:
+    """Return what to change, as the end of a message; empty where only the config can tell.
+
+    Examples
+    --------
+    >>> advice(("parameter", "temperature"))
+    'the server does not take temperature: leave it out'
+    """
+    return CAUSES[cause[0]].change.format(named=cause[-1]) if cause else ""
