@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, given_options, option
+from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, given_options, option, refuse_options
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     metavar="A B",
     help="The answers of models A and B to the same questions side by side, first those that differ.",
 )
+@option(
+    "--label SHARE|N",
+    "Choose a share of the questions asked so far, or N of them, at random, and write their answers to "
+    "labels.jsonl and labels.html in RUN, to be labelled by people; then `rescore RUN --labels FILE`.",
+)
 @flag("--missing", "Only trials that got no answer or no category.")
 @flag("--discarded", "Only trials of which earlier draws were given up.")
 @option("--limit N", "At most N. Default: 10; with --json, all.", COUNT)
@@ -49,6 +54,9 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
         raise UsageError(f"--category {asked['category']} and --missing: a missing trial has no category")
     if compare and given_options(("model", "category", "missing", "discarded", "newest")):
         raise UsageError("--compare goes with --task, --question, --limit, --full and --json only")
+    if options["label"] is not None:
+        _offer_labels(run, options["label"])
+        return
     most = options["limit"] if options["limit"] is not None or as_json else 10
     with RunReader(run) as reader:
         about = describe_run(reader)
@@ -76,6 +84,25 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
             shown += 1
     if not shown and not as_json:
         click.echo("No stored trial matches.", err=True)
+
+
+def _offer_labels(run: Path, asked: str) -> None:
+    """Write the files in which chosen answers are labelled, and say how to proceed."""
+    from adaptive_eval.build.describe import describe_run
+    from adaptive_eval.run.label_choice import offer_labels
+    from adaptive_eval.views.label_sentences import offered
+
+    refuse_options(_NOT_WITH_LABEL, "does not go with --label, which chooses at random among all answers")
+    with RunReader(run) as reader:
+        written = offer_labels(reader, describe_run(reader), asked)
+    for line in offered(str(run), written.rows, written.new, written.filled, written.chance):
+        click.echo(line)
+
+
+_NOT_WITH_LABEL = (
+    *("model", "task", "question", "category", "compare", "missing", "discarded", "limit", "newest", "full"),
+    "as_json",
+)
 
 
 def _answer_pairs(
