@@ -239,15 +239,13 @@ def _show_sequential(found: Results, analysis: Analysis, *, second: bool) -> Non
 def _in_sequence(found: Results, begin: str) -> str:
     """Return the verdict of the sequential replay in one sentence; of zscore, that it promises nothing."""
     from adaptive_eval.views.headline import headline
-    from adaptive_eval.views.verdicts import target_words
 
     unknown = [
         replace(line, score_low=None, score_high=None) for line in found.models
     ]  # they are of one look
-    alone = replace(found, models=tuple(unknown), target="benchmark")  # what it is about is said below
-    words = headline(alone).removesuffix(".")
+    words = headline(replace(found, models=tuple(unknown)))
     begin = "By the rule zscore, which promises nothing at several looks" if found.rule == "zscore" else begin
-    return f"{begin}: {words}, {target_words(found)}."
+    return f"{begin}: {words}"
 
 
 def _verdicts(analysis: Analysis) -> tuple[int, int, int]:

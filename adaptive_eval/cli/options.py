@@ -149,8 +149,8 @@ log_options = stacked(
     ),
     option(
         "--range LO,HI",
-        "Lowest and highest score: scores are kept as numbers. Default: 0,1; with --write, and few values "
-        "between.",
+        "Lowest and highest score: scores are kept as numbers. Default: 0,1. --write makes categories of up "
+        "to 16 different scores.",
         callback=lambda *given: score_range(given[-1]),
     ),
     option("--metric NAME", "Metric or scorer to take, if the log has several."),

@@ -18,6 +18,9 @@ COLUMNS = (
 )  # fmt: skip
 """Fields of a trial, named as in our own tables."""
 
+OBJECT_KEY = "object_key"
+"""Column of the key under which an object has a list of rows, such as a model."""
+
 _ALIASES = {"repeat": "trial"}
 
 _KNOWN_ROWS = ("results", "eval")
@@ -104,7 +107,9 @@ def rows_at(path: Path, data: Mapping[str, Any], columns: Mapping[str, str]) -> 
     place = columns.get(ROWS, known)
     found = find(data, place)[1]
     if isinstance(found, Mapping) and all(isinstance(rows, list) for rows in found.values()):
-        found = [row for rows in found.values() for row in rows]
+        found = [_keyed(key, row) for key, rows in found.items() for row in rows]
+    if not isinstance(found, list) and ROWS not in columns:
+        found = _rows_of_columns(data)
     if not isinstance(found, list) and _SUMMARY & data.keys():
         raise OutcomesError(
             f"{path}: this is the summary of lm-evaluation-harness; give the samples_….jsonl next to it, "
@@ -116,6 +121,31 @@ def rows_at(path: Path, data: Mapping[str, Any], columns: Mapping[str, str]) -> 
             f"The file has {', '.join(islice(data, 20))}"
         )
     return found
+
+
+def _keyed(key: str, row: Any) -> Any:
+    return {OBJECT_KEY: key, **row} if isinstance(row, Mapping) else row
+
+
+def _rows_of_columns(data: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return the rows of an object whose values are columns: lists, or objects by question.
+
+    Examples
+    --------
+    >>> _rows_of_columns({"new": {"q1": 1, "q2": 0}, "old": {"q1": 1}})
+    [{'index': 'q1', 'new': 1, 'old': 1}, {'index': 'q2', 'new': 0}]
+    """
+    rows: dict[Any, dict[str, Any]] = {}
+    for name, column in data.items():
+        if not isinstance(column, list | Mapping):
+            return None
+        by_question = isinstance(column, Mapping)
+        cells = column.items() if isinstance(column, Mapping) else enumerate(column)
+        for key, value in cells:
+            if isinstance(value, list | Mapping):
+                return None
+            rows.setdefault(key, {"index": key} if by_question else {})[name] = value
+    return [*rows.values()]
 
 
 def find(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:

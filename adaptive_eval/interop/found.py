@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
 import zstandard
@@ -20,7 +20,7 @@ from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.interop.column_maps import find
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.scorer import Scorer
-from adaptive_eval.tasks.rows import Row, stream_rows
+from adaptive_eval.tasks.rows import Row, opened, stream_rows
 from adaptive_eval.trial import Completion, Question, ScoreRange
 
 DEFAULT_TASK = "recorded"
@@ -302,22 +302,6 @@ def json_value(path: Path) -> Any:
     """Return what a JSON file holds."""
     with reading(path, "JSON"), opened(path) as file:
         return json.loads(file.read())
-
-
-def opened(path: Path) -> IO[bytes]:
-    """Open a file; one whose name ends in ``.zst`` is decompressed."""
-    return zstandard.open(path) if path.suffix == ".zst" else path.open("rb")
-
-
-def ending_of(path: Path) -> str:
-    """Return the ending of a file's name, that before ``.zst`` where it is compressed.
-
-    Examples
-    --------
-    >>> ending_of(Path("results.JSON")), ending_of(Path("7.json.zst"))
-    ('.json', '.json')
-    """
-    return Path(path.name.removesuffix(".zst")).suffix.lower()
 
 
 def json_object(path: Path) -> dict[str, Any]:

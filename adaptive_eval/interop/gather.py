@@ -22,6 +22,9 @@ from scorio.sequential.parts import RunSequence
 
 WORTH = "worth of the categories"
 
+GATHERED = "gathered.db"
+"""The table's file."""
+
 FEWEST_AGAIN = 10
 """Rows of a table that repeat others, from which on it is no chance that each does so as often."""
 
@@ -80,6 +83,11 @@ class Gathered:
     copies: int = 0  # answers that are copies of earlier ones; they are missing trials
     alike: bool = False  # whether every model has as many trials of each question as the others
 
+    @property
+    def most_scores(self) -> int:
+        """Different scores of the task that has the most of them; 0 and 1 always count."""
+        return max((len({0.0, 1.0, *found}) for found in self.scores.values()), default=0)
+
 
 @dataclass
 class _Task:
@@ -98,7 +106,7 @@ class Gatherer:
     def __init__(self, folder: Path, scores: ScoreRange | None = None) -> None:
         self._range = scores
         self._audit = IndependenceAudit({})
-        self._db = sqlite3.connect(folder / "gathered.db", isolation_level=None)
+        self._db = sqlite3.connect(folder / GATHERED, isolation_level=None)
         self._db.executescript(_SCHEMA)
         self._models: dict[str, int] = {}
         self._tasks: dict[str, _Task] = {}

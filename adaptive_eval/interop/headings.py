@@ -1,15 +1,19 @@
 """What the columns of a table hold, by their headings and first values."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from adaptive_eval.interop.column_maps import OBJECT_KEY
 from adaptive_eval.trial import ScoreRange
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
-    "model": ("model", "model_name", "model_id", "system", "agent", "llm", "generator", "engine"),
+    "model": (
+        "model", "model_name", "model_id", "system", "agent", "llm", "generator", "engine",
+        OBJECT_KEY,
+    ),
     "question": (
         "question", "question_id", "task_id", "instance_id", "item_id", "problem_id", "example_id",
         "sample_id", "prompt_id", "case_id", "doc_id", "test_id", "item", "instance", "problem", "example",
@@ -22,7 +26,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "correct", "is_correct", "right", "passed", "pass", "success", "resolved", "is_resolved", "solved",
     ),
     "score": (
-        "score", "accuracy", "acc", "exact_match", "em", "reward", "grade", "result", "outcome", "value",
+        "score", "accuracy", "acc", "exact_match", "em", "reward", "grade", "rating", "result", "outcome",
+        "value",
     ),
 }  # fmt: skip
 """Headings of our columns, the likeliest first; the last one of a question is a task that is one."""
@@ -31,11 +36,19 @@ _VERDICTS = ("category", "correct", "score")
 
 WORDS: Mapping[str, int] = {
     **dict.fromkeys(("true", "yes", "pass", "passed", "correct", "right", "resolved", "solved"), 1),
+    **dict.fromkeys(("t", "y", "c", "✓", "✔", "✅"), 1),
     **dict.fromkeys(("false", "no", "fail", "failed", "incorrect", "wrong", "unresolved", "timeout"), 0),
+    **dict.fromkeys(("f", "n", "i", "✗", "✘", "❌"), 0),
 }
-"""Verdicts in words."""
+"""Verdicts in words and signs; C and I are those of Inspect's data frames."""
+
+_NO_ANSWER = ("", "na", "n/a", "nan", "null", "none", "-", "–", "—")
+"""Cells without a verdict, in small letters."""
+
+_NUMBER = re.compile(r"([-+]?\d*[.,]?\d+) *(%?)")
 
 _ROWS_READ = 200
+_MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -95,11 +108,56 @@ def read_headings(
         where = found.get("question") or given.get("question")
         questions = f"the questions are in {where!r}" if where else "a row is a question"
         words = f"read with a column a model: {', '.join(verdicts)}; {questions}"
+        unread = [
+            name for name in first if name and name not in (*verdicts, *found.values(), *given.values())
+        ]
+        words += f"; not read: {listed(unread)}" if unread else ""
         return Headings(_differing(found), models=tuple(verdicts), words=words)
     if "question" in found or "question" in given:
         return Headings(_differing(found))
     words = f"read with a column a question ({len(verdicts):,}), and a row a model"
     return Headings(_differing(found), questions=tuple(verdicts), words=words)
+
+
+def verdict_of(cell: Any, scores: ScoreRange | None) -> Any:
+    """Return what the cell of a verdict says: words as 0 or 1, a share for a percentage, None for nothing.
+
+    Examples
+    --------
+    >>> [verdict_of(cell, None) for cell in ("Yes", "83.5 %", "0,25", "n/a", True, "maybe")]
+    [1, 0.835, 0.25, None, True, 'maybe']
+    """
+    if not isinstance(cell, str):
+        return None if cell != cell else cell  # not a number
+    text = cell.strip().lower()
+    if text in _NO_ANSWER or text in WORDS:
+        return WORDS.get(text)
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return cell
+    number = float(match[1].replace(",", "."))
+    is_share = bool(match[2]) and (scores is None or scores[1] <= 1.0)
+    return number / 100.0 if is_share else number
+
+
+def outside(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float] | None:
+    """Return the lowest and the highest of a column of numbers, if these are no scores from 0 to 1."""
+    numbers = []
+    for row in rows:
+        value = verdict_of(row.get(name), None)
+        if not isinstance(value, int | float | None):
+            return None
+        if value is not None:
+            numbers.append(float(value))
+    if not numbers or 0.0 <= min(numbers) <= max(numbers) <= 1.0:
+        return None
+    return min(numbers), max(numbers)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names one after another; of many the first."""
+    known = list(names)
+    return ", ".join(known[:_MOST_LISTED]) + (", …" if len(known) > _MOST_LISTED else "")
 
 
 def sample_of(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -140,15 +198,6 @@ def _identity(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[s
 
 def _holds_verdicts(rows: Sequence[Mapping[str, Any]], name: str, scores: ScoreRange | None) -> bool:
     low, high = scores or (0.0, 1.0)
-    values = [row.get(name) for row in rows]
-    given = [value for value in values if value not in (None, "")]
-    return bool(given) and all(_is_verdict(value, low, high) for value in given)
-
-
-def _is_verdict(value: Any, low: float, high: float) -> bool:
-    if isinstance(value, str) and value.strip().lower() in WORDS:
-        return True
-    try:
-        return low <= float(value) <= high
-    except (TypeError, ValueError):
-        return False
+    values = [verdict_of(row.get(name), scores) for row in rows]
+    given = [value for value in values if value is not None]
+    return bool(given) and all(isinstance(one, int | float) and low <= one <= high for one in given)

@@ -22,6 +22,7 @@ from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weighted
 from adaptive_eval.interop.gather import (
+    GATHERED,
     NOT_THERE,
     Cells,
     Gathered,
@@ -44,7 +45,7 @@ from adaptive_eval.trial import (
 from scorio.sequential.parts import unit_scores
 
 MOST_LEVELS = 16
-"""Different scores that can each be a category of their own."""
+"""Different scores that can each be a category of their own; more are kept as numbers from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,6 @@ def _levels(
     if right_from is not None:
         return Levels((0.0, 1.0), {value: int(value >= right_from) for value in (*scores, 0.0, 1.0)})
     values = sorted({0.0, 1.0, *scores})
-    if len(values) > MOST_LEVELS:
-        raise OutcomesError(
-            f"the scores of task {task!r} have {len(values):,} different values, more than {MOST_LEVELS}; "
-            "keep them as numbers with --range 0,1, or say from which one on an answer is right, such as "
-            "--right-from 0.5"
-        )
     return Levels(tuple(values), {value: place for place, value in enumerate(values)})
 
 
@@ -160,13 +155,18 @@ def import_logs(
 ) -> Imported:
     """Write logs as a run."""
     with _staged(out) as stage:
-        gatherer = Gatherer(stage, weights if isinstance(weights, ScoreRange) else None)
+        known = weights if isinstance(weights, ScoreRange) else None
+        gatherer = Gatherer(stage, known)
         try:
-            counts = []
-            for number, log in enumerate(logs):
-                progress(f"reading {log.path.name}", number, len(logs))
-                counts.append(gatherer.add(log))
+            counts = _add_all(gatherer, logs, progress)
             gathered = gatherer.gathered()
+            if known is None and right_from is None and gathered.most_scores > MOST_LEVELS:
+                gatherer.close()
+                (stage / GATHERED).unlink()
+                weights = ScoreRange((0.0, 1.0))
+                gatherer = Gatherer(stage, weights)
+                counts = _add_all(gatherer, logs, progress)
+                gathered = gatherer.gathered()
             levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
             tasks = []
             for name, ids in gathered.tasks.items():
@@ -182,7 +182,16 @@ def import_logs(
                 return copy.run(out)
         finally:
             gatherer.close()
-            (stage / "gathered.db").unlink(missing_ok=True)
+            (stage / GATHERED).unlink(missing_ok=True)
+
+
+def _add_all(gatherer: Gatherer, logs: Sequence[Log], progress: Progress) -> list[int]:
+    """Gather the trials of all logs; return how many each has."""
+    counts = []
+    for number, log in enumerate(logs):
+        progress(f"reading {log.path.name}", number, len(logs))
+        counts.append(gatherer.add(log))
+    return counts
 
 
 @contextmanager

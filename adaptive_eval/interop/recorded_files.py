@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from adaptive_eval.errors import Coded, DatasetError, OutcomesError
-from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, ending_of, first_row
+from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, first_row
 from adaptive_eval.interop.gather import Gatherer, random_order
 from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
@@ -17,6 +17,7 @@ from adaptive_eval.interop.run_tables import parts_of, run_log
 from adaptive_eval.interop.tabular import archive_log, archive_outcomes, begin_of, files_in, table_log
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.run_files import RUN_FILE
+from adaptive_eval.tasks.rows import ending_of
 from adaptive_eval.trial import ScoreRange
 
 Reader: TypeAlias = Callable[[Path, Choices], Log]
@@ -34,10 +35,11 @@ def sources(path: Path) -> list[Path]:
     named = [*path.rglob("samples_*.jsonl"), *path.rglob("*.eval")]
     found = {file for file in named if file.is_file()} | set(files_in(path))
     found |= {file for file in path.rglob("*.json") if _begins_as_inspect(file)}
+    found = found or {file for file in path.iterdir() if file.is_file() and ending_of(file) in _TABLES}
     if not found:
         raise OutcomesError(
-            f"{path}: there is neither a run in this folder ({RUN_FILE} is missing) nor a log of Inspect, "
-            "lm-evaluation-harness or another tool of docs/interop.md"
+            f"{path}: there is neither a run in this folder ({RUN_FILE} is missing) nor a table nor a log of "
+            "Inspect, lm-evaluation-harness or another tool of docs/interop.md"
         )
     return sorted(found)
 

@@ -1,9 +1,10 @@
 """Tables of any format: a row a trial, as CSV, JSON or Parquet, or an array in a NumPy archive."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,17 +40,15 @@ from adaptive_eval.interop.found import (
     chosen_metric,
     cluster_in,
     content_of,
-    ending_of,
     in_range,
     json_object,
     json_value,
-    opened,
     reading,
 )
-from adaptive_eval.interop.headings import WORDS, Headings, read_headings, sample_of
+from adaptive_eval.interop.headings import Headings, listed, outside, read_headings, sample_of, verdict_of
 from adaptive_eval.interop.run_tables import parts_of
 from adaptive_eval.simulate.recorded import NO_TRIAL
-from adaptive_eval.tasks.rows import Row, stream_rows
+from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
 from adaptive_eval.tasks.sources import parquet_rows
 
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
@@ -87,6 +86,8 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
     require_columns(path, given, rows[0])
     found = read_headings(rows, given, choices.range, named=choices.model is not None)
     here = {*rows[0], *found.columns, *given}
+    if choices.range is None and choices.metric is None and not here & {"category", "correct"}:
+        _require_range(path, rows, given.get("score") or found.columns.get("score") or "score")
     lacking = []
     if not (here & {*VERDICTS} or found.models or found.questions or choices.metric or choices.scorer):
         lacking.append("score")
@@ -95,13 +96,24 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
     if lacking and "model" not in here and choices.model is None:
         lacking.insert(0, "model")
     if lacking:
-        listed = ", ".join(map(str, islice(rows[0], 20))) + (", …" if len(rows[0]) > 20 else "")
         options = ",".join(f"{ours}=COLUMN" for ours in lacking)
+        numbers = [name for name in rows[0] if outside(rows, name)] if choices.range is None else []
+        ranged = f". If the numbers of {listed(numbers)} are scores, say from where to where: --range 0,100"
         raise OutcomesError(
-            f"{path}: no column is known to hold the {' or the '.join(lacking)}. The columns are {listed}; "
-            f"say which it is: --map {options}"
+            f"{path}: no column is known to hold the {' or the '.join(lacking)}. The columns are "
+            f"{listed(rows[0])}; say which it is: --map {options}{ranged if numbers else ''}"
         )
     return found
+
+
+def _require_range(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> None:
+    """Refuse scores of another range than 0 to 1 that is not given."""
+    ends = outside(rows, name)
+    if ends is not None:
+        raise OutcomesError(
+            f"{path}: the scores in {name!r} go from {ends[0]:g} to {ends[1]:g}, and a score is from 0 to 1. "
+            "If they have another range, say it, such as --range 1,10 or --range 0,100"
+        )
 
 
 def files_in(folder: Path) -> Iterator[Path]:
@@ -184,7 +196,7 @@ class _Table:
         self._columns = {**headings.columns, **(choices.columns or known.columns)}
         self._task_asks = self._columns.get("question") == "task"  # then a task is a question
         model, task = known.named(path)
-        self._model = choices.model or model or path.stem
+        self._model = choices.model or model or uncompressed(path).stem
         self._is_named = known is not TABLE or choices.model is not None
         self._asked: set[tuple[str, str]] = set()  # of a table that names no model
         self._task = task or DEFAULT_TASK
@@ -313,12 +325,12 @@ class _Table:
             return self._rescorer.score(text, _text(values.get("target")) or "", fields or {})
         if missing:
             return {"missing": missing}
-        key, value = self._verdict(values)
-        if value is None or value == "":
+        key, cell = self._verdict(values)
+        value = verdict_of(cell, self._choices.range)
+        if value is None:
             return {"missing": _NO_ANSWER}
         if key not in ("category", "correct"):
-            known = WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
-            return {"score": in_range(known, key, self._choices.range)}
+            return {"score": in_range(value, key, self._choices.range)}
         category = _category(value, key)
         return {"missing": _NO_ANSWER} if category is None else {"category": category}
 
@@ -356,8 +368,6 @@ def _listed(text: str) -> tuple[float, ...]:
 
 def _category(value: Any, key: str) -> int | None:
     """Return a category, None for a trial without an answer."""
-    if isinstance(value, str) and value.strip().lower() in WORDS:
-        return WORDS[value.strip().lower()]
     number = _number(value)
     if number == NO_TRIAL:
         return None
@@ -370,10 +380,15 @@ def _category(value: Any, key: str) -> int | None:
 
 def _counting(value: Any, column: str) -> int | None:
     """Return a number from 0, None where there is none."""
-    number = _amount(value, column)
+    label = _LABEL.fullmatch(value) if isinstance(value, str) else None
+    number = _amount(value if label is None else label[1], column)
     if number is None or number.is_integer():
         return None if number is None else int(number)
     raise ValueError(f"{column}: {value!r} is not a whole number")
+
+
+_LABEL = re.compile(r"\D*[^\d.+-](\d+)")
+"""A number with its name, such as ``run_2``."""
 
 
 def _amount(value: Any, column: str) -> float | None:

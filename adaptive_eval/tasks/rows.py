@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
-from adaptive_eval.errors import DatasetError
+import zstandard
+
+from adaptive_eval.errors import DatasetError, in_words
+
+_COMPRESSED = (".gz", ".zst")
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file; one whose name ends in ``.gz`` or ``.zst`` is decompressed."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        return gzip.open(path)  # type: ignore[return-value]  # reads as a file does
+    return zstandard.open(path) if ending == ".zst" else path.open("rb")
+
+
+def uncompressed(path: Path) -> Path:
+    """Return a path without the ending ``.gz`` or ``.zst`` of a compressed file."""
+    return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name, that before ``.gz`` or ``.zst`` where it is compressed.
+
+    Examples
+    --------
+    >>> ending_of(Path("results.JSON")), ending_of(Path("7.json.zst")), ending_of(Path("table.csv.gz"))
+    ('.json', '.json', '.csv')
+    """
+    return uncompressed(path).suffix.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +97,7 @@ Found: TypeAlias = Row | tuple[int, str]
 
 def stream_rows(path: Path) -> Iterator[Found]:
     """Read a dataset file a row at a time; only a ``.json`` file is in memory as a whole."""
-    known = _READERS.get(path.suffix.lower())
+    known = _READERS.get(ending_of(path))
     if known is None:
         endings = ", ".join(sorted(_READERS))
         raise DatasetError(
@@ -74,21 +105,24 @@ def stream_rows(path: Path) -> Iterator[Found]:
         )
     newline, reader = known
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             marks = file.read(2)
         if marks in (b"\xff\xfe", b"\xfe\xff"):
             yield 0, "the file is UTF-16; save it as UTF-8"
             return
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as opened:
-            lines = _Lines(opened)
+        with (
+            opened(path) as file,
+            io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline) as text,
+        ):
+            lines = _Lines(text)
             for found in reader(lines):
                 yield from lines.problems()
                 yield found
             yield from lines.problems()
     except FileNotFoundError:
         raise no_such_file(path) from None
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read: {error.strerror}") from None
+    except (EOFError, OSError, zstandard.ZstdError) as error:
+        raise DatasetError(f"{path}: cannot be read: {in_words(error)}") from None
 
 
 def no_such_file(path: Path) -> DatasetError:
@@ -217,7 +251,12 @@ def _skip_space(text: str, position: int) -> int:
 
 
 def _separated(lines: Iterable[str], delimiter: str) -> Iterator[Found]:
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    read = iter(lines)
+    begin = list(islice(read, 1))
+    first = "".join(begin)
+    if delimiter not in first and ";" in first:  # as spreadsheets write it where a comma is in numbers
+        delimiter = ";"
+    reader = csv.reader(chain(begin, read), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
         twice = sorted({name for name in header if header.count(name) > 1})

@@ -1,0 +1,93 @@
+"""Tables in the forms that people have them: each reads as the same answers, or says which option maps it."""
+
+import gzip
+import json
+
+import pytest
+
+from adaptive_eval.errors import OutcomesError
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded
+from adaptive_eval.trial import ScoreRange
+
+NEW, OLD = (1, 1, 1, 0), (1, 0, 0, 0)
+PAIRS = list(zip(NEW, OLD, strict=True))
+
+
+def lines(*texts):
+    return "\n".join(texts) + "\n"
+
+
+def wide(yes, no, delimiter=","):
+    rows = [delimiter.join((f"q{n}", yes if a else no, yes if b else no)) for n, (a, b) in enumerate(PAIRS)]
+    return lines(delimiter.join(("question", "new", "old")), *rows)
+
+
+BY_MODEL = {
+    "new": {f"q{n}": bool(a) for n, a in enumerate(NEW)},
+    "old": {f"q{n}": b for n, b in enumerate(OLD)},
+}
+LISTS = {"new": NEW, "old": OLD}
+KEYED = {"results": {name: [{"id": n, "correct": v} for n, v in enumerate(of)] for name, of in LISTS.items()}}
+LONG = [(name, n, value) for name, of in LISTS.items() for n, value in enumerate(of)]
+FORMS = {
+    "semicolons.csv": wide("1", "0", ";"),
+    "decimal_commas.csv": wide("1,0", "0,0", ";"),
+    "percentages.csv": wide("100 %", "0%"),
+    "letters.csv": wide("C", "I"),
+    "signs.csv": wide("✓", "✗"),
+    "mark.csv": "\ufeff" + wide("TRUE", "no"),
+    "by_model.json": json.dumps(BY_MODEL),
+    "lists.json": json.dumps(LISTS),
+    "keyed.json": json.dumps(KEYED),
+    "table.jsonl.gz": lines(*(json.dumps({"model": m, "id": n, "correct": v}) for m, n, v in LONG)),
+    "named_attempts.csv": lines("Model,Item,Attempt,Passed", *(f"{m},{n},run_3,{v}" for m, n, v in LONG)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_of_table_is_read(form, tmp_path):
+    path = tmp_path / form
+    data = FORMS[form].encode()
+    path.write_bytes(gzip.compress(data) if form.endswith(".gz") else data)
+    recorded = read_recorded([path])
+    assert recorded.models == ("new", "old")
+    assert recorded.categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+    assert recorded.categories.shape[2] == 1
+
+
+def test_a_folder_of_tables_has_a_model_a_file(tmp_path):
+    for name, of in LISTS.items():
+        (tmp_path / f"{name}.csv").write_text(lines("id,correct", *(f"{n},{v}" for n, v in enumerate(of))))
+    assert read_recorded([tmp_path]).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+
+
+def test_a_cell_without_answer_does_not_drop_its_model(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(lines("q,new,old,level", "a,1,0,low", "b,NA,1,low", "c,1,n/a,high"))
+    (log,) = open_logs([path], Choices())
+    recorded = read_recorded([path])
+    assert recorded.models == ("new", "old")
+    assert (recorded.categories >= 0).sum() == 4
+    assert "not read: level" in log.notes[0]
+
+
+@pytest.mark.parametrize("heads", ["question,new,old", "model,question,score"])
+def test_scores_of_another_range_are_refused_with_the_option(heads, tmp_path):
+    path = tmp_path / "table.csv"
+    is_wide = heads.endswith("old")
+    rows = [f"q{n},{7 + a},{6 + b}" for n, (a, b) in enumerate(PAIRS)]
+    path.write_text(lines(heads, *(rows if is_wide else [f"{m},{n},{6 + v}" for m, n, v in LONG])))
+    with pytest.raises(OutcomesError, match="--range"):
+        read_recorded([path])
+    assert read_recorded([path], Choices(range=ScoreRange((1.0, 10.0)))).models == ("new", "old")
+
+
+def test_more_scores_than_categories_are_written_as_numbers(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(lines("question,new,old", *(f"q{n},{n / 40 + 0.013},{n / 50}" for n in range(30))))
+    imported = import_logs(open_logs([path], Choices()), tmp_path / "run")
+    scores = {line.model: line.score for line in imported.results.models}
+    assert scores["new"] == pytest.approx(29 / 80 + 0.013, abs=1e-3)
+    assert scores["old"] == pytest.approx(0.29, abs=1e-3)
