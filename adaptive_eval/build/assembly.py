@@ -83,7 +83,7 @@ from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, 
 from adaptive_eval.options.scorers import CodeScorerConfig
 from adaptive_eval.options.section import IN_INSPECT, INSPECT, PYTHON
 from adaptive_eval.options.task_options import TaskConfig
-from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.registry import Given, build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.scoring.scorer import Scorer, TogetherScorer
 from adaptive_eval.store.reader import RunReader
@@ -413,8 +413,12 @@ def _first_of_series(config: RunConfig) -> str:
     )
 
 
-def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyType({})) -> Built:
-    """Load and check the data of a config; `functions` are its models that are given as objects."""
+def build(
+    config: RunConfig,
+    functions: Mapping[str, Answerer] = MappingProxyType({}),
+    scorers: Given = MappingProxyType({}),
+) -> Built:
+    """Load and check the data of a config; `functions` and `scorers` are what it has as objects."""
     if names_functions(config):
         make_importable(config.base_dir)
     if any(task.dataset.startswith(INSPECT) for task in config.tasks):
@@ -425,16 +429,16 @@ def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyTyp
             raise UsageError("executor: Inspect runs its tasks in this process; leave the executor out")
     elif any(IN_INSPECT in model.addresses for model in config.models):
         raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
-    scorers = {task.name: _scorer_of(task) for task in config.tasks}
-    tasks = tuple(load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
+    made = {task.name: _scorer_of(task, scorers) for task in config.tasks}
+    tasks = tuple(load_task_of(config, task, made[task.name].check_target) for task in config.tasks)
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)
-    return Built(config, tasks, scorers, rubrics_of(config), functions=named, solvers=solvers_of(config))
+    return Built(config, tasks, made, rubrics_of(config), functions=named, solvers=solvers_of(config))
 
 
-def _scorer_of(task: TaskConfig) -> Scorer:
-    scorer = build_scorer(task.scorer.kind, task.scorer.options())
+def _scorer_of(task: TaskConfig, given: Given) -> Scorer:
+    scorer = build_scorer(task.scorer.kind, task.scorer.options(), given)
     return scorer if task.answers is None else TogetherScorer(scorer, task.answers.by)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from adaptive_eval.scoring.choice import ChoiceProbabilityScorer, ChoiceScorer
 from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, NumericScorer
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring
-from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.scorer import AwaitedScorer, Scorer, grade_or_failure
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.task import Task
@@ -70,7 +71,9 @@ class Grading:
         self._threads = threads
         self._tasks = {task.name: task for task in tasks}
         self._scoring = scoring
-        self._graded = model_graded({task: one.scorer for task, one in scoring.items()})
+        scorers = {task: one.scorer for task, one in scoring.items()}
+        self._awaited = {task: one for task, one in scorers.items() if isinstance(one, AwaitedScorer)}
+        self._graded = model_graded(scorers)
         self._places = {task: asyncio.Semaphore(one.concurrency) for task, one in self._graded.items()}
 
     async def __aenter__(self) -> Self:
@@ -82,7 +85,7 @@ class Grading:
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
         """Return the category of `completion` as an answer to the trial's question."""
-        scoring, scorer = self._scoring[request.task], self._graded.get(request.task)
+        scoring, scorer = self._scoring[request.task], self._awaited.get(request.task)
         task = self._tasks[request.task]
         question = task.asked(task.by_id[request.question], request.seed, request.repeat)
         if scorer is None:
@@ -93,9 +96,9 @@ class Grading:
         without = scoring.not_scored(completion)
         if without is not None:
             return without
-        async with self._places[request.task]:
-            graded = await scorer.grade(completion, question)
-        return scoring.categorised(graded, completion)
+        async with self._places.get(request.task) or nullcontext():
+            score = await grade_or_failure(scorer, completion, question)
+        return scoring.categorised(score, completion)
 
 
 class ScorersAllowance:

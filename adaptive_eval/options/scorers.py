@@ -1,13 +1,15 @@
 """The ``scorer`` of a task: one section a kind, with the options of its class."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from adaptive_eval.options.limit_options import Price
-from adaptive_eval.options.section import Count, Endpoint, EnvName, Range, Seconds, Section, short_for
+from adaptive_eval.options.mistakes import shown
+from adaptive_eval.options.section import PYTHON, Count, Endpoint, EnvName, Range, Seconds, Section
 
 
 class _Scorer(Section):
@@ -237,14 +239,27 @@ class CodeScorerConfig(_Scorer):
         return self.model_dump(mode="json", exclude={"require_sandbox"})
 
 
+HERE = "in-process:"
+"""Begins the name of a scorer that was given to ``evaluate`` as a function."""
+
+_PLACE = re.compile(rf"(?:{HERE}\w+|[\w.]+:\w+|[^:]+\.py:\w+)")
+
+
+def _function(value: str) -> str:
+    place = value.removeprefix(PYTHON)
+    if not _PLACE.fullmatch(place):
+        raise ValueError(f"{shown(value)} names no function; write my_scorers.py:score or my_scorers:score")
+    return place
+
+
 class CallableScorerConfig(GradedScorerConfig, _ReadsReasoning):
     """A user function."""
 
     kind: Literal["python"] = "python"
     place: ClassVar[str] = "scoring.user_function:CallableScorer"
     at_once: ClassVar[bool] = True
-    function: str = Field(pattern=r"^[\w.]+:\w+$")
-    """module:function; modules in the config's folder are found."""
+    function: Annotated[str, AfterValidator(_function)]
+    """FILE.py:FUNCTION or module:function, as from the config's folder."""
     time_limit: float = Field(default=60.0, gt=0, le=3600)
     """Seconds that one answer may take."""
 
@@ -327,6 +342,17 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
         return self
 
 
+def _short(written: Any) -> BeforeValidator:
+    """Return a check that reads a text alone as a scorer: its kind, or the place of a function."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return {"kind": "python", "function": value} if ":" in value else {"kind": value}
+
+    return BeforeValidator(read, json_schema_input_type=written)
+
+
 _Comparing: TypeAlias = (
     ExactScorerConfig
     | NumericScorerConfig
@@ -359,8 +385,7 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
     top_logprobs: int = Field(default=20, ge=3, le=1000)
     """Likeliest tokens asked for; most servers give 20 at most."""
     is_correct: Annotated[
-        Annotated[_Comparing, Field(discriminator="kind")] | None,
-        short_for("kind", str | _Comparing | None),
+        Annotated[_Comparing, Field(discriminator="kind")] | None, _short(str | _Comparing | None)
     ] = None
     """A scorer that says whether the answer is right; default: the verifier, by its labels."""
 
@@ -392,6 +417,9 @@ class LmEvalScorerConfig(_ToolScorer):
 ScorerConfig: TypeAlias = (
     _Comparing | JudgeScorerConfig | VerifierScorerConfig | InspectScorerConfig | LmEvalScorerConfig
 )
+
+AnyScorer: TypeAlias = Annotated[ScorerConfig, Field(discriminator="kind"), _short(str | ScorerConfig)]
+"""A scorer as a config writes it."""
 
 SCORERS: Mapping[str, type[_Scorer]] = MappingProxyType(
     {section.model_fields["kind"].default: section for section in get_args(ScorerConfig)}

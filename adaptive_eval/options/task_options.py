@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.limit_options import BudgetSpec
 from adaptive_eval.options.mistakes import CONFLICT, Mistakes, did_you_mean, not_one_of, shown
-from adaptive_eval.options.scorers import ScorerConfig
+from adaptive_eval.options.scorers import AnyScorer
 from adaptive_eval.options.section import (
     INSPECT,
     LM_EVAL,
@@ -299,12 +299,9 @@ class TaskConfig(Section):
     """Tools offered with every question, as OpenAI's API has them; or a column of such lists."""
     system: str | None = Field(default=None, min_length=1)
     """The system message."""
-    scorer: Annotated[
-        ScorerConfig,
-        Field(discriminator="kind"),
-        short_for("kind", str | ScorerConfig),
-    ]
-    """How an answer is judged: a kind such as math, or a mapping with kind and options."""
+    scorer: AnyScorer
+    """How an answer is judged: a kind such as math, FILE.py:FUNCTION for a function of yours, or a mapping
+    with kind and options."""
     rubric: _Rubric = Field(default_factory=RubricConfig)
     """Categories and their worth: a schema's name, or a mapping with schema and weights."""
     weight: float = Field(default=1.0, gt=0)

@@ -14,6 +14,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import wraps
 from html import escape
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from shutil import rmtree
@@ -28,6 +29,7 @@ from adaptive_eval.core.results import ModelResult, Results, StopVerdict, Table
 from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.run.claims import Claim, at_least, not_worse
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
@@ -47,6 +49,7 @@ QUESTIONS = "questions.jsonl"
 
 _ANSWER_COLUMNS = ("model", "task", "question", "repeat", "category", "extracted", "answer", "missing")
 
+AsScorer: TypeAlias = str | Mapping[str, Any] | Callable[..., Any]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Place: TypeAlias = str | PathLike[str]
 
@@ -197,9 +200,13 @@ def _blocking(
     function: Callable[_Parameters, Coroutine[Any, Any, _Result]], name: str
 ) -> Callable[_Parameters, _Result]:
     """Return the form of a coroutine function, signature and documentation included, that runs a loop."""
+    known = signature(function).parameters
 
     @wraps(function)
     def blocking(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        for key in kwargs:
+            if key not in known:
+                raise TypeError(f"{name}() has no argument {key!r}{did_you_mean(key, known)}")
         return _in_new_loop(function(*args, **kwargs))
 
     blocking.__name__ = blocking.__qualname__ = name
@@ -211,7 +218,7 @@ async def evaluate_async(
     task: Place | Rows | Mapping[str, Any],
     goal: str | Mapping[str, Any] = "ranking",
     *,
-    scorer: str | Mapping[str, Any] | None = None,
+    scorer: AsScorer | None = None,
     stopping: Mapping[str, Any] | None = None,
     budget: Mapping[str, Any] | None = None,
     out: Place | None = None,
@@ -241,8 +248,12 @@ async def evaluate_async(
     goal, stopping, budget : str or mapping, optional
         As in a config: ``"ranking"``, ``{"kind": "baseline", "model": "old"}``, ``{"equivalence": 0.02}``,
         ``{"trials": 2000}``.
-    scorer : str or mapping, optional
-        As in a config; default ``exact``.
+    scorer : str, mapping or callable, optional
+        As in a config (default ``exact``), or a function, ``async`` or plain, with a parameter ``answer`` and
+        any of ``target``, ``row`` and ``question``, that returns whether the answer is right, a score from
+        0 to 1, or a mapping with ``score`` and ``signals``; see
+        :class:`adaptive_eval.scoring.user_function.CallableScorer`. It is called in this process, a plain
+        one in several threads.
     out : path, optional
         The run's directory, for its report, and to continue a previous call there. Default: a temporary one,
         which goes with the evaluation that is returned.
@@ -280,6 +291,8 @@ async def evaluate_async(
     >>> found.resolved, found.ranking
     (True, ('good', 'bad'))
     """
+    if not isinstance(models, Mapping):
+        raise UsageError(_named_advice(models))
     unknown = [one for one in deterministic if one not in models]
     if unknown:
         raise UsageError(f"deterministic: there is no model {unknown[0]!r}; there are {', '.join(models)}")
@@ -288,17 +301,18 @@ async def evaluate_async(
             scratch = tempfile.mkdtemp(prefix="adaptive-eval-")
             stack.callback(rmtree, scratch, ignore_errors=True)
         folder = Path(scratch, "evaluation") if out is None else _absolute(out)
+        given: dict[str, Callable[..., Any]] = {}
         asked = {"endpoints": [IN_PROCESS], "concurrency": concurrency}
         data = {
             "name": name or folder.name,
             "seed": seed,
             "models": [{"name": one, **asked, "deterministic": one in deterministic} for one in models],
-            "tasks": [_task(task, scorer, folder)],
+            "tasks": [_task(task, scorer, folder, given)],
             "goal": goal,
             "stopping": dict(stopping or {}),
             "budget": dict(budget or {}),
         }
-        built = build(config_from_data(data, _base(task, folder)), models)
+        built = build(config_from_data(data, _base(task, folder)), models, given)
         endpoints = {
             one: (FunctionEndpoint(one, answer, concurrency=concurrency),) for one, answer in models.items()
         }
@@ -454,19 +468,44 @@ def _absolute(place: Place) -> Path:
     return Path(place).absolute()  # a model's function may change the current folder
 
 
+def _named_advice(models: object) -> str:
+    """Return what to write in the place of models that have no names."""
+    name = getattr(models, "__name__", "mine").replace("<lambda>", "mine")
+    return (
+        f"models: {models!r:.60} has no name; write names with functions, and how an answer is scored: "
+        f'evaluate({{"{name}": {name}, "other": other}}, rows, scorer="numeric"), or scorer=f for a '
+        "function f(answer, target) that returns whether the answer is right"
+    )
+
+
 def _task(
-    task: Place | Rows | Mapping[str, Any], scorer: str | Mapping[str, Any] | None, folder: Path
+    task: Place | Rows | Mapping[str, Any],
+    scorer: AsScorer | None,
+    folder: Path,
+    given: dict[str, Callable[..., Any]],
 ) -> dict[str, Any]:
-    """Return the task as a config has it; rows are written into the run's directory."""
+    """Return the task as a config has it; rows go to the run's directory, functions that score to `given`."""
     section: dict[str, Any] = dict(task) if isinstance(task, Mapping) else {"dataset": task}
     dataset = section.get("dataset")
     if isinstance(dataset, PathLike):
         section["dataset"] = str(dataset)
     elif not isinstance(dataset, str):
         section["dataset"] = _written(dataset, folder)
-    if scorer is not None:
-        section["scorer"] = scorer if isinstance(scorer, str) else dict(scorer)
-    return {"name": "task", "scorer": "exact", **section}
+    chosen = section.get("scorer", "exact") if scorer is None else scorer
+    return {"name": "task", **section, "scorer": _named(chosen, given)}
+
+
+def _named(scorer: Any, given: dict[str, Callable[..., Any]]) -> Any:
+    """Return a scorer as a config has it, with a name in the place of a function."""
+    if isinstance(scorer, Mapping):
+        return {key: _named(value, given) for key, value in scorer.items()}
+    if not callable(scorer):
+        return scorer
+    from adaptive_eval.scoring.user_function import name_here
+
+    name = name_here(scorer)
+    given[name] = scorer
+    return name
 
 
 def _written(rows: Any, folder: Path) -> str:

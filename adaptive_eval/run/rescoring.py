@@ -11,8 +11,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field
-
 from adaptive_eval.build.assembly import Built, make_importable
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
@@ -36,7 +34,7 @@ from adaptive_eval.errors import (
     UsageError,
 )
 from adaptive_eval.options.mistakes import Mistakes, dotted
-from adaptive_eval.options.scorers import ScorerConfig
+from adaptive_eval.options.scorers import AnyScorer
 from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.options.task_options import RubricConfig
 from adaptive_eval.scoring.registry import Answers, build_scorer, score_here
@@ -394,7 +392,7 @@ class RescoringSpec:
 class _Written(Section):
     """The values of options, in the grammar and with the messages of a config."""
 
-    scorer: Annotated[ScorerConfig, Field(discriminator="kind"), short_for("kind")] | None = None
+    scorer: AnyScorer | None = None
     rubric: Annotated[RubricConfig, short_for("schema")] | None = None
 
 

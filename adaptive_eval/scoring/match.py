@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import (
     ContainsScorerConfig,
     ExactScorerConfig,
@@ -90,11 +89,12 @@ class RegexScorer(RegexScorerConfig, AnswerScorer):
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target, or the pattern, unusable, or None."""
+        from regex import error as not_a_pattern
+
         pattern = question.target if self.pattern is None else self.pattern
-        engine = library("regex", "the scorer regex", "regex")
         try:
             _compiled(pattern, self.ignore_case)
-        except engine.error as error:
+        except not_a_pattern as error:
             return f"{pattern[:60]!r} is not a regular expression: {error}"
         return None if question.target.strip() else "the target is empty"
 
@@ -179,8 +179,9 @@ def _is_one_word(left: str, right: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str, ignore_case: bool) -> Any:
-    engine = library("regex", "the scorer regex", "regex")
-    return engine.compile(pattern, engine.IGNORECASE if ignore_case else 0)
+    import regex
+
+    return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
 
 
 _USUALLY_ENOUGH = 400

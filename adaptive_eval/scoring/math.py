@@ -10,7 +10,7 @@ from adaptive_eval.options.scorers import MathScorerConfig
 from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
-from adaptive_eval.scoring.workers import in_worker, require_workers
+from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Question
 
 LONGEST = 1_000
@@ -39,7 +39,6 @@ class MathScorer(MathScorerConfig, AnswerScorer):
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
         library("math_verify", "the scorer math", _PACKAGE)
-        require_workers("the scorer math")
         target = question.target
         if len(target) > LONGEST:
             return f"the target has {len(target)} characters; math compares at most {LONGEST}"

@@ -8,7 +8,7 @@ from adaptive_eval.errors import library
 from adaptive_eval.options.scorers import F1ScorerConfig, GradedScorerConfig, RougeScorerConfig
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, normalised
-from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
+from adaptive_eval.scoring.workers import LIMIT, in_worker
 from adaptive_eval.trial import Question, Signal
 
 LONGEST = 20_000
@@ -70,11 +70,6 @@ class RougeScorer(RougeScorerConfig, _OverlapScorer):
     >>> RougeScorer().value("the fox is quick", "the quick fox")
     0.5714285714285715
     """
-
-    def check_target(self, question: Question) -> str | None:
-        """Return what makes the question's target unusable, or None."""
-        require_workers("the scorer rouge")
-        return super().check_target(question)
 
     def value(self, answer: str, target: str) -> float:
         """Return the score of a text, from 0 to 1; Undecided if it takes too long."""

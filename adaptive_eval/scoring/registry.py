@@ -1,9 +1,10 @@
 """The scorers by their name in a config, tried on a sample and applied to many answers."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from adaptive_eval.errors import Coded, UserCodeError
@@ -17,8 +18,13 @@ from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.scorer import AnswerScorer, Scorer, score_or_failure
 from adaptive_eval.trial import Completion, Question, Score
 
+Given: TypeAlias = Mapping[str, Callable[..., Any]]
+"""Functions that were given to ``evaluate``, by the names that a config has for them."""
 
-def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
+
+def build_scorer(
+    kind: str, options: Mapping[str, Any] | None = None, given: Given = MappingProxyType({})
+) -> Scorer:
     """Make a scorer from the options that its section of the config has checked.
 
     Examples
@@ -26,8 +32,14 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     >>> build_scorer("numeric", {"tolerance": 0.01}).tolerance
     0.01
     """
+    options = options or {}
+    function = given.get(options.get("function", ""))
+    if function is not None:
+        from adaptive_eval.scoring.user_function import FunctionScorer
+
+        return FunctionScorer(**options).calling(function)
     module, name = SCORERS[kind].place.split(":")
-    scorer: Scorer = getattr(import_module(f"adaptive_eval.{module}"), name)(**(options or {}))
+    scorer: Scorer = getattr(import_module(f"adaptive_eval.{module}"), name)(**options)
     return scorer
 
 

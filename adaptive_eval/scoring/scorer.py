@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from adaptive_eval.errors import EndpointError, user_code
+from adaptive_eval.errors import EndedByUserCode, EndpointError, user_code
 from adaptive_eval.options.scorers import AnswerScorerConfig, GradedScorerConfig
 from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -54,25 +54,56 @@ def score_or_failure(scorer: Scorer, completion: Completion, question: Question)
         return failed_score(error)
 
 
+@runtime_checkable
+class AwaitedScorer(Scorer, Protocol):
+    """A scorer that waits for others, and is awaited in the event loop of the run."""
+
+    async def grade(self, completion: Completion, question: Question) -> Score:
+        """Return the score of `completion` as an answer to `question`."""
+
+
+async def grade_or_failure(scorer: AwaitedScorer, completion: Completion, question: Question) -> Score:
+    """Return the score that is awaited; if the scorer fails, one without a category that says how."""
+    try:
+        with user_code():
+            return await scorer.grade(completion, question)
+    except EndpointError:
+        raise
+    except Exception as error:  # noqa: BLE001 - any scorer
+        return failed_score(error)
+
+
 def failed_score(error: Exception) -> Score:
     """Return the score of an answer whose scorer has failed."""
     words = str(error) if isinstance(error, ScorerFailed) else last_line(error)
     return Score(None, None, {}, storable(f"the scorer failed: {words}"))
 
 
+_LIBRARIES = (str(Path(traceback.__file__).parent), str(Path(__file__).parents[1]), "<frozen")
+
+
 def last_line(error: BaseException) -> str:
-    """Return the last line of an error's traceback, and the file and line that raised it.
+    """Return the last line of an error's traceback, and the last file and line of the user's in it.
 
     Examples
     --------
     >>> last_line(ValueError("no idea"))
     'ValueError: no idea'
     """
-    words = traceback.format_exception_only(error)[-1].strip()[:300]
+    words = str(error) if isinstance(error, EndedByUserCode) else traceback.format_exception_only(error)[-1]
+    words = words.strip()[:300]
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{words} ({Path(error.filename).name}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return words
-    return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    frame = ([one for one in frames if not _is_of_a_library(one.filename)] or frames)[-1]
+    return f"{words} ({Path(frame.filename).name}, line {frame.lineno})"
+
+
+def _is_of_a_library(file: str) -> bool:
+    """Tell whether a line is not the user's."""
+    return file.startswith(_LIBRARIES) or "site-packages" in file
 
 
 def graded(scorer: GradedScorerConfig, score: float, extracted: str | None, words: str = "") -> Score:

@@ -14,7 +14,7 @@ from adaptive_eval.options.scorers import JsonScorerConfig, ToolCallsScorerConfi
 from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import Extract, normalised, storable
-from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
+from adaptive_eval.scoring.workers import LIMIT, in_worker
 from adaptive_eval.trial import Completion, Question, Score, shown_call
 
 _OPENING = re.compile(r"[{\[]")
@@ -41,7 +41,6 @@ class JsonScorer(JsonScorerConfig, AnswerScorer):
         """Return what makes the question's target, or the schema, unusable, or None."""
         if self.json_schema is not None:
             jsonschema = library("jsonschema", "the scorer json with a schema", "jsonschema")
-            require_workers("the scorer json with a schema")
             validator = jsonschema.validators.validator_for(self._schema())
             try:
                 validator.check_schema(self._schema())

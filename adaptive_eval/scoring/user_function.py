@@ -1,60 +1,45 @@
-"""The scorer ``python``: a user's function, called in another process."""
+"""The scorer ``python``: a user's function, called in another process; in this one if it is an object."""
 
+import asyncio
+import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from pydantic import PrivateAttr
 
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
-from adaptive_eval.options.scorers import CallableScorerConfig
-from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, form_signals, graded
+from adaptive_eval.options.mistakes import did_you_mean
+from adaptive_eval.options.scorers import HERE, CallableScorerConfig
+from adaptive_eval.scoring.scorer import (
+    ScorerFailed,
+    Undecided,
+    form_signals,
+    grade_or_failure,
+    graded,
+)
 from adaptive_eval.scoring.text import answer_part
-from adaptive_eval.scoring.workers import Home, in_worker, require_workers
+from adaptive_eval.scoring.workers import Home, in_worker
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
 _IMPORT = 600.0
 """Seconds that the import of a function's module may take."""
 
+PARAMETERS = ("answer", "target", "row", "question")
+"""Names of the parameters that a function may have; `answer` is needed."""
 
-class CallableScorer(CallableScorerConfig):
-    """Calls ``function(answer, question)``.
 
-    `answer` is the text without its reasoning, `question` a dict of ``id``, ``target``, ``choices`` and the
-    dataset's ``fields``; of ``tool_calls`` where the answer has any; with `with_reasoning` of ``reasoning``.
-    The function returns whether the answer is right (bool), a score from 0 to 1 or of the range, or a mapping
-    with ``score`` and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
+class _Calling(CallableScorerConfig):
+    """The common part of scorers that call a function of the user's."""
 
-    Examples
-    --------
-    >>> scorer = CallableScorer(function="operator:contains")
-    >>> question = Question("t", "q", "4")
-    >>> scorer.check_target(question) is None
-    True
-    """
-
-    _home: Home = PrivateAttr(default_factory=Home.here)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Another machine looks for modules in other folders.
-        return type(self).model_validate, (self.model_dump(),)
-
-    def check_target(self, question: Question) -> str | None:
-        """Return the fault of the function, or None; the target may be any text."""
-        require_workers("the scorer python")
-        try:
-            _require_function(self.function, self._home)
-        except (UsageError, Undecided, ScorerFailed) as error:
-            return str(error)
-        except ScorerUnavailable as error:  # the same for every question
-            raise UserCodeError(f"the scorer python: {error}") from None
-        return None
-
-    def score(self, completion: Completion, question: Question) -> Score:
-        """Score one answer; ScorerFailed if the function fails, hangs or returns no score."""
-        text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
+    def _arguments(self, text: str, completion: Completion, question: Question) -> dict[str, Any]:
+        """Return what the function may ask for, by the names of :data:`PARAMETERS`."""
         asked: dict[str, Any] = {
             "id": question.id,
             "target": question.target,
@@ -65,14 +50,151 @@ class CallableScorer(CallableScorerConfig):
             asked["tool_calls"] = list(completion.tool_calls)
         if self.with_reasoning:
             asked["reasoning"] = completion.reasoning
+        row = dict(question.fields)
+        return {"answer": text, "target": question.target, "row": row, "question": asked}
+
+    def _part(self, completion: Completion) -> str:
+        return answer_part(completion.text, strip_reasoning=self.strip_reasoning)
+
+    def _scored(self, result: Mapping[str, Any], text: str, completion: Completion) -> Score:
+        """Return the score of an answer for which the function returned `result`."""
         try:
-            result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self._home)
-        except Undecided as error:
-            raise ScorerFailed(str(error)) from None
-        score = graded(self, result["score"], result["extracted"], result["reason"])
+            score = graded(self, result["score"], result["extracted"], result["reason"])
+        except ScorerFailed as error:
+            raise ScorerFailed(f"{result['place']}: {error}") from None
         own = {name: value for name, value in result["signals"].items() if name != "is_correct"}
         signals = {**own, **score.signals, **form_signals(text, completion)}
         return replace(score, signals=signals)
+
+
+class CallableScorer(_Calling):
+    """Calls a function of an importable module, or of a file, in another process.
+
+    The function has a parameter ``answer``, the text without its reasoning, and any of ``target`` (a text),
+    ``row`` (the dataset's columns by their names) and ``question``, a dict of ``id``, ``target``,
+    ``choices`` and ``fields``; of ``tool_calls`` if the answer has any; with `with_reasoning` of
+    ``reasoning``. It is plain or ``async``, and returns whether the answer is right (bool), a score from 0
+    to 1 or of the range, or a mapping with ``score`` and optionally ``extracted``, ``reason`` and
+    ``signals`` (name to number).
+
+    Examples
+    --------
+    >>> CallableScorer(function="operator:contains").check_target(Question("t", "q", "4"))
+    Traceback (most recent call last):
+        ...
+    adaptive_eval.errors.UserCodeError: task t: the scorer operator:contains cannot be used: contains() \
+has the parameter 'a'; a scorer has answer, and any of target, row, question
+    """
+
+    _name: str = PrivateAttr("")
+    _home: Home | None = PrivateAttr(None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember where modules are imported from now: the next config may have another folder."""
+        place, _, name = self.function.rpartition(":")
+        self._name = self.function
+        if not place.endswith(".py"):
+            self._home = Home.here()
+            return
+        files = [Path(folder, Path(place).expanduser()) for folder in (*sys.path, "")]
+        for file in filter(Path.is_file, files):
+            self._name, self._home = f"{file.stem}:{name}", Home.here(file.resolve().parent)
+            break
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another machine looks for modules in other folders.
+        return type(self).model_validate, (self.model_dump(),)
+
+    def check_target(self, question: Question) -> str | None:
+        """Return None, as the target may be any text; raise UserCodeError for a fault of the function."""
+        if self.function.startswith(HERE):
+            return None  # its run can be read without it
+        try:
+            if self._home is None:
+                place = self.function.rpartition(":")[0]
+                raise UserCodeError(f"there is no file {place} in the config's folder ({sys.path[0]})")
+            _require_function(self._name, self._home)
+        except (UsageError, Undecided, ScorerFailed, ScorerUnavailable) as error:
+            words = f"task {question.task}: the scorer {self.function} cannot be used: {error}"
+            raise UserCodeError(words) from None
+        return None
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Score one answer; ScorerFailed if the function fails, hangs or returns no score."""
+        if self.function.startswith(HERE):
+            name = self.function.removeprefix(HERE)
+            raise ScorerFailed(f"{name} was given to evaluate: call it again, with the same out")
+        text = self._part(completion)
+        asked = self._arguments(text, completion, question)
+        try:
+            result = in_worker(_call, self._name, asked, limit=self.time_limit, home=self._home)
+        except Undecided as error:
+            raise ScorerFailed(f"{self.function}: {error}") from None
+        return self._scored(result, text, completion)
+
+
+class FunctionScorer(_Calling):
+    """Calls a function that was given to ``evaluate``, in this process: a plain one in a thread.
+
+    Examples
+    --------
+    >>> scorer = FunctionScorer(function="in-process:f").calling(lambda answer, target: target in answer)
+    >>> scorer.score(Completion("It is 4.", "stop"), Question("t", "q", "4")).category
+    1
+    """
+
+    _function: Callable[..., Any] = PrivateAttr()
+
+    def calling(self, function: Callable[..., Any]) -> "FunctionScorer":
+        """Return this scorer, which calls `function`."""
+        names_wanted(function)
+        self._function = function
+        return self
+
+    def check_target(self, question: Question) -> str | None:
+        """Return None: any target is a text."""
+        return None
+
+    async def grade(self, completion: Completion, question: Question) -> Score:
+        """Score one answer; ScorerFailed if the function hangs or returns no score."""
+        text = self._part(completion)
+        given = _wanted(self._function, self._arguments(text, completion, question))
+        try:
+            async with asyncio.timeout(self.time_limit) as limit:
+                result = await asyncio.to_thread(self._function, **given)
+                if inspect.isawaitable(result):
+                    result = await result
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ScorerFailed(
+                f"{_place_of(self._function)} took longer than {self.time_limit:g} s"
+            ) from None
+        return self._scored(_read(self._function, result), text, completion)
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Score one answer, outside an event loop."""
+        return asyncio.run(grade_or_failure(self, completion, question))
+
+
+def name_here(function: Callable[..., Any]) -> str:
+    """Return the name under which a config has a function that was given to ``evaluate``.
+
+    A function with other code has another name, so that a run is not continued with it.
+
+    Examples
+    --------
+    >>> name_here(max)
+    'in-process:max'
+    """
+    name = "".join(letter if letter.isalnum() else "_" for letter in _name_of(function))
+    code = getattr(function, "__code__", None)
+    return f"{HERE}{name}" + (f"_{sha256(_content(code).encode()).hexdigest()[:8]}" if code else "")
+
+
+def _content(code: CodeType) -> str:
+    inner = [_content(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {inner}"
 
 
 def find_function(name: str) -> Callable[..., Any]:
@@ -94,6 +216,39 @@ def find_function(name: str) -> Callable[..., Any]:
     return function
 
 
+def names_wanted(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the parameters that a function is to be given; raise UserCodeError if it is no scorer.
+
+    Examples
+    --------
+    >>> names_wanted(lambda answer, target: target in answer)
+    ('answer', 'target')
+    """
+    known = ", ".join(PARAMETERS[1:])
+    place = _place_of(function)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise UserCodeError(f"{place} does not say which parameters it has; write a function") from None
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return PARAMETERS
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    for one in parameters:
+        if (one not in named or one.name not in PARAMETERS) and one.default is one.empty:
+            near = did_you_mean(one.name, PARAMETERS) or ";"
+            raise UserCodeError(
+                f"{place} has the parameter {one.name!r}{near} a scorer has answer, and any of {known}"
+            )
+    wanted = tuple(one.name for one in named if one.name in PARAMETERS)
+    if "answer" not in wanted:
+        raise UserCodeError(f"{place} has no parameter 'answer'; a scorer has answer, and any of {known}")
+    return wanted
+
+
+def _wanted(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in names_wanted(function)}
+
+
 @lru_cache
 def _require_function(name: str, home: Home) -> None:
     """Raise unless the processes that call the function find it."""
@@ -101,21 +256,49 @@ def _require_function(name: str, home: Home) -> None:
 
 
 def _find(name: str) -> None:
-    find_function(name)
+    names_wanted(find_function(name))
 
 
-def _call(name: str, answer: str, question: dict[str, Any]) -> dict[str, Any]:
-    return _read(find_function(name)(answer, question))
+@cache
+def _runner() -> asyncio.Runner:
+    """Return the event loop of this process, in which asynchronous functions and their clients live."""
+    return asyncio.Runner()
 
 
-def _read(result: Any) -> dict[str, Any]:
+def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Call a function in a process of its own."""
+    function = find_function(name)
+
+    async def awaited() -> Any:
+        return await result
+
+    result = function(**_wanted(function, arguments))
+    return _read(function, _runner().run(awaited()) if inspect.isawaitable(result) else result)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _place_of(function: Callable[..., Any]) -> str:
+    """Return where a function is defined, and its name, for a message."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    where = "" if code is None else f"{Path(code.co_filename).name}, line {code.co_firstlineno}: "
+    return f"{where}{_name_of(function)}()"
+
+
+def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
     """Return a function's result as a mapping with all its parts, of Python's own types."""
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
     score: Any = given.get("score")
     if hasattr(score, "item"):  # a number of NumPy or of a tensor
         score = score.item()
+    place = _place_of(function)
     if not isinstance(score, bool | int | float):
-        raise ScorerFailed(f"the function returned {result!r:.100}, neither a bool nor a score")
+        raise ScorerFailed(
+            f"{place} returned {result!r:.100}, neither a bool nor a score; return a bool, a number from 0 "
+            'to 1, or {"score": …, "signals": {…}}'
+        )
     signals = given.get("signals", {})
     numbers = {
         str(name): _plain(value)
@@ -128,6 +311,7 @@ def _read(result: Any) -> dict[str, Any]:
         "extracted": None if extracted is None else str(extracted),
         "reason": str(given.get("reason", "")),
         "signals": numbers,
+        "place": place,
     }
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread, get_ident
 from typing import Any, NamedTuple, TypeVar
 
-from adaptive_eval.errors import ScorerUnavailable, UsageError, library, user_code
+from adaptive_eval.errors import ScorerUnavailable, UsageError, user_code
 from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, last_line
 
 LIMIT = 5.0
@@ -68,9 +68,9 @@ class Home:
     sources: tuple[tuple[str, int, int], ...]
 
     @classmethod
-    def here(cls) -> Home:
-        """Return the home of a function that is imported here and now."""
-        path, folder = tuple(map(str, sys.path)), ""
+    def here(cls, first: Path | None = None) -> Home:
+        """Return the home of a function that is imported now, from the folder `first` if that has it."""
+        path, folder = tuple(map(str, sys.path if first is None else (first, *sys.path))), ""
         with suppress(OSError):  # the folder may have been deleted
             folder = str(Path.cwd())
         sources: list[tuple[str, int, int]] = []
@@ -99,7 +99,8 @@ def in_worker(
     >>> in_worker(divmod, 7, 2)
     (3, 1)
     """
-    expired = library("pebble", "this scorer", "pebble").ProcessExpired
+    from pebble import ProcessExpired
+
     key = _Key(imports, _most, home, () if home is None else tuple(sorted(os.environ.items())))
     try:
         work = pickle.dumps((function, arguments))
@@ -119,7 +120,7 @@ def in_worker(
         except TimeoutError:
             if time.monotonic() - begun >= wall:  # else the machine slept, or its clock was set
                 raise Undecided(f"took longer than {limit:g} s") from None
-        except expired as error:
+        except ProcessExpired as error:
             if error.exitcode == -signal.SIGPROF:
                 raise Undecided(f"took longer than {limit:g} s") from None
             deaths += 1
@@ -130,11 +131,6 @@ def in_worker(
                 raise reply.failed(reply.words)
             result: Result = reply.result
             return result
-
-
-def require_workers(needed_by: str) -> None:
-    """Raise UsageError, with what to install, if no process can be used."""
-    library("pebble", needed_by, "pebble")
 
 
 class _PoolBroken(Exception):
@@ -222,6 +218,8 @@ _lock = Lock()
 
 def _pool(key: _Key) -> Any:
     """Return the pool for `key`, with one process per core, at most eight, or as bounded."""
+    from pebble import ProcessPool
+
     if sys.platform == "win32":
         raise UsageError("scorers that work in other processes need Linux or macOS")
     with _lock:
@@ -230,7 +228,7 @@ def _pool(key: _Key) -> Any:
             context = _Context()
             if key.imports:  # by the server too, if it has not started: then the next worker starts at once
                 context.set_forkserver_preload([key.imports])
-            pool = library("pebble", "this scorer", "pebble").ProcessPool(
+            pool = ProcessPool(
                 max_workers=key.most or min(8, os.cpu_count() or 1),
                 max_tasks=5000,
                 context=context,

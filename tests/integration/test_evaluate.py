@@ -15,7 +15,7 @@ from scripted_chat import scripted_chat
 
 import adaptive_eval
 from adaptive_eval.cli.main import cli
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import RunMismatch, UsageError, UserCodeError
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
@@ -42,6 +42,88 @@ def evaluate(**options):
     models = {"old": coin(0.5, 1), "new": coin(0.95, 2)}
     models, task = options.pop("models", models), options.pop("task", ROWS)
     return adaptive_eval.evaluate(models, task, **{"scorer": "numeric", **options})
+
+
+def last_number(answer, target):
+    return answer.rstrip(".").split()[-1] == target
+
+
+async def with_signals(answer, row):
+    await asyncio.sleep(0)
+    right = str(row["target"]) in answer
+    return {"score": float(right), "extracted": answer, "signals": {"words": len(answer.split())}}
+
+
+class Judge:
+    def __call__(self, answer, **known):
+        return known["question"]["target"] in answer
+
+
+def misnamed(answer, traget):
+    return True
+
+
+def wordy(answer):
+    return "yes"
+
+
+def leaving(answer):
+    raise SystemExit(3)
+
+
+async def reading(answer):
+    return json.loads(answer)
+
+
+class TestOwnScorers:
+    @pytest.mark.parametrize(
+        "scorer", [last_number, with_signals, Judge(), lambda answer, target: target in answer]
+    )
+    def test_a_function_scores_the_answers(self, scorer):
+        found = evaluate(scorer=scorer)
+        assert found.ranking == ("new", "old")
+        answers = found.answers()
+        for one in answers:
+            right = f" {2 * int(one.request.question[1:])}." in one.completion.text
+            assert one.score.category == int(right)
+        assert all(("words" in one.score.signals) == (scorer is with_signals) for one in answers)
+
+    @pytest.mark.parametrize(
+        ("scorer", "words"),
+        [
+            (wordy, "test_evaluate.py, line {}: wordy() returned 'yes', neither a bool nor a score"),
+            (leaving, "the scorer failed: SystemExit: 3 (test_evaluate.py, line {})"),
+            (reading, "JSONDecodeError"),
+        ],
+    )
+    def test_what_a_function_does_wrong_is_told_with_its_place(self, scorer, words):
+        found = evaluate(scorer=scorer)
+        (said,) = {one.missing for one in found.answers()}
+        first = scorer.__code__.co_firstlineno
+        assert words.format(first + (scorer is leaving)) in said
+        assert f"(test_evaluate.py, line {first + 1})" in said or scorer is wordy
+        assert (found.stop.reason, found.model("new").trials) == ("unusable", 0)
+
+    def test_a_function_with_another_parameter_is_refused_and_nothing_is_asked(self):
+        asked = []
+        with pytest.raises(UserCodeError, match="has the parameter 'traget'; did you mean 'target'"):
+            evaluate(models={"a": asked.append, "b": asked.append}, scorer=misnamed)
+        assert not asked
+
+    def test_a_run_is_continued_with_the_same_function_alone(self, tmp_path):
+        for trials in (20, 40):
+            evaluate(out=tmp_path / "run", scorer=last_number, budget={"trials": trials})
+        with pytest.raises(RunMismatch, match="scorer"):
+            evaluate(out=tmp_path / "run", scorer=lambda answer: True)
+        done = command("rescore", tmp_path / "run", "--scorer", "numeric", "--json")
+        as_run, numeric = json.loads(done.stdout)
+        assert as_run["models"] == numeric["models"]
+
+    def test_functions_without_names_are_told_what_to_write(self):
+        with pytest.raises(UsageError, match=r'evaluate\({"wordy": wordy, .*scorer="numeric"'):
+            adaptive_eval.evaluate(wordy, ROWS)
+        with pytest.raises(TypeError, match=r"evaluate\(\) has no argument 'scorers'; did you mean 'scorer'"):
+            evaluate(scorers="numeric")
 
 
 class TestEvaluate:

@@ -10,7 +10,6 @@ from task_files import load_task
 @pytest.fixture(autouse=True)
 def packages():
     pytest.importorskip("math_verify")
-    pytest.importorskip("pebble")
 
 
 def load_task_of(path):

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 
 import pytest
 from command_line import command, mimic_config, report, run_config, trials
@@ -108,7 +109,8 @@ def test_another_scorer_can_say_what_is_right(serve):
     assert found.reason == "right (boxed); verifier A 0.100, B 0.800, C 0.100"
     found = scored(serve(lambda body: labelled(0.4, 0.5, 0.1)), content_free=())
     assert found.category == 0  # another label is likelier
-    failing = {"kind": "python", "function": "operator:truediv"}
+    own = Path(__file__).parents[1] / "property" / "own_scorer.py"
+    failing = {"kind": "python", "function": f"{own}:failing"}
     found = scored(server, text="42", target="42", is_correct=failing, content_free=())
     assert (found.category, found.reason.split(":")[0]) == (None, "the scorer failed")
 

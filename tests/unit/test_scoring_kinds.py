@@ -11,6 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pebble
 import pytest
 
 from adaptive_eval.build.assembly import make_importable
@@ -20,7 +21,6 @@ from adaptive_eval.scoring.scorer import Undecided, score_or_failure
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
 
-pebble = pytest.importorskip("pebble")
 TESTS = Path(__file__).parents[1]
 PAIRS = TESTS / "data" / "answer_pairs.jsonl"
 HELD_OUT = PAIRS.with_name("held_out_pairs.jsonl")
@@ -29,7 +29,7 @@ HELD_OUT = PAIRS.with_name("held_out_pairs.jsonl")
 @pytest.fixture(autouse=True)
 def own_scorer(monkeypatch):
     """Let it be found, by the workers too; leave the process's own search path as it was."""
-    for module in ("math_verify", "regex", "jsonschema", "rouge_score"):
+    for module in ("math_verify", "jsonschema", "rouge_score"):
         pytest.importorskip(module)
     monkeypatch.setattr(sys, "path", [str(TESTS / "property"), *sys.path])
 
@@ -83,6 +83,8 @@ def test_a_hanging_answer_costs_its_limit_and_says_so():
         ("last_word_is_target", 1, "right"),
         ("plain", 1, "right"),
         ("half", 1, "right"),
+        ("awaited", 1, "right"),
+        ("leaving", None, "SystemExit: 3 (own_scorer.py, line "),
         ("nonsense", None, "returned 'yes'"),
         ("failing", None, "RuntimeError: no idea (own_scorer.py, line "),
         ("hanging", None, "took longer than 1 s"),
@@ -135,8 +137,6 @@ def test_a_pattern_that_backtracks_for_ever_is_cut_off():
 @pytest.mark.parametrize(
     ("kind", "options", "target", "words"),
     [
-        ("python", {"function": "no_such_module:f"}, "x", "cannot be imported"),
-        ("python", {"function": "own_scorer:missing"}, "x", "has no function 'missing'"),
         ("regex", {"pattern": "(a"}, "x", "'(a' is not a regular expression"),
         ("json", {"schema": {"type": "objekt"}}, "x", "not a valid JSON Schema"),
         *(
@@ -147,6 +147,29 @@ def test_a_pattern_that_backtracks_for_ever_is_cut_off():
 )
 def test_what_can_never_give_a_score_is_named(kind, options, target, words):
     assert words in build_scorer(kind, options).check_target(Question("t", "q", target))
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("no_such_module:f", "cannot be imported"),
+        ("own_scorer:missing", "has no function 'missing'"),
+        ("no_such_file.py:f", "there is no file no_such_file.py in the config's folder"),
+        (
+            "misspelt.py:score",
+            r"misspelt.py, line 1: score\(\) has the parameter 'traget'; did you mean 'target'",
+        ),
+        ("misspelt.py:silent", r"misspelt.py, line 2: silent\(\) has no parameter 'answer'"),
+        ("broken.py:f", r"SyntaxError: .*\(broken.py, line 1\)"),
+    ],
+)
+def test_a_function_that_can_be_no_scorer_is_refused_with_its_place(function, words, tmp_path):
+    code = "def score(answer, traget): return 1\ndef silent(target): return 1\n"
+    (tmp_path / "misspelt.py").write_text(code, encoding="utf-8")
+    (tmp_path / "broken.py").write_text("def f(answer) return 1\n", encoding="utf-8")
+    make_importable(tmp_path)
+    with pytest.raises(UserCodeError, match=words):
+        build_scorer("python", {"function": function}).check_target(Question("t", "q", "x"))
 
 
 @pytest.mark.parametrize("function", ["failing", "nonsense"])
@@ -201,7 +224,7 @@ def test_where_no_process_can_be_started_a_function_is_refused_before_the_run(tm
     sys.path.insert(0, str(tmp_path))  # a home that has no processes yet
     monkeypatch.setattr("adaptive_eval.scoring.workers._begin", divmod)  # which takes no such arguments
     scorer = build_scorer("python", {"function": "own_scorer:plain"})
-    with pytest.raises(UsageError, match=r"the scorer python: the processes .* do not start"):
+    with pytest.raises(UsageError, match=r"own_scorer:plain cannot be used: the processes .* do not start"):
         scorer.check_target(Question("t", "q", "x"))
 
 
