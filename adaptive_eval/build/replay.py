@@ -26,7 +26,7 @@ from adaptive_eval.core.results import (
     from_json,
     to_json,
 )
-from adaptive_eval.core.session import Session
+from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import AdaptiveEvalError, RunDamaged, RunFileError
@@ -37,8 +37,8 @@ from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialOutcome
 from adaptive_eval.views.reading import Replayed, decision_from, still_valid
 
-FROM_OUTSIDE = frozenset({"interrupted", "budget", "endpoints", "unusable"})
-"""Reasons to stop that may come from outside of the session, and then do not follow from the trials."""
+AT_THEIR_PLACE = LOOKED_AT | {"interrupted", "budget", "endpoints", "unusable"}
+"""Reasons to stop that follow from the trials only where the run stopped, or come from outside of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +150,14 @@ class _Stored:
         return None if self.results is None else self.results.stop
 
     def from_outside(self) -> list[Decision]:
-        """Return the stops that hold at the end and need not follow from the trials, in their order."""
+        """Return the stops that hold at the end and need a place in the log, in their order."""
         if self.results is None:
             return []
         now = {line.model for line in self.results.models if line.state == "stopped"}
         last = {one.models: one for one in self.decisions if one.kind == "model_stopped"}
         found = [one for one in last.values() if set(one.models) <= now]
         ends = [one for one in self.decisions if one.kind == "stop"]
-        if ends and self.stop is not None and ends[-1].verdict in FROM_OUTSIDE:
+        if ends and self.stop is not None and ends[-1].verdict in AT_THEIR_PLACE:
             found.append(ends[-1])
         return sorted(found, key=lambda one: one.trials)
 

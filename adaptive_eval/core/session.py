@@ -39,6 +39,9 @@ from scorio.sequential.parts import FINISHED, Levels
 if TYPE_CHECKING:
     from adaptive_eval.core.one_look import Answers
 
+LOOKED_AT = frozenset({"lost", "partial"})
+"""Reasons to stop that depend on when the open contrasts were looked at; a replay stops where its run did."""
+
 READ_BATCH = 64
 """Outcomes that may wait before contrasts are read, while not every needed model has made a step."""
 
@@ -100,6 +103,7 @@ class Session:
         self._forecast: Forecast | None = None
         self._forecast_due = 0
         self._forecast_ended = False
+        self._replaying = False
 
     # ------------------------------------------------------------------ asking
 
@@ -193,11 +197,12 @@ class Session:
         """Read the completed trials and make calls, if it is time to look."""
         if self.stopped is not None or not (now or self._is_look_due()):
             return
-        self.board.absorb(None if now else self._horizon())
+        horizon = None if now else self._horizon()
+        self.board.absorb(horizon)
         for call in self.comparison.advance():
             self.decisions.append(pair_decision(self.comparison, call))
         self._retire()
-        self._stop_when_done()
+        self._stop_when_done(whole=horizon is None)
         ahead = next_look(self.comparison)
         members = len(self.comparison.members)
         self._next_look = self.comparison.reached + ahead
@@ -238,23 +243,34 @@ class Session:
                 self.decisions.append(retirement(self.comparison, model, self.budget.completed))
             self.states.retired[model] = idle
 
-    def _stop_when_done(self) -> None:
+    def _stop_when_done(self, *, whole: bool = True) -> None:
+        """Stop if nothing is needed any more, or what is needed stays open.
+
+        The latter depends on when one looks: it is looked for once the `whole` log is read, and a replay
+        looks where its run did.
+        """
+        if not self.comparison.contrasts.stops:
+            return
+        if not self.comparison.fold.needed.any():
+            self._stop(self._conclusion())
+        elif not self._replaying and (verdict := self._open_for_good()):
+            self._stop(verdict) if whole else self._decide(now=True)
+
+    def _open_for_good(self) -> StopVerdict | None:
+        """Return why what is needed stays open whatever is asked; None where it may be decided."""
         comparison = self.comparison
         needed = comparison.fold.needed
-        if not comparison.contrasts.stops:
-            return
-        if not needed.any():
-            self._stop(self._conclusion())
-        elif comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
-            self._stop(StopVerdict("lost", evidence=lost_evidence(comparison, self.states)))
-        elif comparison.hopeless:
-            evidence = partial_evidence(comparison, self.states) | {"sample": True}
+        if comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
+            return StopVerdict("lost", evidence=lost_evidence(comparison, self.states))
+        noisy = () if comparison.hopeless else too_noisy(comparison)
+        if not comparison.hopeless and not noisy:
+            return None
+        evidence = partial_evidence(comparison, self.states)
+        if noisy:
             evidence["open"] += int(needed.sum())
-            self._stop(StopVerdict("partial", evidence=evidence))
-        elif noisy := too_noisy(comparison):
-            evidence = partial_evidence(comparison, self.states)
-            evidence |= {"open": int(needed.sum() + comparison.lost.sum()), "noisy": noisy}
-            self._stop(StopVerdict("partial", evidence=evidence))
+            return StopVerdict("partial", evidence=evidence | {"noisy": noisy})
+        evidence["open"] += int(needed.sum())
+        return StopVerdict("partial", evidence=evidence | {"sample": True})
 
     def _conclusion(self) -> StopVerdict:
         """Return the verdict once no open contrast can be decided."""
@@ -320,7 +336,11 @@ class Session:
 
     def repeat(self, decision: Decision) -> None:
         """Make a stored stop again, of a model or of the session, that did not follow from outcomes."""
-        if decision.kind == "stop":
+        if decision.kind == "stop" and decision.verdict in LOOKED_AT:
+            replaying, self._replaying = self._replaying, False
+            self._decide(now=True)
+            self._replaying = replaying
+        elif decision.kind == "stop":
             self.end(cast("StopReason", decision.verdict), decision.text, decision.evidence)
         elif decision.kind == "model_stopped":
             model = self._intake.model(decision.models[0])
@@ -448,7 +468,7 @@ class Session:
             The decisions, as they fell.
         """
         known: list[set[int]] = [set() for _ in self.spec.models]
-        self.board.determinism.paused = True
+        self.board.determinism.paused = self._replaying = True
         for batch in log:
             pending: list[Completed] = []
             for outcome in batch:
@@ -467,7 +487,7 @@ class Session:
             self._tell_again(pending)
         self.board.absorb()  # trials in flight may be of rounds that follow from what is not read yet
         fills, complete = self.board.determinism.needs_no_trial, self.board.complete
-        self.board.determinism.paused = False
+        self.board.determinism.paused = self._replaying = False
         for model, indices in enumerate(known):
             without = set(range(self.states.issued[model])) - indices
             gaps = {index for index in without if index >= complete[model] and not fills(model, index)}

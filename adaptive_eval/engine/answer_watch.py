@@ -30,8 +30,8 @@ ENOUGH, FEWEST = 20, 5
 and answers that are none, from which their share counts."""
 
 SOME = ENOUGH // 2
-"""Answers that are none, or hold nothing, from which their share counts: bets call a pair on so few. A model
-of which half of the answers are none is stopped by chance in one of a thousand runs."""
+"""Answers that are none, hold nothing or were cut off, from which their share counts: bets call a pair on so
+few. A model of which half of the answers are none is stopped by chance in one of a thousand runs."""
 
 MANY, MOST, NEARLY_ALL = 0.1, 0.5, 0.95
 """Shares of a model's answers, cut off or none, from which it is warned of; of answers that cannot be used,
@@ -128,8 +128,8 @@ class _Model:
 
     @property
     def cut_off(self) -> bool:
-        """Whether most of enough answers were cut off."""
-        return self.limited >= ENOUGH and self.cut > MOST * self.limited
+        """Whether most of enough answers were cut off; bets call a pair on as few."""
+        return self.limited >= SOME and self.cut > MOST * self.limited
 
     @property
     def silent(self) -> bool:

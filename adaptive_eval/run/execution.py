@@ -21,7 +21,7 @@ from adaptive_eval.build.rubrics import with_stored_thresholds
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
-from adaptive_eval.core.session import Session
+from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.engine.events import Decided, Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
@@ -272,7 +272,8 @@ def _holds(stored: Results, results: Results) -> bool:
 
 
 def _fingerprint(decision: Decision) -> tuple[object, ...]:
-    return decision.kind, decision.models, decision.verdict, decision.step
+    place = decision.trials if decision.kind == "stop" and decision.verdict in LOOKED_AT else None
+    return decision.kind, decision.models, decision.verdict, decision.step, place
 
 
 @contextmanager

@@ -260,6 +260,7 @@ class Fold:
         """
         pieces = list(map(self._follows, pieces))
         calls: list[Event] = []
+        was_needed = bool(self.needed.any())
         thresholds = self.least_thresholds(pieces)
         reached = [self.reached(piece.rows[:, None], piece.course, *thresholds) for piece in pieces]
         may_call = review() < NEVER
@@ -279,12 +280,14 @@ class Fold:
                 else:
                     break
                 self.update_needed()
+        end = self.now if was_needed and not self.needed.any() else NEVER
         for rows, begins, course in pieces:
-            open_ = self.verdict[rows] == OPEN
-            lines = slice(None) if open_.all() else np.flatnonzero(open_)
-            self.latest.put(rows[lines], course, lines, -1)
-            self.progress[rows] += begins.shape[1]
-            self.now = max(self.now, int(begins[:, -1].max()))
+            # Where a call has ended all, what came after it is not read: it depends on who looked when.
+            steps = (begins <= end).sum(axis=1)
+            lines = np.flatnonzero((self.verdict[rows] == OPEN) & (steps > 0))
+            self.latest.put(rows[lines], course, lines, steps[lines] - 1)
+            self.progress[rows] += steps
+            self.now = max(self.now, min(int(begins[:, -1].max()), end))
         return calls
 
     def _follows(self, piece: Piece) -> Piece:

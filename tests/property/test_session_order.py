@@ -128,6 +128,39 @@ def test_one_log_has_the_same_verdicts_however_it_is_batched(goal, seed, batch):
         assert calls(again) == calls(live)
 
 
+def open_pairs(session):
+    """Return how far the pairs without a verdict were read."""
+    pairs = [one for one in session.results().pairs if one.verdict == "open"]
+    return [(one.first, one.second, one.trials_each, one.questions, one.evidence) for one in pairs]
+
+
+@pytest.mark.parametrize(
+    ("goal", "seed", "share", "reason"),
+    [("top-k", 12, None, "resolved"), ("top-k", 16, None, "resolved"), ("ranking", 9, 3, "lost")],
+)
+def test_pairs_that_stay_open_are_read_to_one_step_however_the_log_is_batched(goal, seed, share, reason):
+    """Of what comes with the last call, or after it, nothing is read; a stop is made where it was."""
+    spec = replace(make_spec(4, 20, max_passes=30, k=2, equivalence=0.2, goal=goal), seed=seed)
+    batches = []
+    live = drive(
+        Session(spec),
+        coin(MEANS),
+        slots=9,
+        rng=np.random.default_rng(seed),
+        log=batches,
+        missing=share and (lambda request: request.key.model != "m3" and request.key.index % share == 0),
+    )
+    assert live.stopped.reason == reason
+    found = open_pairs(live)
+    assert found
+    log = [outcome for told in batches for outcome in told]
+    for size in (1, 7, len(log)):
+        again = Session(spec)
+        again.replay(log[start : start + size] for start in range(0, len(log), size))
+        assert open_pairs(again) == found
+        assert again.stopped.reason == reason
+
+
 @pytest.mark.parametrize("seed", [2, 6, 8, 14])
 @pytest.mark.parametrize("goal", ["ties together", "top-k"])
 def test_models_that_are_no_longer_needed_and_ties_decide_the_same_in_a_batch(goal, seed):
