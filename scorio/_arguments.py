@@ -132,9 +132,14 @@ def bounds_pair(bounds: Sequence[float] | None, name: str = "bounds") -> tuple[f
     return low, high
 
 
+def inside(name: str, value: Any) -> float:
+    """Check a number in (0, 1)."""
+    return _real(name, value, "in (0, 1)", lambda number: 0.0 < number < 1.0)
+
+
 def credibility(confidence: Any) -> float:
     """Check a credibility level in (0, 1)."""
-    return _real("confidence", confidence, "in (0, 1)", lambda number: 0.0 < number < 1.0)
+    return inside("confidence", confidence)
 
 
 def beta_prior(alpha0: Any, beta0: Any) -> tuple[float, float]:

@@ -21,9 +21,7 @@ NOT_HERE: dict[str, dict[str, tuple[str, ...]]] = {
         "rankings of whole lists, which right and wrong answers are not": (
             *("bradley_terry_luce", "bradley_terry_luce_map", "davidson_luce", "davidson_luce_map"),
         ),
-        "models of answers with more parameters, and a quantile of the abilities of `rasch_mml`": (
-            *("dynamic_irt", "mirt", "rasch_3pl", "rasch_3pl_map", "rasch_mml_credible"),
-        ),
+        "models of abilities that change, or of several abilities": ("dynamic_irt", "mirt"),
         "rankings of graphs; `pagerank` and `rank_centrality` are here": (
             *("alpharank", "hodge_rank", "nash", "serial_rank", "spectral"),
         ),

@@ -31,9 +31,10 @@ from scorio.rank._fitting import (
     UniformPrior,
 )
 from scorio.rank._glicko import glicko
+from scorio.rank._guessing import rasch_3pl, rasch_3pl_map
 from scorio.rank._irt import rasch, rasch_2pl, rasch_2pl_map, rasch_map
 from scorio.rank._kendall import kendall_tau_b
-from scorio.rank._marginal import rasch_mml
+from scorio.rank._marginal import rasch_mml, rasch_mml_credible
 from scorio.rank._pairwise import (
     bradley_terry,
     bradley_terry_davidson,
@@ -122,8 +123,11 @@ __all__ = [
     "rasch",
     "rasch_2pl",
     "rasch_2pl_map",
+    "rasch_3pl",
+    "rasch_3pl_map",
     "rasch_map",
     "rasch_mml",
+    "rasch_mml_credible",
     "schulze",
     "threshold_spectrum_at_k",
     "transfer",

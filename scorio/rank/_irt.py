@@ -460,22 +460,27 @@ class Asked(NamedTuple):
 def _items(asked: Asked, prior: Prior, regularisation: float | None = None) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
-    right, made = _counts(asked.R, asked.missing, prior, name)
+    right, made = item_counts(asked.R, asked.missing, prior, name)
     weight = None if regularisation is None else positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
     theta, difficulty, log_a = fit.solve(whole("max_iter", asked.max_iter), name)
-    if weight is not None and isinstance(prior, SYMMETRIC):
-        theta = _tied_by_symmetry(theta, right, made)
-    ranks = fitted(theta, theta, asked.method, asked.return_scores)
+    if weight is not None:
+        theta = with_equals_tied(theta, prior, right, made)
     parameters = {"difficulty": difficulty}
     if weight is not None:
         parameters["discrimination"] = np.exp(log_a)
+    return with_items(asked, theta, parameters)
+
+
+def with_items(asked: Asked, theta: Floats, parameters: dict[str, Floats]) -> Ranking:
+    """Return the ranks by the abilities, and scores and parameters of the questions if they are asked for."""
+    ranks = fitted(theta, theta, asked.method, asked.return_scores)
     if not asked.return_item_params:
         return ranks
     return ScoredItems(ranks.ranks if isinstance(ranks, Scored) else ranks, theta, parameters)
 
 
-def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Floats, Floats]:
+def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Floats, Floats]:
     """Return right answers and trials, (L, M) each, after checking that the fit is finite."""
     outcomes, absent = read_observed(R, missing)
     right = outcomes.sum(axis=2, dtype=np.float64)
@@ -496,6 +501,11 @@ def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Flo
         wins[:models, models:], wins[models:, :models] = right, (made - right).T
         require_connected(wins, name)
     return right, made
+
+
+def with_equals_tied(theta: Floats, prior: Prior, right: Floats, made: Floats) -> Floats:
+    """Return `theta`, equal where a prior treats models alike and their answers do not tell them apart."""
+    return _tied_by_symmetry(theta, right, made) if isinstance(prior, SYMMETRIC) else theta
 
 
 def _tied_by_symmetry(theta: Floats, right: Floats, made: Floats) -> Floats:

@@ -4,17 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scorio._arrays import Floats
-from scorio.rank._fitting import Prior, minimum, penalised, quadratic
+from scorio._arrays import Floats, product
+from scorio.rank._fitting import SETTLED, Prior, minimum, penalised, quadratic
 
 LARGEST_LOG_DISCRIMINATION = 4.0
 """Log-discriminations are kept within plus and minus this: exp(4) = 55 is a step function."""
 
-_FIRST_DAMPING = 1e-3
-_MOST_DAMPING = 1e12
-_LEAST_INFORMATION = 1e-12
-_SETTLED = 1e-14
-"""Gain of the last step, as a share of the value: what rounding leaves."""
+FIRST_DAMPING = 1e-3
+MOST_DAMPING = 1e12
+LEAST_INFORMATION = 1e-12
 
 
 class Parameters(NamedTuple):
@@ -48,18 +46,18 @@ class ItemFit:
         """Return the parameters at the minimum."""
         normal = quadratic(self.prior, len(self.right))
         if normal is None:
-            return self._descend(self._start(), max_iter, name)
-        at, damping = self._start(), _FIRST_DAMPING
+            return self._descend(self.start(), max_iter, name)
+        at, damping = self.start(), FIRST_DAMPING
         value = self._value(at, *normal)
         for _ in range(max_iter):
             terms = self._terms(at, *normal)
-            while damping < _MOST_DAMPING:
+            while damping < MOST_DAMPING:
                 step = self._step(at, terms, damping)
                 if step is not None:
                     there = self._moved(at, step)
                     reached = self._value(there, *normal)
                     gain = -sum(float(a @ b) for a, b in zip(terms.slope, step, strict=True))
-                    if damping < 1.0 and gain <= _SETTLED * (1.0 + value):
+                    if damping < 1.0 and gain <= SETTLED * (1.0 + value):
                         return there
                     if reached < value:
                         break
@@ -70,7 +68,8 @@ class ItemFit:
         # Newton's steps are short where the block of a question is not convex at the minimum itself.
         return self._descend(at, max_iter, name)
 
-    def _start(self) -> Parameters:
+    def start(self) -> Parameters:
+        """Return the place at which fits begin."""
         share = (self.right + 0.5) / (self.made + 1.0)
         ability, ease = share.mean(axis=1), share.mean(axis=0)
         difficulty = np.log((1.0 - ease) / ease)
@@ -128,16 +127,16 @@ class ItemFit:
         """Return the damped Newton step that keeps the mean difficulty; None where it leads nowhere."""
         slope, (on_theta, on_b, on_a) = terms.slope, terms.curvature
         # A question far from every model tells nothing of its difficulty.
-        on_b = (1.0 + damping) * np.maximum(on_b, _LEAST_INFORMATION)
+        on_b = (1.0 + damping) * np.maximum(on_b, LEAST_INFORMATION)
         on_a = (1.0 + damping) * on_a
         determinant = on_b * on_a - terms.b_a**2
         # The inverse of each question's 2 x 2 block.
         bb, ba, aa = on_a / determinant, -terms.b_a / determinant, on_b / determinant
         by_b = terms.theta_b * bb + terms.theta_a * ba
         by_a = terms.theta_b * ba + terms.theta_a * aa
-        system = np.diag((1.0 + damping) * on_theta) - by_b @ terms.theta_b.T
+        system = np.diag((1.0 + damping) * on_theta) - product(by_b, terms.theta_b.T)
         if self.regularisation is not None:
-            system -= by_a @ terms.theta_a.T
+            system -= product(by_a, terms.theta_a.T)
         shift, total = by_b.sum(axis=1), bb.sum()
         system += np.outer(shift, shift) / total
         moved_b = bb * slope.b + ba * slope.log_a

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, positive
-from scorio._arrays import Floats
+from scorio._arrays import Floats, product
 from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Prior,
+    Terms,
     UniformPrior,
-    minimum,
-    penalised,
+    convex_minimum,
     read_prior_penalty,
     require_connected,
 )
@@ -31,12 +31,12 @@ def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Floats, Floats]:
     outcomes, absent = read_observed(R, missing)
     right = outcomes.reshape(len(outcomes), -1).astype(np.float64)
     if absent is None:
-        wins = right @ (1.0 - right).T
+        wins = product(right, (1.0 - right).T)
         ties = right.shape[1] - wins - wins.T
     else:
         made = 1.0 - absent.reshape(right.shape)
-        wins = right @ (made - right).T
-        ties = made @ made.T - wins - wins.T
+        wins = product(right, (made - right).T)
+        ties = product(made, made.T) - wins - wins.T
     np.fill_diagonal(ties, 0.0)
     return wins, ties
 
@@ -49,14 +49,22 @@ def _threshold(wins: Floats, kappa: float, prior: Prior, max_iter: int, name: st
         require_connected(wins, name)
     handicap = np.log(kappa)
 
-    def likelihood(theta: Floats) -> tuple[float, Floats]:
+    def likelihood(theta: Floats) -> Terms:
         behind = theta + handicap - theta[:, None]
-        lost = wins * np.exp(-np.logaddexp(0.0, -behind))
-        return float((wins * np.logaddexp(0.0, behind)).sum()), lost.sum(0) - lost.sum(1)
+        chance = np.exp(-np.logaddexp(0.0, -behind))
+        lost = wins * chance
+        value = float((wins * np.logaddexp(0.0, behind)).sum())
+        return Terms(value, lost.sum(0) - lost.sum(1), _of_pairs(lost * (1.0 - chance)))
 
     start = np.log(wins.sum(1) + 0.5) - np.log(wins.sum(0) + 0.5)
-    theta = minimum(penalised(likelihood, prior, len(wins)), start, max_iter, name)
+    theta = convex_minimum(likelihood, start, prior, len(wins), max_iter, name)
     return np.asarray(theta - theta.mean())
+
+
+def _of_pairs(curvature: Floats) -> Floats:
+    """Return the second derivatives by models' strengths from those by the leads of row over column."""
+    both = curvature + curvature.T
+    return np.diag(both.sum(axis=1)) - both
 
 
 def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str) -> Floats:
@@ -68,19 +76,24 @@ def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str
         require_connected(wins + ties, name)
     pairs = wins + wins.T + ties
 
-    def likelihood(x: Floats) -> tuple[float, Floats]:
+    def likelihood(x: Floats) -> Terms:
         theta, log_nu = x[:-1], x[-1]
         gap = theta[:, None] - theta
         # Terms of the denominator relative to sqrt(pi_i pi_j): the winner i, the winner j, the tie.
         denominator = np.logaddexp(np.logaddexp(gap / 2.0, -gap / 2.0), log_nu)
         first = np.exp(gap / 2.0 - denominator)
         tie = np.exp(log_nu - denominator)
+        lead, tied = (first - first.T) / 2.0, pairs * tie
         value = (pairs * denominator).sum() / 2.0 - (wins * gap).sum() / 2.0 - ties.sum() / 2.0 * log_nu
-        slope = 0.5 * ((pairs * (first - first.T)).sum(1) - (wins - wins.T).sum(1))
-        return float(value), np.append(slope, ((pairs * tie).sum() - ties.sum()) / 2.0)
+        slope = (pairs * lead).sum(1) - 0.5 * (wins - wins.T).sum(1)
+        curvature = np.empty((models + 1, models + 1))
+        curvature[:-1, :-1] = _of_pairs(pairs * ((1.0 - tie) / 4.0 - lead**2) / 2.0)
+        curvature[-1, :-1] = curvature[:-1, -1] = -(tied * lead).sum(1)
+        curvature[-1, -1] = (tied * (1.0 - tie)).sum() / 2.0
+        return Terms(float(value), np.append(slope, (tied.sum() - ties.sum()) / 2.0), curvature)
 
     start = np.append(np.log(wins.sum(1) + 0.5) - np.log(wins.sum(0) + 0.5), 0.0)
-    theta = minimum(penalised(likelihood, prior, models), start, max_iter, name)[:-1]
+    theta = convex_minimum(likelihood, start, prior, models, max_iter, name)[:-1]
     return np.asarray(theta - theta.mean())
 
 

@@ -9,6 +9,7 @@ import scipy
 
 from scorio import eval as metrics
 from scorio import rank
+from scorio._arrays import product
 from scorio.rank._glicko import after_period
 from scorio.rank._trueskill import _told as trueskill_of
 
@@ -62,6 +63,13 @@ def test_separated_models_have_no_maximum_likelihood_strengths_but_map_ranks_the
         with pytest.raises(ValueError, match=f"no finite .* use {name}_map"):
             getattr(rank, name)(R)
     assert getattr(rank, f"{name}_map")(R).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 2), (20, 1003, 20), (500, 3, 450)])
+def test_products_in_parts_of_one_thread_are_products(shape):
+    rows, terms, columns = shape
+    a, b = np.random.default_rng(0).random((rows, terms)), np.random.default_rng(1).random((terms, columns))
+    assert product(a, b) == pytest.approx(a @ b, rel=1e-12)
 
 
 def test_a_condorcet_cycle_ties():
@@ -183,6 +191,64 @@ def test_two_parameter_fits_converge_at_their_defaults(name):
         assert b.mean() == pytest.approx(0.0, abs=1e-9)
 
 
+def loss_of_guesses(x, right, trials, fixed, variance):
+    """Return minus the penalised log-likelihood of 3PL as it is published; the questions' mean is free."""
+    models, questions = right.shape
+    theta, b, log_a, g = np.split(x, models + questions * np.arange(3))
+    c = fixed if fixed is not None else 0.5 * scipy.special.expit(g)
+    p = c + (1.0 - c) * scipy.special.expit(np.exp(log_a) * (theta[:, None] - b + b.mean()))
+    answers = scipy.special.xlogy(right, p) + scipy.special.xlog1py(trials - right, -p)
+    return (theta**2).sum() / (2.0 * variance) + 0.01 * log_a @ log_a + 0.1 * g @ g - answers.sum()
+
+
+@pytest.mark.parametrize(("seed", "fixed"), [(18, None), (18, 0.2), (18, 0.0)])
+@pytest.mark.parametrize("name", ["rasch_3pl", "rasch_3pl_map"])
+def test_an_independent_optimiser_finds_the_abilities_of_guesses_too(name, seed, fixed):
+    R = outcomes_of_items(seed)[:, -16:]  # whose discriminations are within their limits
+    _, theta, items = getattr(rank, name)(R, return_item_params=True, fix_guessing=fixed)
+    c = items["guessing"]
+    free = np.log(c / (0.5 - c)) if fixed is None else np.empty(0)
+    found = np.concatenate([theta, items["difficulty"], np.log(items["discrimination"]), free])
+    told = R.sum(axis=2), R.shape[2], fixed, 1.0 if name.endswith("map") else np.inf
+    best = scipy.optimize.minimize(loss_of_guesses, found + 1e-3, told, method="BFGS")
+    assert loss_of_guesses(found, *told) <= best.fun + 1e-7
+    assert theta == pytest.approx(best.x[: theta.size], abs=2e-3)
+
+
+def test_a_model_whose_right_answers_may_be_guesses_has_no_ability_but_with_a_prior():
+    R = np.array([[1, 1, 1, 1, 0, 0, 1, 1], [1, 1, 0, 1, 1, 1, 1, 0], [0, 0, 1, 0, 0, 0, 0, 0]])
+    R = np.stack([R, np.roll(R, 1, axis=1)], axis=2)
+    with pytest.raises(ValueError, match=r"of model 2 has no finite .* use rasch_3pl_map"):
+        rank.rasch_3pl(R, fix_guessing=0.4)
+    assert rank.rasch_3pl_map(R, fix_guessing=0.4)[2] == 3
+
+
+def test_without_guesses_three_parameters_are_two():
+    R = outcomes_of_items(21)
+    two, three = rank.rasch_2pl_map(R, return_scores=True), rank.rasch_3pl_map(R, 1.0, fix_guessing=0.0)
+    assert three.tolist() == two.ranks.tolist()
+    R = outcomes_of_items(18)[:, -16:]
+    custom = rank.rasch_3pl_map(R, rank.CustomPrior(lambda x: x @ x / 2.0), max_iter=5000)
+    assert custom.tolist() == rank.rasch_3pl_map(R).tolist()
+    scores = rank.rasch_3pl(R, return_scores=True, fix_guessing=0.0)[1]
+    assert scores == pytest.approx(rank.rasch_2pl(R, return_scores=True)[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("quantile", [0.05, 0.5, 0.9])
+def test_quantiles_of_marginal_abilities_are_those_of_the_integral(quantile):
+    R, grid = TENSORS[0], np.linspace(-8.0, 8.0, 4001)
+    options = {"em_iter": 300, "n_quadrature": 151}
+    b = rank.rasch_mml(R, return_item_params=True, **options)[2]["difficulty"]
+    chance = scipy.special.expit(grid[:, None] - b)
+    density = scipy.stats.binom.pmf(R.sum(axis=2)[:, None], 8, chance).prod(axis=2) * scipy.stats.norm.pdf(
+        grid
+    )
+    below = (np.cumsum(density, axis=1) - 0.5 * density) / density.sum(axis=1, keepdims=True)
+    expected = [np.interp(quantile, row, grid) for row in below]
+    scores = rank.rasch_mml_credible(R, quantile, return_scores=True, **options)[1]
+    assert scores == pytest.approx(expected, abs=1e-4)
+
+
 def test_two_parameter_fits_end_where_a_question_is_flat_or_not_convex():
     flat = [[0, 0, 0, 0, 1, 0, 0], [0, 1, 1, 1, 0, 0, 0], [1, 0, 1, 1, 1, 1, 1]]
     assert rank.rasch_2pl(flat).tolist() == [3, 2, 1]
@@ -203,7 +269,7 @@ def test_newton_and_descent_find_the_same_abilities(prior):
 
 
 FITS = "rasch rasch_map rasch_2pl_map bradley_terry bradley_terry_map bradley_terry_davidson_map "
-FITS += "rao_kupper_map plackett_luce_map"
+FITS += "rao_kupper_map plackett_luce_map rasch_3pl_map"
 
 
 @pytest.mark.parametrize("name", FITS.split())
