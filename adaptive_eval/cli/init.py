@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import COUNT, SHARE, Number, WholeNumber, flag, named, option
+from adaptive_eval.cli.options import (
+    COUNT,
+    SHARE,
+    Number,
+    WholeNumber,
+    asked_of,
+    asking_options,
+    flag,
+    named,
+    option,
+)
 from adaptive_eval.endpoints.server_info import not_served
 from adaptive_eval.errors import UsageError
 
@@ -29,13 +40,11 @@ _MARGIN = SHARE
 )
 @option("--endpoint urls URL …", "A server. Repeatable.")
 @option("--model wanted ID …", "A model. Repeatable. Default: all listed.")
-@option("--api-key-env NAME", "The variable that holds the servers' key.")
 @option("--task task_name NAME", "A ready benchmark (adaptive-eval tasks) or a file.")
 @option("--dataset FILE", "A local copy of the benchmark's dataset.")
-@option("--scorer KIND", "How answers are scored. Default: chosen by the targets.")
 @option("--margin N", "Models closer than this count as tied. Default: by simulation.", _MARGIN)
 @option("--trials N", "Budget in trials. Default: by simulation.", COUNT)
-@option("--max-tokens N", "Most tokens of an answer.", COUNT, default=4096)
+@asking_options
 @flag("--force", "Replace FILE if it exists.")
 def command(file: Path, **options: Any) -> None:
     """Write a first config to FILE (default: adaptive-eval.yaml), and its schema for editors next to it.
@@ -51,15 +60,28 @@ def command(file: Path, **options: Any) -> None:
     if not folder.is_dir():
         raise UsageError(f"{file}: there is no folder {folder}")
     urls = options["urls"] or _asked("--endpoint", "Servers, separated by spaces", "http://localhost:8000/v1")
-    models = _chosen(list_models(urls, options["api_key_env"]), options["wanted"])
+    listed, asked = list_models(
+        urls,
+        asked_of(options),
+        options["wanted"],
+        say=partial(click.echo, err=True),
+        ask_key=_key if sys.stdin.isatty() else None,
+    )
+    models = _chosen(listed, options["wanted"])
     name = options["task_name"] or _asked("--task", "Ready benchmark or file", "gsm8k")[0]
-    task = task_of(name, options["dataset"], options["scorer"], folder)
-    written = {
+    task = task_of(
+        name,
+        folder,
+        dataset=options["dataset"],
+        scorer=options["scorer"],
+        fields=options["fields"],
+        choose=_column if sys.stdin.isatty() else None,
+    )
+    written: dict[str, Any] = {
         "name": file.stem if file.stem[:1].isalnum() else "first-run",
         "models": models,
         "tasks": [task],
-        "api_key_env": options["api_key_env"],
-        "sampling": {"temperature": 0.7, "max_tokens": options["max_tokens"]},
+        "asked": asked,
     }
     margin, trials, about = options["margin"], options["trials"], ""
     draft = check(config_text(**written, margin=margin or USUAL, trials=None), folder)
@@ -74,6 +96,16 @@ def command(file: Path, **options: Any) -> None:
     click.echo(f"{file}: {what}. Next:")
     for step in ("validate", "plan", "run"):
         click.echo(f"  adaptive-eval {step} {file}")
+
+
+def _key() -> str:
+    """Return the variable that holds the servers' key, asked for at the terminal."""
+    return _asked("--api-key-env", "Environment variable that holds the key", "OPENAI_API_KEY")[0]
+
+
+def _column(field: str, columns: list[str]) -> str:
+    """Return the column that holds a field of the task, asked for at the terminal."""
+    return str(click.prompt(f"Column of the {field}", type=click.Choice(columns)))
 
 
 def _afforded(spec: SessionSpec, margin: float | None, trials: int | None) -> tuple[float, int, str]:

@@ -17,6 +17,7 @@ from adaptive_eval.trial import FIXED, ScoreRange
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
     from adaptive_eval.interop.found import Choices, Log
+    from adaptive_eval.run.new_config import Asked
     from adaptive_eval.simulate import RecordedAnswers
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -160,6 +161,70 @@ log_options = stacked(
     ),
     flag("--incomplete", "Take logs of unfinished evaluations too."),
 )
+
+
+class _Temperature(Number):
+    """A temperature, or none for a request without one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; ``none`` as it is."""
+        return value if value == NO_TEMPERATURE else super().convert(value, param, ctx)
+
+
+NO_TEMPERATURE = "none"
+
+
+def _named_columns(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the column of each field, of FIELD=COLUMN."""
+    found = {}
+    for text in texts:
+        field, _, column = text.partition("=")
+        if not field or not column:
+            raise UsageError(f"--field {text!r} is not FIELD=COLUMN, such as input=question")
+        found[field] = column
+    return found
+
+
+asking_options = stacked(
+    option(
+        "--api-key-env NAME", "A new config: the environment variable that holds the key of models at a URL."
+    ),
+    option(
+        "--max-tokens N",
+        "A new config: most tokens of an answer. Default: 4096, or half of a context that is shorter.",
+        COUNT,
+    ),
+    option(
+        "--temperature N",
+        "A new config: the sampling temperature; none sends no temperature.",
+        _Temperature(min=0.0, max=100.0),
+        default="0.7",
+    ),
+    option("--system TEXT", "A new config: the system message; a text, or a .txt or .md file."),
+    option(
+        "--scorer SCORER",
+        "A new config: a scorer's kind, or a mapping with kind and options. Default: chosen by the targets.",
+    ),
+    option(
+        "--field fields FIELD=COLUMN …",
+        "A new config: the column of the dataset that holds input, target, choices or id. Repeatable.",
+        callback=_named_columns,
+    ),
+)
+"""How the models of a config are asked that a command writes."""
+
+
+def asked_of(options: Mapping[str, Any]) -> Asked:
+    """Return how all models are asked, from the options of :data:`asking_options`."""
+    from adaptive_eval.run.new_config import Asked
+
+    temperature = options["temperature"]
+    return Asked(
+        api_key_env=options["api_key_env"],
+        max_tokens=options["max_tokens"],
+        temperature=None if temperature == NO_TEMPERATURE else temperature,
+        system=options["system"],
+    )
 
 
 def score_range(text: str | None) -> ScoreRange | None:

@@ -13,9 +13,12 @@ from adaptive_eval.cli.options import (
     FOLDER,
     PATH,
     SHARE,
+    asked_of,
+    asking_options,
     disk_option,
     display_option,
     flag,
+    given_options,
     metrics_options,
     named,
     option,
@@ -25,6 +28,10 @@ from adaptive_eval.cli.options import (
 if TYPE_CHECKING:
     from adaptive_eval.config import RunConfig
 
+_WITHOUT = "Without CONFIG: "
+_OF_NEW_CONFIGS = (
+    *("models", "tasks", "margin", "api_key_env", "max_tokens", "temperature", "system", "scorer", "fields"),
+)
 _OF_CONFIGS = (".yaml", ".yml", ".json")
 
 
@@ -33,13 +40,13 @@ _OF_CONFIGS = (".yaml", ".yml", ".json")
     "my.yaml",
     "runs/my -o budget.trials=40k",
     "--model http://gpu1:8000/v1#a --model http://gpu1:8000/v1#b --task gsm8k",
+    "--model openai/gpt-5-mini --model openai/gpt-5-nano --task rows.jsonl --field input=question",
 )
 @click.argument("source", type=PATH, metavar="[CONFIG|RUN]", required=False)
-@option("--model models URL#NAME …", "Without CONFIG: a model. Repeatable.")
-@option(
-    "--task tasks NAME …", "Without CONFIG: a ready benchmark (adaptive-eval tasks) or a file. Repeatable."
-)
-@option("--margin N", "Without CONFIG: models closer than this count as tied.", SHARE)
+@option("--model models MODEL …", f"{_WITHOUT}a model: URL#NAME or PROVIDER/NAME. Repeatable.")
+@option("--task tasks NAME …", f"{_WITHOUT}a ready benchmark (adaptive-eval tasks) or a file. Repeatable.")
+@option("--margin N", f"{_WITHOUT}models closer than this count as tied.", SHARE)
+@asking_options
 @override_option
 @option("--out DIR", "The run's directory. Default: runs/NAME, with the config's name.", FOLDER)
 @flag("--new", "Start over; a previous run is kept as NAME-1, NAME-2, ….")
@@ -58,11 +65,10 @@ def command(source: Path | None, out: Path | None, overrides: tuple[str, ...], *
 
     Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
-    models, tasks, margin = options["models"], options["tasks"], options["margin"]
     if source is None:
-        source = _written(models, tasks, margin)
-    elif models or tasks or margin is not None:
-        raise click.UsageError(f"--model, --task and --margin are in place of {source}; leave one out")
+        source = _written(options)
+    elif given := given_options(_OF_NEW_CONFIGS):
+        raise click.UsageError(f"{given[0]} is for a run without a config; {source} says that itself")
     if is_run(source):
         if out is not None:
             raise click.UsageError(f"--out is for a config; the run in {source} stays where it is")
@@ -74,13 +80,22 @@ def command(source: Path | None, out: Path | None, overrides: tuple[str, ...], *
     return run_to_the_end(config, directory, options)
 
 
-def _written(models: tuple[str, ...], tasks: tuple[str, ...], margin: float | None) -> Path:
+def _written(options: Mapping[str, Any]) -> Path:
     """Write the config of models and tasks that options name; return its file."""
+    models, tasks = options["models"], options["tasks"]
     if not models or not tasks:
         raise click.UsageError("name a config or the directory of a run, or give --model URL#NAME and --task")
     from adaptive_eval.run.new_config import write_one_line
 
-    file = write_one_line(models, tasks, margin, Path())
+    file = write_one_line(
+        models,
+        tasks,
+        options["margin"],
+        Path(),
+        asked=asked_of(options),
+        scorer=options["scorer"],
+        fields=options["fields"],
+    )
     click.echo(f"The config is {file}.", err=True)
     return file
 

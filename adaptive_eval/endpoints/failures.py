@@ -16,7 +16,6 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from adaptive_eval.endpoints.causes import advice, cause_of
 from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.endpoints.transport import BodyTooLarge, Undecodable
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
@@ -73,18 +72,23 @@ def from_status(
         target = shorten(redact(headers.get("location", "an unnamed place")))
         text = f"{text}; the server redirects to {target}: put the address it serves into the config"
     if status == 429 and _error_code(body) in _NO_CREDIT:
-        return _refused(text, "rate_limit", status, ("credit",))
+        return _refused(text, "rate_limit", status, cause=("credit",))
     kind = _TRANSIENT.get(status) or ("server" if status >= 500 else None)
     if kind is not None:
         wait = retry_after(headers, now=now)
         in_body = _DELAY_IN_BODY.search(body[:20_000]) if wait is None else None
         wait = float(in_body[1]) if in_body is not None else wait
         return TransientEndpointError(text, kind=kind, status=status, retry_after=wait)
-    return _refused(text, _PERMANENT.get(status, "bad_request"), status, cause_of(status, said))
+    return _refused(text, _PERMANENT.get(status, "bad_request"), status, said=said)
 
 
-def _refused(text: str, kind: str, status: int | None, cause: tuple[str, ...]) -> PermanentEndpointError:
-    """Return the error for a refusal, with what to change."""
+def _refused(
+    text: str, kind: str, status: int | None = None, *, said: str = "", cause: tuple[str, ...] = ()
+) -> PermanentEndpointError:
+    """Return the error for a refusal, with its cause and what to change."""
+    from adaptive_eval.endpoints.causes import advice, cause_of  # the table is for refusals alone
+
+    cause = cause if status is None else cause or cause_of(status, said)
     words = "; ".join(filter(None, (text, advice(cause))))
     return PermanentEndpointError(words, kind=kind, status=status, cause=cause)
 
@@ -104,7 +108,7 @@ def web_page(content: bytes, *, redact: Redactor) -> PermanentEndpointError | No
     if not re.match(r"<(!doctype html|html)\b", text, re.IGNORECASE):
         return None
     said = shorten(redact(_plain(text)), _SAID)
-    return _refused(f"a web page came ({said!r})", "not_found", None, ("page",))
+    return _refused(f"a web page came ({said!r})", "not_found", cause=("page",))
 
 
 def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:

@@ -206,9 +206,10 @@ class OpenAIEndpoint(ABC):
         self._context = context_length(listed, self.model)
         return Probe(served, latency, context_length=self._context)
 
-    async def listed(self) -> tuple[str, ...]:
-        """Return the models that the server lists."""
-        return model_ids(self._exchange.json(await self._exchange.get("/models")))
+    async def listed(self) -> dict[str, int | None]:
+        """Return the models that the server lists, with the length of each context where the server tells."""
+        body = self._exchange.json(await self._exchange.get("/models"))
+        return {model: context_length(body, model) for model in model_ids(body)}
 
     async def alive(self) -> bool:
         """Return whether the server is there (:func:`~adaptive_eval.endpoints.server_info.is_there`)."""

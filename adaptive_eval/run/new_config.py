@@ -4,21 +4,23 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.config import parse_config
-from adaptive_eval.config.document import write_document
+from adaptive_eval.config.document import read_document, write_document
 from adaptive_eval.config.load_config import json_schema
-from adaptive_eval.config.short_forms import benchmarks
+from adaptive_eval.config.short_forms import PROVIDERS, benchmarks
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
-from adaptive_eval.errors import EndpointError, EndpointsUnusable, UsageError
+from adaptive_eval.errors import EndpointError, EndpointsUnusable, PermanentEndpointError, UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_apart
 from adaptive_eval.tasks.sources import is_file_source, read_source
@@ -40,59 +42,141 @@ CHOICES = ("choices", "options")
 _NUMBER = re.compile(r"(?:.*####)?\s*[-+$]?[\d,]*\.?\d+\s*%?", re.DOTALL)
 
 
+LIMIT = 4096
+"""Most tokens of an answer where nothing else is said: half of the context, where that is less."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How all models of a new config are asked."""
+
+    api_key_env: str | None = None  # the variable that holds the servers' key
+    max_tokens: int | None = None  # most tokens of an answer; by default what the context allows
+    temperature: float | None = 0.7  # None: it is not sent
+    system: str | None = None  # a text, or a .txt or .md file
+
+
 @dataclass(frozen=True)
 class Listed:
-    """A model that a server lists."""
+    """A model at an address, or at a provider where none is given."""
 
     url: str
     model: str
+    context: int | None = None  # tokens of prompt and answer together, where the server tells
+    provider: str = ""
 
     @property
     def label(self) -> str:
         """A short name for reports."""
         return re.sub(r"[^A-Za-z0-9._-]+", "-", self.model.rsplit("/", 1)[-1]).strip("-.") or "model"
 
+    def section(self, label: str, asked: Asked) -> dict[str, Any]:
+        """Return the model's section of a config."""
+        place = {"provider": self.provider} if self.provider else {"endpoints": [self.url]}
+        section: dict[str, Any] = {"name": label, "model": self.model, **place}
+        if asked.api_key_env is not None and not self.provider:  # whose variable is known
+            section["api_key_env"] = asked.api_key_env
+        if asked.system is not None:
+            section["system"] = asked.system
+        limit = min(LIMIT, LIMIT if self.context is None else max(1, self.context // 2))
+        # OpenAI's newer models take no max_tokens.
+        named = "max_completion_tokens" if self.provider == "openai" else "max_tokens"
+        sampling = {} if asked.temperature is None else {"temperature": asked.temperature}
+        section["sampling"] = {**sampling, named: asked.max_tokens or limit}
+        return {**section, "concurrency": 16}
 
-def list_models(urls: Sequence[str], api_key_env: str | None) -> list[Listed]:
-    """Ask servers which models they list.
+
+def list_models(
+    urls: Sequence[str],
+    asked: Asked,
+    wanted: Sequence[str] = (),
+    *,
+    say: Callable[[str], None] = print,
+    ask_key: Callable[[], str] | None = None,
+) -> tuple[list[Listed], Asked]:
+    """Ask servers which models they list; return the models, and how they are asked.
+
+    Where a server wants a key and none is named, `ask_key` is asked for the variable that holds it. A single
+    server that refuses to list its models is taken to serve those `wanted`.
 
     Raises
     ------
     EndpointsUnusable
         A server does not answer, or lists no model; all such servers are named.
     """
+    answers = asyncio.run(_ask_all(urls, asked.api_key_env))
+    found: list[Listed] = []
+    problems: list[str] = []
+    keyless = asked.api_key_env is None
+    for url, answer in zip(urls, answers, strict=True):
+        if not isinstance(answer, EndpointError):
+            found += [Listed(url, model, context) for model, context in answer.items()]
+            problems += [] if answer else [f"{url} lists no models"]
+            continue
+        words = _said(url, answer, asked.api_key_env)
+        if answer.cause == ("key",) and keyless and ask_key is not None:
+            say(words)
+            return list_models(urls, replace(asked, api_key_env=ask_key()), wanted, say=say)
+        if isinstance(answer, PermanentEndpointError) and wanted and len(urls) == 1:
+            say(f"{words}; --model is taken as it is written")
+            found += [Listed(url, model) for model in wanted]
+        else:
+            problems.append(words)
+    if problems:
+        raise EndpointsUnusable("\n".join(problems))
+    return found, asked
 
-    async def ask(url: str) -> list[Listed] | str:
+
+def _said(url: str, error: EndpointError, api_key_env: str | None) -> str:
+    """Return a failure with the address, and what probably helps."""
+    words = str(error).rstrip(".") if url in str(error) else f"{url}: {error}".rstrip(".")
+    if error.cause == ("key",) and api_key_env is None:
+        return f"{words}; name the environment variable that holds the key: --api-key-env NAME"
+    if error.cause == ("key",):
+        return f"{words}; is the key in {api_key_env} the right one?"
+    base = url.rstrip("/")
+    return words if base.endswith("/v1") else f"{words}; is it {base}/v1?"
+
+
+async def _ask_all(
+    urls: Sequence[str], api_key_env: str | None
+) -> list[dict[str, int | None] | EndpointError]:
+    """Ask all servers at once which models they list."""
+
+    async def ask(url: str) -> dict[str, int | None] | EndpointError:
         endpoint = OpenAIChat(url, "", api_key_env=api_key_env, connect_timeout=5.0, total_timeout=30.0)
         try:
-            return [Listed(url, model) for model in await endpoint.listed()] or f"{url} lists no models"
+            return await endpoint.listed()
         except EndpointError as error:
-            hint = "" if url.rstrip("/").endswith("/v1") else f"; is it {url.rstrip('/')}/v1?"
-            return f"{error}{hint}" if url in str(error) else f"{url}: {error}{hint}"
+            return error
         finally:
             await endpoint.aclose()
 
-    async def ask_all() -> list[list[Listed] | str]:
-        return await asyncio.gather(*map(ask, urls))
-
-    answers = asyncio.run(ask_all())
-    problems = [answer for answer in answers if isinstance(answer, str)]
-    if problems:
-        raise EndpointsUnusable("\n".join(problems))
-    return [one for answer in answers if not isinstance(answer, str) for one in answer]
+    return await asyncio.gather(*map(ask, urls))
 
 
-def task_of(name: str, dataset: str | None, scorer: str | None, folder: Path) -> dict[str, Any]:
+def task_of(
+    name: str,
+    folder: Path,
+    *,
+    dataset: str | None = None,
+    scorer: str | None = None,
+    fields: Mapping[str, str] = MappingProxyType({}),
+    choose: Callable[[str, list[str]], str] | None = None,
+) -> dict[str, Any]:
     """Return a task for a config in `folder`: a benchmark's, or one guessed from a file's columns.
+
+    `fields` names columns; `choose` is asked for one that is neither named nor known.
 
     Raises
     ------
     UsageError
         `name` is neither a benchmark nor a dataset, or its columns do not say what is asked.
     """
-    added: dict[str, Any] = {} if scorer is None else {"scorer": scorer}
+    added: dict[str, Any] = {} if scorer is None else {"scorer": read_document(scorer).data}
     if name in benchmarks():
-        return {"benchmark": name, **({} if dataset is None else {"dataset": dataset}), **added}
+        own = {"dataset": dataset, "fields": dict(fields)}
+        return {"benchmark": name, **{key: value for key, value in own.items() if value}, **added}
     if dataset is not None:
         raise UsageError(f"{name!r} is no ready benchmark; `adaptive-eval tasks` lists them")
     if is_file_source(name) and not (folder / Path(name).expanduser()).is_file():
@@ -101,22 +185,40 @@ def task_of(name: str, dataset: str | None, scorer: str | None, folder: Path) ->
         )
     rows = [row.values for row in read_source(name, folder).rows[:200]]
     columns = dict.fromkeys(column for row in rows for column in row)
-    fields = {}
-    for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES)):
-        there = [name for name in known if name in columns]
-        if there:
-            fields[field] = there[0]
-    if lacking := [field for field in ("input", "target") if field not in fields]:
-        raise UsageError(
-            f"{name}: no column is known to be the {' or the '.join(lacking)} (there are: "
-            f"{', '.join(columns)}); rename one, or write the config by hand with fields"
-        )
+    found = _columns(name, list(columns), fields, choose)
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).stem).strip("-.") or "task"
-    guessed, prompt = _guess([row.get(fields["target"]) for row in rows], has_choices="choices" in fields)
-    task = {"name": label, "dataset": name, "fields": fields, "prompt": prompt, "scorer": guessed, **added}
-    if task["scorer"] == "numeric" and any("####" in str(row.get(fields["target"])) for row in rows):
+    targets = [row.get(found["target"]) for row in rows]
+    guessed, prompt = _guess(targets, has_choices="choices" in found)
+    task = {"name": label, "dataset": name, "fields": found, "prompt": prompt, "scorer": guessed, **added}
+    if task["scorer"] == "numeric" and any("####" in str(target) for target in targets):
         task["target_pattern"] = r"####\s*(\S+)"
     return task
+
+
+def _columns(
+    file: str,
+    columns: list[str],
+    named: Mapping[str, str],
+    choose: Callable[[str, list[str]], str] | None,
+) -> dict[str, str]:
+    """Return the column of each field of a file: as named, by a usual name, or as chosen."""
+    if absent := [column for column in named.values() if column not in columns]:
+        raise UsageError(f"{file} has no column {absent[0]!r} (there are: {', '.join(columns)})")
+    found = dict(named)
+    for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES)):
+        there = [name for name in known if name in columns and name not in found.values()]
+        if there:
+            found.setdefault(field, there[0])
+    for field in ("input", "target"):
+        if field not in found and choose is not None:
+            found[field] = choose(field, columns)
+    if lacking := [field for field in ("input", "target") if field not in found]:
+        given = " ".join(f"--field {field}=COLUMN" for field in lacking)
+        raise UsageError(
+            f"{file}: no column is known to be the {' or the '.join(lacking)} (there are: "
+            f"{', '.join(columns)}); name it: {given}"
+        )
+    return found
 
 
 def _guess(targets: Iterable[Any], *, has_choices: bool) -> tuple[str | dict[str, Any], str]:
@@ -139,19 +241,14 @@ def config_text(
     margin: float,
     trials: int | None,
     about_trials: str = "",
-    api_key_env: str | None,
-    sampling: Mapping[str, Any],
+    asked: Asked,
 ) -> str:
     """Return the text of a config, with a comment where a user will want to change something."""
     labels: list[str] = []
     for one in models:
         taken = sum(label == one.label or label.startswith(f"{one.label}.") for label in labels)
         labels.append(f"{one.label}.{taken + 1}" if taken else one.label)
-    key = {} if api_key_env is None else {"api_key_env": api_key_env}
-    listed = []
-    for label, one in zip(labels, models, strict=True):
-        asked = {"name": label, "model": one.model, "endpoints": [one.url], **key}
-        listed.append({**asked, "sampling": dict(sampling), "concurrency": 16})
+    listed = [one.section(label, asked) for label, one in zip(labels, models, strict=True)]
     goal, stopping = f"width={2 * margin:g}", {"confidence": 0.95}
     if len(models) > 1:
         goal, stopping = "ranking", {**stopping, "equivalence": margin}
@@ -168,8 +265,8 @@ def config_text(
             {"stopping": stopping},
         ),
     ]
-    dear = "What is dear: trials, tokens, usd, or time (on own servers idle slots ask what may be needed)."
-    sections.append((dear, {"spend": "trials"}))
+    scarce = "What to save: trials, tokens, usd, or time (time: idle slots of your own servers ask ahead)."
+    sections.append((scarce, {"spend": "trials"}))
     if trials is not None:
         sections.append((about_trials, {"budget": {"trials": trials}}))
     head = "# yaml-language-server: $schema=adaptive-eval.schema.json\n"
@@ -179,37 +276,76 @@ def config_text(
     )
 
 
-def write_one_line(models: Sequence[str], tasks: Sequence[str], margin: float | None, folder: Path) -> Path:
-    """Write the config of models (``URL#NAME``) and tasks; return its file, which may be there already.
+def write_one_line(
+    models: Sequence[str],
+    tasks: Sequence[str],
+    margin: float | None,
+    folder: Path,
+    *,
+    asked: Asked,
+    scorer: str | None = None,
+    fields: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
+    """Write the config of models (``URL#NAME`` or ``PROVIDER/MODEL``) and tasks; return its file.
+
+    A config of the same name with the same text is used as it is; beside another one a number is added.
 
     Raises
     ------
     UsageError
-        A model has no name, a task is unknown, or another config of this name is there.
+        A model has no name, or a task is unknown.
     """
-    listed = []
-    for text in models:
-        url, mark, name = text.rpartition("#")
-        if not mark or not url or not name:
-            raise UsageError(f"--model {text!r} is not URL#NAME, such as http://gpu1:8000/v1#qwen3-4b")
-        listed.append(Listed(url, name))
-    read = [task_of(task, None, None, folder) for task in tasks]
+    listed = list(map(_model, models))
+    if asked.api_key_env is not None and not any(one.url for one in listed):
+        raise UsageError(
+            f"--api-key-env is for models at a URL; the key of {listed[0].provider} has its own variable: "
+            "write --model URL#NAME for another one"
+        )
+    listed = _with_contexts(listed, asked.api_key_env)
+    read = [task_of(task, folder, scorer=scorer, fields=fields) for task in tasks]
     name = "-".join(str(task.get("benchmark", task.get("name"))) for task in read)
-    text = config_text(
-        name,
-        listed,
-        read,
-        margin=USUAL if margin is None else margin,
-        trials=None,
-        api_key_env=None,
-        sampling={"temperature": 0.7, "max_tokens": 4096},
-    )
+    used = USUAL if margin is None else margin
+    for number in count(1):
+        label = name if number == 1 else f"{name}-{number}"
+        text = config_text(label, listed, read, margin=used, trials=None, asked=asked)
+        file = folder / f"{label}.yaml"
+        if not file.exists() or file.read_text("utf-8") == text:
+            break
     check(text, folder)
-    file = folder / f"{name}.yaml"
-    if file.exists() and file.read_text("utf-8") != text:
-        raise UsageError(f"{file} is there and holds another config; rename it, or run it as it is")
     file.write_text(text, "utf-8")
     return file
+
+
+def _model(text: str) -> Listed:
+    """Read a model as the command line names it.
+
+    Examples
+    --------
+    >>> _model("http://gpu1:8000/v1#qwen3-4b").model, _model("openrouter/qwen/qwen3-8b").model
+    ('qwen3-4b', 'qwen/qwen3-8b')
+    """
+    url, mark, name = text.rpartition("#")
+    if mark and url and name:
+        return Listed(url, name)
+    provider, _, model = text.partition("/")
+    if provider in PROVIDERS and model:
+        return Listed("", model, provider=provider)
+    raise UsageError(
+        f"--model {text!r} is neither URL#NAME, such as http://gpu1:8000/v1#qwen3-4b, nor PROVIDER/MODEL, "
+        f"such as openai/gpt-5-mini (providers: {', '.join(PROVIDERS)})"
+    )
+
+
+def _with_contexts(models: Sequence[Listed], api_key_env: str | None) -> list[Listed]:
+    """Return models with the length of their contexts, as far as their servers tell it."""
+    urls = list(dict.fromkeys(one.url for one in models if one.url))
+    answers = dict(zip(urls, asyncio.run(_ask_all(urls, api_key_env)), strict=True))
+    found = []
+    for one in models:
+        answer = answers.get(one.url)
+        known = answer.get(one.model) if isinstance(answer, dict) else None  # the run says why it is not
+        found.append(replace(one, context=known))
+    return found
 
 
 @dataclass(frozen=True)

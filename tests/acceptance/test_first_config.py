@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import (
@@ -16,12 +17,12 @@ from command_line import (
     COMMAND,
     PATIENCE,
     ROOT,
-    Finished,
     environment,
     in_process,
     mimic_spec,
     report,
 )
+from json_server import Replies, serving
 
 from adaptive_eval.config import load_config
 from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
@@ -149,10 +150,6 @@ def test_a_file_gives_its_columns_and_scorer(server, folder):
 # A run without a config: one line writes the config that it runs.
 
 
-def refused(done: Finished, words: str) -> None:
-    assert (done.code, words in done.err) == (2, True), done
-
-
 @pytest.mark.slow
 def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path):
     (tmp_path / "sums.jsonl").write_text(ARITHMETIC.read_text("utf-8"), "utf-8")
@@ -166,8 +163,96 @@ def test_a_line_writes_the_config_that_it_runs_and_continues_it(tmp_path):
         assert {one["model"] for one in written["models"]} == {"sage", "guesser"}
         assert in_process("run", "sums.yaml", *quick, cwd=tmp_path).code in (0, 3)
         assert in_process(*line, *quick, cwd=tmp_path).code in (0, 3), "the same line again"
-        other = in_process(*line[:-1], "0.05", *quick, cwd=tmp_path)
-        refused(other, "sums.yaml")
+        other = in_process(*line[:-1], "0.05", *quick, cwd=tmp_path, code=(0, 3))
+        assert "sums-2.yaml" in other.err
+        assert len(list((tmp_path / "runs").iterdir())) == 2, "another config is another run"
         (tmp_path / "sums.yaml").unlink()
         in_process("run", *line[1:3], *line[5:], *quick, "--out", "one", cwd=tmp_path, code=(0, 3))
         assert "width=0.2" in (tmp_path / "sums.yaml").read_text("utf-8")
+
+
+OWN_COLUMNS = ("--task", "rows.jsonl", "--field", "input=frage", "--field", "target=loesung")
+
+
+@pytest.fixture
+def hosted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A server that wants a key and tells a short context, and the bodies of its requests; the key is set."""
+    rows = [{"frage": q, "loesung": str(n)} for q, n in SUMS]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    monkeypatch.setenv("KEY_OF_HOST", "sk-of-the-host-1")
+    bodies: list[dict[str, Any]] = []
+
+    class Handler(Replies):
+        def refuses(self) -> bool:
+            wrong = self.headers["Authorization"] != "Bearer sk-of-the-host-1"
+            if wrong:
+                self.reply({"error": {"message": "Incorrect API key"}}, 401)
+            return wrong
+
+        def do_GET(self) -> None:
+            if not self.refuses():
+                self.reply({"object": "list", "data": [{"id": one, "max_model_len": 2048} for one in "ab"]})
+
+        def do_POST(self) -> None:
+            body = self.asked()
+            if not self.refuses():
+                bodies.append(body)
+                choice = {"index": 0, "message": {"content": "\\boxed{1}"}, "finish_reason": "stop"}
+                self.reply({"id": "1", "model": body["model"], "choices": [choice], "usage": {}})
+
+    with serving(Handler) as url:
+        yield f"{url}/v1", bodies
+
+
+def test_a_line_asks_a_hosted_model_with_key_columns_and_the_context_that_it_has(folder, hosted):
+    url, bodies = hosted
+    models = ("--model", f"{url}#a", "--model", f"{url}#b")
+    more = ("--api-key-env", "KEY_OF_HOST", "--temperature", "none", "--system", "Be brief.")
+    scorer = ("--scorer", "{kind: numeric, tolerance: 0.5}")
+    line = ("run", *models, *OWN_COLUMNS, *more, *scorer, "-o", "budget.trials=10", "--display", "none")
+    in_process(*line, cwd=folder, code=3)
+    sent = {(body["max_tokens"], "temperature" in body, body["messages"][0]["content"]) for body in bodies}
+    assert sent == {(1024, False, "Be brief.")}
+    config = load_config(folder / "rows.yaml")
+    assert config.tasks[0].scorer.kind == "numeric"
+    done = in_process(*line[:9], *line[11:], cwd=folder, code=2)  # without the column of the target
+    assert "--field target=COLUMN" in done.err
+
+
+def test_a_provider_is_a_prefix_where_no_address_is_given(folder, hosted, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = in_process("run", "--model", "openai/gpt-x", *OWN_COLUMNS, cwd=folder, code=2)
+    assert "OPENAI_API_KEY" in done.err
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-any-of-openai")
+    (model,) = load_config(folder / "rows.yaml").models
+    assert (model.model_id, model.addresses) == ("gpt-x", ("https://api.openai.com/v1",))
+    assert model.sampling.as_sent() == {"temperature": 0.7, "max_completion_tokens": 4096}
+    done = in_process("run", "--model", "opnai/gpt-x", *OWN_COLUMNS, cwd=folder, code=2)
+    assert "openrouter" in done.err
+
+
+def test_init_survives_a_server_that_wants_a_key(folder, hosted):
+    url, _ = hosted
+    line = ("init", "first.yaml", "--endpoint", url, *OWN_COLUMNS, "--margin", "0.1", "--trials", "99")
+    done = in_process(*line, cwd=folder, code=4)
+    assert "--api-key-env" in done.err
+    named = ("--model", "a", "--model", "b")
+    assert "--api-key-env" in in_process(*line, *named, cwd=folder, code=0).err
+    in_process(*line, "--api-key-env", "KEY_OF_HOST", "--force", cwd=folder, code=0)
+    models = load_config(folder / "first.yaml").models
+    assert [(one.api_key_env, one.sampling.max_tokens) for one in models] == [("KEY_OF_HOST", 1024)] * 2
+
+
+@pytest.mark.slow
+def test_init_asks_for_the_variable_of_the_key_and_for_columns(folder, hosted, monkeypatch):
+    url, _ = hosted
+    line = ("init", "first.yaml", "--endpoint", url, *OWN_COLUMNS[:2], "--margin", "0.1", "--trials", "9")
+    monkeypatch.setenv("HOST", "sk-of-the-host-1")
+    answers = [
+        ("Environment variable", "HOST"),
+        ("Column of the input", "frage"),
+        ("Column of the target", "loesung"),
+    ]
+    code, screen = answered([str(COMMAND), *line], answers, folder)
+    assert code == 0, screen
+    assert load_config(folder / "first.yaml").models[0].api_key_env == "HOST"
