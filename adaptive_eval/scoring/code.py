@@ -39,9 +39,9 @@ class Case(TypedDict):
 class CodeScorer(CodeScorerConfig):
     """Runs a model's Python program, and then the tests, in a sandbox without network or files.
 
-    The tests run in the module that the code has made. They pass if they come to their end, or end the
-    process themselves with status 0; the program that they test may not. Functional cases call the
-    ``func_name`` of the field ``metadata``.
+    The tests run in another process, where the names of the program call it. They pass if they come to their
+    end, or end the process themselves with status 0; the program that they test may not. Functional cases
+    call the ``func_name`` of the field ``metadata``.
     """
 
     def check_target(self, question: Question) -> str | None:
@@ -85,7 +85,7 @@ class CodeScorer(CodeScorerConfig):
                 cases = self._cases(question)
                 tests = self._case_tests(question, program, cases)
                 numbers = Numbers(lines=len(program.splitlines()), cases=len(cases))
-                outcome = run_tests("", tests, limits, self.python, numbers)
+                outcome = run_tests(_text("sandboxed_cases.py"), tests, limits, self.python, numbers)
             else:
                 code, tests = _filled(self.code, values), _filled(self.tests, values)
                 outcome = run_tests(code, tests, limits, self.python)
@@ -118,7 +118,7 @@ class CodeScorer(CodeScorerConfig):
                     "functional cases need a func_name in the JSON of the field metadata"
                 ) from None
         seconds = max(1, round(self.cpu_limit))
-        return f"{_case_runner()}\n\ncheck({program!r}, {function!r}, {cases!r}, {seconds})\n"
+        return f"{_text('sandboxed_checks.py')}\n\ncheck({program!r}, {function!r}, {cases!r}, {seconds})\n"
 
     def _values(self, question: Question, program: str) -> dict[str, str]:
         fields = {name: str(value) for name, value in question.fields.items()}
@@ -149,8 +149,8 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 
 @lru_cache
-def _case_runner() -> str:
-    return files("adaptive_eval.scoring").joinpath("sandboxed_cases.py").read_text(encoding="utf-8")
+def _text(name: str) -> str:
+    return files("adaptive_eval.scoring").joinpath(name).read_text(encoding="utf-8")
 
 
 MOST_BYTES = 256 * 2**20

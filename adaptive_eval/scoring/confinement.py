@@ -152,11 +152,12 @@ class Enclosure:
             command += ("--perms", "0755", "--tmpfs", str(packages))
         for place in hidden:
             command += ("--remount-ro", str(place))
+        text = _text("sandboxed_objects.py") + _text("sandboxed_tests.py")
         return [
             *command,
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _DISK, "--clearenv"),
             *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _DISK, "--setenv", "LANG", "C.UTF-8"),
-            *("--", interpreter.program, "-I", "-S", "-B", "-c", _text("sandboxed_tests.py"), str(channel)),
+            *("--", interpreter.program, "-I", "-S", "-B", "-c", text, str(channel)),
         ]
 
 

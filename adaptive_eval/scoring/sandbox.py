@@ -171,7 +171,8 @@ def run_tests(
     A program that is killed may have killed itself or used up its CPU time, or the system was out of memory.
     It is run once more, and the second outcome counts.
 
-    The tests run in the module that the code has made. The interpreter (default: this one) sees no packages.
+    The tests run in another process, where the names of the code call it. The interpreter
+    (default: this one) sees no packages.
     Without `numbers`, a reason names lines of `code` and of `tests`.
     """
     enclosure = _enclosure(python)

@@ -1,8 +1,8 @@
-"""What the scorer ``code`` runs as tests where a question has cases: the program, once for every case.
+"""What the scorer ``code`` runs as a program where a question has cases: the answer's, once for every case.
 
-Its text goes into the sandbox; it imports nothing of this package. Every case has a process of its own, so a
-program may end itself, leave threads, or read its input in any way. Of a failure, no text
-of the program's own is told.
+Its text goes into the sandbox, to the process of the answer; it imports nothing of this package. Every case
+has a process of its own, so a program may end itself, leave threads, or read its input in any way. None has
+the expected outputs. Of a failure, no text of the program's own is told.
 """
 
 import atexit
@@ -15,7 +15,6 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -26,37 +25,12 @@ MODULES = (
 """What programs may use without importing it, as in LiveCodeBench's own harness."""
 
 
-class CaseFailed(AssertionError):
-    """A case that a program fails.
-
-    The problem is ``output``, ``time``, ``status``, or the built-in name of an exception at a line of the
-    program; otherwise the line is 0.
-    """
-
-    def __init__(self, case: int, problem: str, line: int) -> None:
-        super().__init__()
-        self.case, self.problem, self.line = case, problem, line
-
-
-def check(program: str, function: str, cases: list[dict[str, str]], seconds: int) -> None:
-    """Raise CaseFailed unless the program gives the output of every case."""
-    scope: dict[str, object] = {}
+def run_case(program: str, function: str, given: str, seconds: int) -> tuple[str, int, str]:
+    """Return the problem or an empty text, its line or 0, and the output."""
+    scope: dict[str, Any] = {}
     for form in ("from {} import *", "import {}"):
         for name in MODULES:
             exec(form.format(name), scope)  # noqa: S102
-    for number, case in enumerate(cases, start=1):
-        name = function if case["testtype"] == "functional" else ""
-        problem, line, output = _run(program, name, case["input"], seconds, dict(scope))
-        if not problem and not (_same_value if name else _same_lines)(output, case["output"]):
-            problem = "output"
-        if problem:
-            raise CaseFailed(number, problem, line)
-
-
-def _run(
-    program: str, function: str, given: str, seconds: int, scope: dict[str, Any]
-) -> tuple[str, int, str]:
-    """Return the problem or an empty text, its line or 0, and the output."""
     Path("input").write_text(given, encoding="utf-8")
     child = os.fork()
     if not child:
@@ -114,28 +88,3 @@ def _described(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == "<answer>":
         lines.append(error.lineno or 0)
     return f"{name} {lines[-1] if lines else 0}"
-
-
-def _same_value(output: str, expected: str) -> bool:
-    return bool(output) and json.loads(output) == json.loads(expected)
-
-
-def _same_lines(output: str, expected: str) -> bool:
-    """Compare as LiveCodeBench does: the same lines, stripped, or exactly the same numbers in them."""
-    lines, wanted = _lines(output), _lines(expected)
-    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
-
-
-def _same_line(line: str, wanted: str) -> bool:
-    return line == wanted or _numbers(line) == _numbers(wanted) != []
-
-
-def _numbers(line: str) -> list[Decimal]:
-    try:
-        return [Decimal(word) for word in line.split()]
-    except InvalidOperation:
-        return []

@@ -1,52 +1,75 @@
-"""The program inside the sandbox: limits itself irrevocably, runs an answer's code, then the tests.
+"""The program inside the sandbox: the tests in one process, the answer that they call in another.
 
-Its text is given to the sandbox's Python with ``-c``; it imports nothing of this package. The standard input
-holds the task as JSON; the argument is the descriptor of the channel to the outside, which first yields a
-secret. The secret is written back once the tests have passed. An answer that ends the process earlier, in
-whatever way, does not know it: the secret waits on the interpreter's stack, and no name, frame, container or
-descriptor leads to it. An answer that reads the memory of its own process (``ctypes``) can find it. Of an
-exception, its built-in name and its line are told, no text of the answer's own.
+Its text is given to the sandbox's Python with ``-c``, after that of
+:mod:`adaptive_eval.scoring.sandboxed_objects`; it imports nothing of this package. The standard input holds
+the task as JSON; the argument is the descriptor of the channel to the outside, which first yields a secret.
+The secret is written back once the tests have passed. The process of the answer never has the channel, the
+secret or the tests, and cannot look into that of the tests, which is not dumpable. Of an exception, its
+built-in name and its line are told, no text of the answer's own.
 """
-
-from __future__ import annotations
 
 import builtins
 import importlib
+import io
 import json
 import os
 import re
 import resource
+import signal
+import socket
 import sys
-from collections.abc import Callable, Iterator
+import time
 from contextlib import suppress
-from types import CodeType, ModuleType
+from types import ModuleType
 
 TYPE_CHECKING = False  # what follows takes longer to import than many programs run
 if TYPE_CHECKING:
-    import ast
-    from typing import Any, TypeGuard
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from adaptive_eval.scoring.sandboxed_objects import End
+
+MOST_PRINTED = 2**20
+"""Bytes of output of one call that the tests can see."""
+
+_HOOKS = {"load_tests", "setUpModule", "tearDownModule"}
+_PR_SET_DUMPABLE = 4
 
 
 def main() -> None:
     """Run the task."""
     channel = int(sys.argv[1])
+    of_tests, of_answer = socket.socketpair()
+    answer = os.fork()
+    if not answer:
+        of_tests.close()
+        os.close(channel)
+        _read_nothing()
+        os.register_at_fork(after_in_child=lambda: os.close(of_answer.fileno()))  # a copy gives no answers
+        _answer(End(of_answer, is_of_tests=False))
+    _hide()
+    of_answer.close()
     with open(0, "rb", closefd=False) as given:
         task = json.load(given)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nothing for an answer that reads its input
-    _bound(task["limits"], task["user"])
-    _conclude(os.write, channel, os.getpid, os.getpid(), os.read(channel, 64), _reported(task, channel))
+    os.ftruncate(0, 0)  # bubblewrap's own process holds it too
+    _read_nothing()
+    secret = os.read(channel, 64)
+    first = os.getpid()
+    if _reported(task, channel, End(of_tests, is_of_tests=True), answer) and os.getpid() == first:
+        os.write(channel, secret)
+    os._exit(0)
 
 
-def _conclude(
-    write: Callable[[int, bytes], int],
-    channel: int,
-    process: Callable[[], int],
-    first: int,
-    secret: bytes,
-    passed: bool,
-) -> None:
-    if passed and process() == first:  # no copy of the process, which the answer may have made to guess
-        write(channel, secret)
+def _read_nothing() -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
+def _hide() -> None:
+    """Let no other process without privileges see the memory and the descriptors of this one."""
+    import ctypes
+
+    if ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        raise OSError("the process of the tests cannot be hidden")
 
 
 def _bound(limits: dict[str, tuple[int, int]], user: int | None) -> None:
@@ -60,13 +83,113 @@ def _bound(limits: dict[str, tuple[int, int]], user: int | None) -> None:
         os.setuid(user)
 
 
-def _reported(task: dict[str, Any], channel: int) -> bool:
+# The process of the answer
+
+
+def _answer(end: End) -> None:
+    """Run the code of an answer, and what the tests ask for, until they end."""
+    module = ModuleType("answer")
+    printed = _Printed()
+    sys.stdout = io.TextIOWrapper(printed, "utf-8", "backslashreplace", write_through=True)
+    sys.stdin = _Input(end)
+    read, first = builtins.input, os.getpid()
+    builtins.input = lambda prompt="": end.ask("input", str(prompt)) if os.getpid() == first else read(prompt)
+    sys.setrecursionlimit(sys.getrecursionlimit() + 50)
+
+    def load(code: str, limits: dict[str, tuple[int, int]], user: int | None) -> tuple[str, ...]:
+        _bound(limits, user)
+        sys.modules["answer"] = module
+        sys.argv = ["answer"]
+        exec(compile(code, "<answer>", "exec"), module.__dict__)  # noqa: S102 - what the sandbox is for
+        printed.drained()
+        return tuple(name for name in vars(module) if not name.startswith("__"))
+
+    def doctest(_: object) -> tuple[int, int]:
+        return tuple(importlib.import_module("doctest").testmod(module))
+
+    def copied(name: str) -> Callable[..., Any]:
+        return lambda one: getattr(importlib.import_module("copy"), name)(one)
+
+    end.services |= {"load": load, "doctest": doctest, "copy": copied("copy"), "deepcopy": copied("deepcopy")}
+    end.services |= {
+        "await": lambda one: importlib.import_module("asyncio").run(one),
+        "global": lambda name: vars(module)[name],
+        "set global": lambda name, value: setattr(module, name, value),
+        "delete global": lambda name: delattr(module, name),
+        "derive": _derived,
+    }
+    end.said = lambda: printed.drained().decode("utf-8", "replace")
+    end.serve()
+
+
+def _derived(name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:
+    """Return a class that the tests derive from one of the answer, whose methods stay with the tests."""
+    own = {key: _method(value) if callable(value) else value for key, value in space.items()}
+    return type(bases[0])(name, bases, own | {"__module__": "answer"})
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    return lambda one, *arguments, **keywords: function(one, *arguments, **keywords)
+
+
+class _Printed(io.BytesIO):
+    def write(self, data: Any) -> int:
+        if self.tell() < MOST_PRINTED:
+            super().write(data)
+        return len(data)
+
+    def drained(self) -> bytes:
+        data = self.getvalue()[:MOST_PRINTED]
+        self.seek(0)
+        self.truncate()
+        return data
+
+
+class _Input(io.TextIOBase):
+    """The standard input, which is that of the tests."""
+
+    def __init__(self, end: End) -> None:
+        self.end = end
+
+    def read(self, size: int | None = -1) -> str:
+        return str(self.end.ask("read", size))
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        return str(self.end.ask("readline", size))
+
+
+# The process of the tests
+
+
+def _reported(task: dict[str, Any], channel: int, end: End, answer: int) -> bool:
     """Run the task; write the built-in name and the line of the exception that ends it to the channel."""
+    end.lost = lambda: _end_as(answer)
+    end.may = _may
+    end.hear = lambda text: text and sys.stdout.write(text)
+    end.services |= {
+        "input": lambda prompt: input(prompt),
+        "read": lambda size: sys.stdin.read(size),
+        "readline": lambda size: sys.stdin.readline(size),
+    }
     try:
-        return _run(task, channel)
+        return _run(task, channel, end)
     except BaseException as error:
         os.write(channel, " ".join(map(str, _described(error))).encode())
         raise
+
+
+def _end_as(answer: int) -> NoReturn:
+    """End this process as that of the answer has ended."""
+    deadline = time.monotonic() + 1.0
+    found, status = 0, 0
+    while not found and time.monotonic() < deadline:
+        found, status = os.waitpid(answer, os.WNOHANG)
+        time.sleep(0.001)
+    code = os.waitstatus_to_exitcode(status) if found else 1  # it has closed the connection, and goes on
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 def _described(error: Any) -> tuple[str, int, int, int]:
@@ -74,232 +197,133 @@ def _described(error: Any) -> tuple[str, int, int, int]:
 
     A line is 0 where there is none; so is the number of the case, unless the tests are those of cases.
     """
-    if hasattr(error, "case"):
+    if hasattr(type(error), "CASE"):
         return error.problem, error.line, 0, error.case
-    ancestors: tuple[type, ...] = type(error).__mro__
-    names = (one.__name__ for one in ancestors if vars(builtins).get(one.__name__) is one)
-    lines = {"<answer>": 0, "<tests>": 0}
-    trace = error.__traceback__
+    names = (one.__name__ for one in type(error).__mro__ if vars(builtins).get(one.__name__) is one)
+    line, trace = 0, error.__traceback__
     while trace is not None:
-        place = trace.tb_frame.f_code.co_filename
-        if place in lines:
-            lines[place] = trace.tb_lineno
+        if trace.tb_frame.f_code.co_filename == "<tests>":
+            line = trace.tb_lineno
         trace = trace.tb_next
-    if isinstance(error, SyntaxError) and error.filename in lines:
-        lines[error.filename] = error.lineno or 0
-    return next(names), lines["<answer>"], lines["<tests>"], 0
+    if isinstance(error, SyntaxError) and error.filename == "<tests>":
+        line = error.lineno or 0
+    return next(names), getattr(error, "line_of_answer", 0), line, 0
 
 
-def _run(task: dict[str, Any], channel: int) -> bool:
+def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     """Return True where the tests pass, raise where they do not."""
     os.write(channel, b"started\n")
-    text, ended = task["tests"], SystemExit
-    tests, ends = compile(text, "<tests>", "exec"), _lines_that_end(text)
-    own, known = {id(code) for code in _codes(tests)}, [object, *_classes()]
-    restore = _guard(text)
-    shared_builtins, own_builtins = vars(builtins), dict(vars(builtins))
-    answer = ModuleType("answer")
-    sys.modules["answer"] = answer
-    sys.argv = ["answer"]
-    exec(compile(task["code"], "<answer>", "exec"), answer.__dict__)  # noqa: S102 - what the sandbox is for
-    shared_builtins.update(own_builtins)  # what follows calls them
-    scope = _test_module(answer, text)
-    restore(scope.__dict__)
+    text, limits = task["tests"], {name: tuple(both) for name, both in task["limits"].items()}
+    names = {*end.ask("load", task["code"], limits, task["user"])}
+    _bound(limits, task["user"])
+    tests = compile(text, "<tests>", "exec")
+    sys.modules["answer"] = _AnswerModule(end, names)
+    scope = ModuleType("__main__")
+    wanted = names if "globals" in text else names.intersection(re.findall(r"\w+", text))
+    for name in wanted - {*vars(builtins)} - _HOOKS:  # an answer goes on using an ``abs`` of its own
+        vars(scope)[name] = _of_library(name, text) or end.ask("global", name)
     sys.modules["__main__"] = scope  # where unittest.main() looks for tests
-    _compare_plain_data(known)
+    sys.argv = ["answer"]
+    _adapt(text, end)
     try:
         exec(tests, scope.__dict__)  # noqa: S102
-    except ended as end:  # right where the tests end themselves, wrong where the answer that they call does
-        trace = end.__traceback__ and end.__traceback__.tb_next
-        while trace is not None and trace.tb_next is not None and id(trace.tb_frame.f_code) in own:
-            trace = trace.tb_next
-        if trace is None or id(trace.tb_frame.f_code) not in own or trace.tb_lineno not in ends or end.code:
+    except SystemExit as error:  # right where the tests end themselves, wrong where the answer does
+        if error.code or hasattr(error, "line_of_answer"):
             raise
-    impostor = _impostor(known)
-    if impostor is not None:
-        raise AssertionError(f"an object of {impostor} is equal to anything")
     return True
 
 
-def _test_module(answer: ModuleType, text: str) -> ModuleType:
-    """Return the module of the tests: all names of the answer but those that shadow a builtin.
+class _AnswerModule(ModuleType):
+    """The module of the answer, whose names are looked up in its process."""
 
-    An answer that defines its own ``abs`` or ``sorted`` goes on using it, and the tests use Python's.
-    """
-    if "doctest" in text:  # which looks at functions of the very module that defines them
-        return answer
-    scope = ModuleType("__main__")
-    own = {name: value for name, value in vars(answer).items() if name not in vars(builtins)}
-    scope.__dict__.update(own)
-    return scope
+    def __init__(self, end: End, names: set[str]) -> None:
+        super().__init__("answer")
+        shown = sorted(names - {*vars(builtins)} - _HOOKS)
+        vars(self).update(_end=end, _names=[*names])
+        vars(self)["__all__"] = [name for name in shown if not name.startswith("_")]
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return vars(self)["_end"].ask("global", name)
+        except KeyError:
+            raise AttributeError(name) from None
 
-_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
-_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+    def __setattr__(self, name: str, value: object) -> None:
+        vars(self)["_end"].ask("set global", name, value)
 
+    def __delattr__(self, name: str) -> None:
+        vars(self)["_end"].ask("delete global", name)
 
-def _compare_plain_data(known: list[type]) -> None:
-    """Let no class of the answer say how its objects compare with plain data, such as 3 or [1, 2]."""
-    old = set(map(id, known))
-    attributes = type.__dict__["__dict__"].__get__
-    for one in [*_classes()]:
-        if id(one) in old or _is_of_a_library(one):
-            continue
-        for name in _COMPARISONS:
-            compare = attributes(one).get(name)
-            if compare is not None:
-                with suppress(TypeError):  # a class of C
-                    type.__setattr__(one, name, _for_own_kind(compare))
+    def __dir__(self) -> list[str]:
+        return list(vars(self)["_names"])
 
 
-def _is_of_a_library(one: type) -> bool:
-    module = one.__module__ if isinstance(one.__module__, str) else ""
-    if module.partition(".")[0] not in sys.stdlib_module_names:
-        return False
-    return getattr(sys.modules.get(module), one.__name__, None) is one
-
-
-def _for_own_kind(compare: Any) -> Callable[[Any, Any], Any]:
-    """Return a comparison that leaves plain data to the type of the data."""
-
-    def compared(self: Any, other: Any) -> Any:
-        if type(other) in _PLAIN:
-            return NotImplemented
-        bind = getattr(compare, "__get__", None)
-        return compare(self, other) if bind is None else bind(self, type(self))(other)
-
-    return compared
-
-
-def _guard(text: str) -> Callable[[dict[str, Any]], None]:
-    """Prepare the modules that tests rely on; return a function that undoes the answer's changes."""
-    modules = [module for module in map(_module, _imported(text)) if module is not None]
-    if "unittest" in sys.modules:
-        _report_by_error(text)
-    classes = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
-    kept = [(owner, dict(vars(owner))) for owner in (*modules, *classes)]
-    own_builtins = dict(vars(builtins))
-    sys.settrace = sys.setprofile = _no_trace  # by which a line of the tests could be left out
-
-    def restore(scope: dict[str, Any]) -> None:
-        for owner, attributes in kept:
-            with suppress(AttributeError, TypeError):
-                for name in {*vars(owner)} - {*attributes} if isinstance(owner, type) else ():
-                    delattr(owner, name)
-                for name, value in attributes.items():
-                    if vars(owner).get(name) is not value:
-                        setattr(owner, name, value)
-        for module in modules:
-            sys.modules[module.__name__] = module
-        mock = sys.modules.get("unittest.mock")
-        if mock is not None and "ANY" not in text:
-            mock._ANY.__eq__ = object.__eq__
-        scope.pop("load_tests", None)
-        scope.update(__name__="__main__", __builtins__=own_builtins)
-
-    return restore
-
-
-def _imported(text: str) -> set[str]:
-    """Return the modules that the tests import, but for those that they share with the answer."""
-    lines = re.findall(
-        r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))", text, re.MULTILINE
-    )
-    names = {
-        part.split()[0]
-        for source, several in lines
-        for part in (source or several).split(",")
-        if part.strip()
-    }
-    return names - {"sys", "builtins", "answer", "__main__", "__future__"}
-
-
-def _module(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - the tests will say so themselves
-        return None
-
-
-def _report_by_error(text: str) -> None:
-    """Have ``unittest.main()`` return where the tests pass: an answer could raise SystemExit as well."""
-    import unittest
-
-    class Program(unittest.TestProgram):
-        def runTests(self) -> None:
-            self.exit = False
-            super().runTests()
-            result = self.result
-            if not result.wasSuccessful():
-                sys.exit(1)
-            found = result.testsRun or result.skipped  # Python 3.12.1 does not count a skipped test as run
-            if not found or (result.skipped and "skip" not in text.lower()):
-                raise AssertionError("no test was run, or the answer has skipped one")
-
-    unittest.main = Program
-
-
-def _no_trace(function: object) -> None:
-    if function is not None:  # doctest ends tracing
-        raise RuntimeError("tracing is not available in the sandbox")
-
-
-def _lines_that_end(text: str) -> set[int]:
-    """Return the lines on which the tests do nothing but end the process themselves."""
-    if "exit" not in text.lower():
-        return set()
-    import ast
-
-    tree = ast.parse(text)
-    ends = [node for node in ast.walk(tree) if _is_end(node)]
-    inside = {id(inner) for end in ends for inner in ast.walk(end)}
-    others = {getattr(node, "lineno", 0) for node in ast.walk(tree) if id(node) not in inside}
-    lines = (range(end.lineno, getattr(end, "end_lineno", end.lineno) + 1) for end in ends)
-    return {line for some in lines for line in some} - others
-
-
-def _is_end(node: ast.AST) -> TypeGuard[ast.stmt]:
-    import ast
-
-    if not isinstance(node, ast.Raise | ast.Expr):
-        return False
-    call = node.exc if isinstance(node, ast.Raise) else node.value
-    name = call.func if isinstance(call, ast.Call) else call
-    if isinstance(name, ast.Attribute):
-        return name.attr == "exit" and isinstance(name.value, ast.Name) and name.value.id == "sys"
-    return isinstance(name, ast.Name) and name.id in ("exit", "SystemExit")
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)
-
-
-def _classes(root: type = object) -> Iterator[type]:
-    one: type
-    for one in type.__subclasses__(root):
-        yield one
-        yield from _classes(one)
-
-
-def _impostor(known: list[type]) -> str | None:
-    """Return the name of a class of the answer whose objects are equal to anything, if there is one."""
-    old = set(map(id, known))
-    attributes, ancestors = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
-    probes = (object(), 7919, -0.125, "\0probe", [7919], ("\0probe",), {"\0probe": 7919})
-    old.add(id(getattr(sys.modules.get("unittest.mock"), "_ANY", None)))  # the tests may use it
-    for one in _classes():
-        if id(one) not in old and "__eq__" in attributes(one):
-            makers = (attributes(base).get("__new__") for base in ancestors(one) if id(base) in old)
-            try:
-                made = next(filter(None, makers))(one)
-                if any(made == probe for probe in probes):
-                    return one.__name__
-            except BaseException:  # noqa: BLE001, S112 - it has looked at the other object
-                continue
+def _of_library(name: str, text: str) -> ModuleType | None:
+    """Return the module of the standard library that the tests use by its name without importing it."""
+    used = re.findall(rf"\b{name}\.(\w+)", text) if name in sys.stdlib_module_names else []
+    if used:
+        with suppress(ImportError):
+            module = importlib.import_module(name)
+            return module if all(hasattr(module, one) for one in used) else None
     return None
+
+
+def _adapt(text: str, end: End) -> None:
+    """Have unittest and doctest work as they do in one process."""
+    if "unittest" in text:
+        import unittest
+
+        class Program(unittest.TestProgram):
+            def runTests(self) -> None:
+                self.exit = False
+                super().runTests()
+                result = self.result  # Python 3.12.1 does not count a skipped test as run
+                if not result.wasSuccessful() or not (result.testsRun or result.skipped):
+                    sys.exit(1)
+
+        unittest.main = Program
+    if "doctest" in text:
+        import doctest
+
+        of_module = doctest.testmod
+
+        def testmod(m: Any = None, *arguments: Any, **keywords: Any) -> Any:
+            if isinstance(m, _AnswerModule):  # whose examples are its own
+                return doctest.TestResults(*end.ask("doctest", None))
+            return of_module(m, *arguments, **keywords)
+
+        doctest.testmod = testmod
+
+
+_STREAMS = (io.StringIO, io.BytesIO)
+_CHANGING = {"__setitem__", "__delitem__"}
+
+
+def _may(service: str, one: Any = None, name: Any = "", *_: object) -> None:
+    """Raise for what an answer may not ask of an object of the tests: whatever leads to their variables."""
+    kind = type(one)
+    unittest = sys.modules.get("unittest")
+    is_own = kind.__module__ == "__main__" and not (unittest and isinstance(one, unittest.TestCase))
+    is_class = isinstance(one, type) and one.__module__ == "__main__"
+    is_open = isinstance(name, str) and not name.startswith("__")
+    may_read = is_own or is_class or isinstance(one, _STREAMS) or _mocks(one, name)
+    may_change = is_own and not callable(getattr(kind, str(name), None))
+    may = {
+        "special": (is_own or name not in _CHANGING) and (is_class or not isinstance(one, type)),
+        "call": is_class,
+        "getattr": is_open and may_read,
+        "setattr": is_open and may_change,
+        "delattr": is_open and may_change,
+    }
+    if not may.get(service, service in ("input", "read", "readline", "plain", "dir")):
+        raise AttributeError(name)
+
+
+def _mocks(one: Any, name: str) -> bool:
+    mock = sys.modules.get("unittest.mock")
+    return mock is not None and isinstance(one, mock.NonCallableMock) and name not in dir(mock.Mock)
 
 
 if __name__ == "__main__":

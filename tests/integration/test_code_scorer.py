@@ -44,6 +44,18 @@ def test_a_right_program_passes(name):
     assert outcome.passed, outcome.reason
 
 
+FORMS = programs("form")
+
+
+@sandboxed
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMS)
+def test_tests_of_any_form_see_what_they_would_see_in_one_process(name):
+    code, tests, _ = FORMS[name]
+    outcome = run_tests(code, tests, PATIENT)
+    assert outcome.passed, outcome.reason
+
+
 @sandboxed
 def test_half_a_character_in_a_program_harms_nothing():
     assert run_tests("x = 'é\ud800'", "pass", PATIENT).passed
@@ -69,6 +81,26 @@ CHEATING = programs("cheating") | programs("replacing")
 def test_a_program_that_ends_early_or_cheats_is_wrong(name):
     code, tests, _ = CHEATING[name]
     assert not run_tests(code, tests, PATIENT).passed
+
+
+ATTACKING = programs("attacking")
+
+
+@sandboxed
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKING)
+def test_no_attack_on_the_process_of_the_tests_passes(name):
+    """By frames, modules, descriptors, memory, signals, forged messages, objects, exceptions, callbacks."""
+    code, tests, _ = ATTACKING[name]
+    assert not run_tests(code, tests, PATIENT).passed
+
+
+@sandboxed
+def test_a_program_has_neither_the_tests_nor_the_channel():
+    """Neither it nor bubblewrap's own process holds what it could read, and it sees nothing of the tests."""
+    look = programs("looking")["at all memory and descriptors"]
+    outcome = run_tests(look.code, look.tests, PATIENT)
+    assert outcome.passed, outcome.reason
 
 
 @sandboxed
