@@ -1,18 +1,15 @@
 """The models, categories and targets of a stored run, for exports and samples."""
 
-import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 
-from adaptive_eval.build.assembly import config_of_run, load_task_of
+from adaptive_eval.build.assembly import config_of_run
 from adaptive_eval.build.rubrics import rubric_of
-from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import IMPORTED
-from adaptive_eval.interop.run_tables import RunDescription, run_clusters, run_rule, run_weights
+from adaptive_eval.interop.run_groups import stored_groups, unchanged_tasks
+from adaptive_eval.interop.run_tables import RunDescription, config_of_file, run_rule, run_weights
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
-from adaptive_eval.tasks.sources import EXECUTABLE
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import ScoreRange
 from adaptive_eval.views.trials import no_target
@@ -26,15 +23,17 @@ def describe_run(reader: RunReader) -> RunDescription:
         for task, values in weights.items():
             worth = () if isinstance(values, ScoreRange) else values
             categories[task] = [f"worth {value:g}" for value in worth]
-        told = run_rule(reader), run_clusters(reader)
+        told = run_rule(reader), stored_groups(reader)
         return RunDescription(reader.cells().models, categories, weights, _stored_target, *told)
-    config = config_of_run(reader)
+    config = config_of_file(reader)  # without its files: an export needs none
+    assert config is not None
     return RunDescription(
         tuple(one.name for one in config.models),
         {one.name: rubric_of(one.rubric).categories for one in config.tasks},
         {one.name: one.rubric.category_weights for one in config.tasks},
-        _stored_targets(reader.meta(), config),
+        report_targets(reader),
         config.stopping.rule,
+        stored_groups(reader),
     )
 
 
@@ -47,7 +46,7 @@ def report_targets(reader: RunReader) -> TargetLookup:
         config = config_of_run(reader)
     except (KeyError, UsageError):
         return no_target
-    return _stored_targets(meta, config)
+    return targets_of(unchanged_tasks(meta, config))
 
 
 def targets_of(tasks: Sequence[Task]) -> TargetLookup:
@@ -66,19 +65,3 @@ def targets_of(tasks: Sequence[Task]) -> TargetLookup:
 def _stored_target(record: TrialRecord) -> str | None:
     found = record.sent.get("target")
     return None if found is None else str(found)
-
-
-def _stored_targets(meta: Mapping[str, str], config: RunConfig) -> TargetLookup:
-    """Look expected answers up in the datasets, as far as these are still there and have not changed.
-
-    The run may be a stranger's: no function that it names is imported, for a dataset or for anything else.
-    """
-    tasks = []
-    for section in config.tasks:
-        if section.dataset.startswith(EXECUTABLE):
-            continue
-        with suppress(KeyError, UsageError):
-            task = load_task_of(config, section)
-            if json.loads(meta["identity"])["tasks"][task.name]["dataset"] == task.content_hash:
-                tasks.append(task)
-    return targets_of(tasks)

@@ -122,6 +122,13 @@ def _read(place: str, config: RunConfig, wanted: Sequence[Wanted], *, all_tasks:
 def _references(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
     place = section.run or section.file or ""
     trials = _read(place, config, wanted, all_tasks=True)
+    if trials.is_grouped and config.stopping.target == "population":
+        for one in wanted:
+            if "cluster" not in one.config.fields:
+                raise OutcomesError(
+                    f"{place}: its questions are in groups, and task {one.task.name!r} names none here: say "
+                    "which column of the dataset has them, with fields: {cluster: COLUMN}"
+                )
     return [_reference(name, trials, wanted) for name in section.models]
 
 

@@ -15,6 +15,7 @@ from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, Choices
 from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.run_groups import stored_groups
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
@@ -51,6 +52,7 @@ class PreviousTrials:
     shown: str
     tables: Mapping[tuple[str, str], Trials]  # by model and task: categories, (M, N), NO_TRIAL after the last
     lost: Mapping[tuple[str, str], NDArray[np.int64]]  # trials without an answer of each question, (M,)
+    is_grouped: bool = False  # whether its questions are in groups
 
     @property
     def models(self) -> list[str]:
@@ -86,6 +88,7 @@ def trials_of_run(
     with RunReader(directory) as reader:
         meta, columns = reader.meta(), reader.outcomes()
         copies = {one.request.key for one in reader.trials(missing=True) if one.missing == COPY_REASON}
+        is_grouped = bool(stored_groups(reader))
     if IMPORTED in meta:
         recorded = read_recorded([directory], _choices(wanted, shown))
         return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
@@ -98,7 +101,7 @@ def trials_of_run(
     for one in shared:
         _require_same_questions(one, identity[one.task.name], shown)
         _require_same_scoring(one, scoring.get(one.task.name), stored_thresholds(meta), shown)
-    return PreviousTrials(shown, *_tables(columns, shared, copies))
+    return PreviousTrials(shown, *_tables(columns, shared, copies), is_grouped)
 
 
 def _require_tasks(
@@ -233,7 +236,7 @@ def _of_recorded(
             if (table >= 0).any():
                 tables[model, one.task.name] = table
                 lost[model, one.task.name] = (table == LOST).sum(axis=1)
-    return PreviousTrials(shown, tables, lost)
+    return PreviousTrials(shown, tables, lost, recorded.clusters is not None)
 
 
 def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:

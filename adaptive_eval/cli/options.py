@@ -435,7 +435,7 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         )
     for task in recorded.tasks.keys() - shared.tasks.keys():
         click.echo(f"note: task {task} is left out: no question of it has answers of all models", err=True)
-    runs = logs_of_runs(options["recorded"])
+    runs = logs_of_runs(options["recorded"], choices_of(options).cluster)
     say_read_again(runs)
     fewest = int((recorded.counts > 0).sum(axis=1).min())
     for run in runs:

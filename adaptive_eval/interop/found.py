@@ -174,7 +174,7 @@ class Log:
     # the weight of each task in the overall score, if the file says it
     shares: Mapping[str, float] = field(default_factory=lambda: _NONE)
     rule: str = ""  # the stopping rule of a run
-    clustered: bool = False  # whether questions are in clusters, which the file does not name
+    unread_groups: str = ""  # fields of the dataset that name groups, by which the run is not decided
     questions: int = 0  # of all its tasks, asked or not; 0 where the file does not say
     notes: tuple[str, ...] = ()  # how it is read, where a person should know
 
@@ -190,10 +190,10 @@ def weighted(tasks: Sequence[TaskSpec], logs: Iterable[Log]) -> tuple[TaskSpec, 
 def require_independent(spec: SessionSpec, logs: Iterable[Log]) -> None:
     """Refuse to take questions for a sample that are in clusters."""
     for log in logs:
-        if log.clustered and spec.stopping.target == "population":
+        if log.unread_groups and spec.stopping.target == "population":
             raise UsageError(
-                f"{log.path}: its questions are in clusters, which are not in the run file; leave the target "
-                "population out, or continue the run itself"
+                f"{log.path}: its questions are in groups; give them too, with --map "
+                f"cluster={log.unread_groups}, or leave the target population out"
             )
 
 

@@ -240,10 +240,6 @@ def _meta(
         "sources": sources,
         "notes": list(gathered.notes),
         "weights": worth,
-        "clusters": {
-            name: dict(zip(gathered.tasks[name], groups, strict=True))
-            for name, groups in gathered.clusters.items()
-        },
         "rule": spec.stopping.rule,
         "ranges": [name for name, weights in worth.items() if isinstance(weights, ScoreRange)],
     }

@@ -151,9 +151,9 @@ def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> Record
             gatherer.close()
 
 
-def logs_of_runs(paths: Sequence[Path]) -> list[Log]:
+def logs_of_runs(paths: Sequence[Path], cluster: str | None = None) -> list[Log]:
     """Return the logs in the folders of `paths`: those of runs say what categories and tasks are worth."""
-    return open_logs([path for path in paths if path.is_dir()], Choices(), texts=False)
+    return open_logs([path for path in paths if path.is_dir()], Choices(cluster=cluster), texts=False)
 
 
 def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:

@@ -17,6 +17,7 @@ from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.core.results import from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
+from adaptive_eval.interop.run_groups import groups_by_field, in_groups, stored_groups
 from adaptive_eval.interop.trial_weights import Weights, weights_of_run
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.store.cells import OutcomeColumns
@@ -249,29 +250,18 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
         raise OutcomesError(f"{directory}: a question is in several tasks, which --task would take for one")
     with RunReader(directory) as reader:
         weights, latest = run_weights(reader), reader.latest_snapshot()
-        grouped = any("cluster" in task.fields for task in _tasks(reader.meta()))
-        rule, groups = run_rule(reader), run_clusters(reader)
+        fields = {str(task.fields["cluster"]) for task in _tasks(reader.meta()) if "cluster" in task.fields}
+        rule, groups = run_rule(reader), stored_groups(reader)
+        if choices.cluster is not None and not (groups and choices.cluster in fields):
+            groups = groups_by_field(reader, choices.cluster)
     results = None if latest is None else from_json(latest.results)
     shares = {} if results is None else {task.task: task.weight for task in results.tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
-    if choices.cluster is not None:
-        raise UsageError(
-            f"{directory} is a run, without a column {choices.cluster!r}; give the files that it was made of"
-        )
-    log = Log(directory, RUN, lambda: _in_groups(read(directory, choices), groups), weights=weights)
+    log = Log(directory, RUN, lambda: in_groups(read(directory, choices), groups), weights=weights)
     number = 0 if results is None else results.questions
-    return replace(log, shares=shares, clustered=grouped, questions=number, rule=rule)
-
-
-def _in_groups(pieces: Iterator[Piece], groups: Mapping[str, Mapping[str, str]]) -> Iterator[Piece]:
-    """Yield trials with the groups of their questions."""
-    by_question = {question: group for of_task in groups.values() for question, group in of_task.items()}
-    for piece in pieces:
-        if isinstance(piece, Found) and groups:
-            of_task = groups.get(piece.task, by_question)  # a task may be renamed
-            piece = replace(piece, cluster=of_task.get(piece.question, ""))
-        yield piece
+    field = "" if groups else ", ".join(sorted(fields))
+    return replace(log, shares=shares, unread_groups=field, questions=number, rule=rule)
 
 
 def run_rule(reader: RunReader) -> str:
@@ -282,12 +272,6 @@ def run_rule(reader: RunReader) -> str:
     return (
         parse_config(meta["config"], meta.get("source", "config")).stopping.rule if "config" in meta else ""
     )
-
-
-def run_clusters(reader: RunReader) -> Mapping[str, Mapping[str, str]]:
-    """Return the groups of questions that an imported run holds, by task and question."""
-    stored: dict[str, dict[str, str]] = json.loads(reader.meta().get(IMPORTED, "{}")).get("clusters", {})
-    return stored
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:

@@ -148,6 +148,41 @@ class TestGroups:
         moved = analyzed(tmp_path, "moved.csv", "--map", "cluster=text", code=2)
         assert "a question has one group" in moved.err
 
+    def test_a_run_has_the_groups_of_its_dataset(self, tmp_path):
+        (tmp_path / "program.py").write_text(
+            "def new(text): return str(int(text) % 12 < 10)\ndef old(text): return str(int(text) % 12 < 4)\n"
+        )
+        data = tmp_path / "data.jsonl"
+        lines = (
+            {"id": n, "input": str(n), "target": "True", "subject": f"s{n % 12}"} for n in range(QUESTIONS)
+        )
+        data.write_text(rows(*map(json.dumps, lines)), "utf-8")
+        models = [{"name": name, "endpoints": [f"python:program.py:{name}"]} for name in ("new", "old")]
+        task = {"name": "t", "dataset": "data.jsonl", "scorer": "exact", "fields": {"cluster": "subject"}}
+        config = {"models": models, "tasks": [task], "budget": {"trials": 160}}
+        for name, target in (("plain", "benchmark"), ("grouped", "population")):
+            own = {"name": name, **config, "stopping": {"target": target}}
+            (tmp_path / f"{name}.yaml").write_text(json.dumps(own), "utf-8")
+            in_process("run", f"{name}.yaml", "--display", "none", cwd=tmp_path)
+        mapped = ("--map", "cluster=subject")
+        assert data_of(tmp_path, "runs/plain")["target"] == "benchmark"
+        assert data_of(tmp_path, "runs/plain", *mapped)["target"] == "population"
+        needed = analyzed(tmp_path, "runs/plain", "-o", "stopping.target=population", code=2)
+        assert "--map cluster=subject" in needed.err
+        assert "subject" in analyzed(tmp_path, "runs/plain", "--map", "cluster=topic", code=2).err
+        compared = {"name": "compared", **config, "models": models[:1], "stopping": {"target": "population"}}
+        compared["references"] = [{"run": "runs/grouped", "models": ["old"]}]
+        for fields in (task["fields"], {"id": "id"}):
+            compared["tasks"] = [{**task, "fields": fields}]
+            (tmp_path / "compared.yaml").write_text(json.dumps(compared), "utf-8")
+            found = in_process("run", "compared.yaml", "--new", "--display", "none", cwd=tmp_path)
+            assert (found.code == 2) == ("fields: {cluster: COLUMN}" in found.err) == ("id" in fields)
+        data.unlink()
+        assert "put it back" in analyzed(tmp_path, "runs/plain", *mapped, code=2).err
+        in_process("export", "runs/grouped", "--out", "table.csv", cwd=tmp_path, code=0)
+        for source in ("runs/grouped", "table.csv"):
+            assert data_of(tmp_path, source)["target"] == "population"
+
     def test_groups_of_lm_eval_and_helm(self, tmp_path):
         for model, values in (("new", NEW), ("old", OLD)):
             place = tmp_path / "lm" / model

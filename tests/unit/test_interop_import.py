@@ -280,7 +280,7 @@ def test_clusters_that_the_run_file_does_not_hold_are_not_ignored(tmp_path):
     for extra in (("--replicates", 2), ("--write", tmp_path / "again")):
         refused = command("analyze", tmp_path / "run", *extra, *target)
         assert isinstance(refused.exception, UsageError)
-        assert "its questions are in clusters" in str(refused.exception)
+        assert "--map cluster=family" in str(refused.exception)
         assert printed("analyze", tmp_path / "run", *extra)
 
 
