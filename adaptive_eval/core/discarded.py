@@ -1,12 +1,85 @@
-"""What discarded draws mean for the verdicts of a run."""
+"""What discarded draws, and other lost answers, mean for the verdicts of a run."""
 
 from collections.abc import Iterator
 
-from adaptive_eval.core.board import Comparison
+import numpy as np
+
+from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.budget import Account
 from adaptive_eval.core.discard_words import causes_words
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
+from scorio.sequential.parts import DROPPED, MISSING, Bools, Floats
+
+PARTS = 4
+"""Parts of a model's trials: what is lost in each of them is lost all along, and no burst."""
+LEAST, UNLIMITED = 16.0, 256.0
+"""Times the trials until now for which a run is foreseen: at least, as its budget may be raised, and where it
+has none."""
+
+
+def slack_left(slack: Floats, still: Floats, growth: Floats) -> Floats:
+    """Return what lost answers will weigh after `growth` times the trials.
+
+    Of the rate at which answers were lost until now, the share `still` goes on; the rest is diluted.
+
+    Examples
+    --------
+    >>> slack_left(np.array([0.3, 0.3]), np.array([0.0, 1.0]), np.array([29.0, 29.0])).round(3).tolist()
+    [0.01, 0.3]
+    """
+    return slack * (still + (1.0 - still) / growth)
+
+
+def lost_all_along(lost: Bools) -> float:
+    """Return the part of the rate of losses that was there all along: that of the best part of the trials.
+
+    Examples
+    --------
+    >>> steady, burst = np.arange(100) % 10 == 0, np.arange(100) < 30
+    >>> round(lost_all_along(steady), 2), lost_all_along(burst), lost_all_along(burst[::-1])
+    (0.8, 0.0, 0.0)
+    """
+    rate = lost.mean() if lost.size >= PARTS else 0.0
+    if rate == 0.0:
+        return 0.0
+    least = min(part.mean() for part in np.array_split(lost, PARTS))
+    return float(least / rate)
+
+
+def open_for_good(comparison: Comparison, account: Account) -> Bools:
+    """Return the needed contrasts that lost answers leave open whatever the run may still ask."""
+    goal, board = comparison.contrasts, comparison.answers
+    progress = np.maximum(comparison.fold.progress, 1)
+    further = _further(account) / max(len(comparison.members), 1)
+    growth = 1.0 + further / progress
+    passes = comparison.spec.stopping.max_passes
+    if passes is not None:
+        growth = np.minimum(growth, passes * comparison.spec.questions / progress)
+    growth = np.clip(np.where(np.isfinite(growth), growth, UNLIMITED), LEAST, None)
+    slack = np.append(board.scores().slack[:, 0], 0.0)  # the last one is no model, as second may be
+    still = np.array([*map(lost_all_along, _lost(board)), *np.ones(len(comparison.spec.references)), 0.0])
+    both = slack[goal.first] + slack[goal.second]
+    going_on = (slack * still)[goal.first] + (slack * still)[goal.second]
+    share = np.divide(going_on, both, out=np.ones_like(both), where=both > 0.0)
+    return comparison.undecidable(slack_left(comparison.latest.slack, share, growth), growth)
+
+
+def _lost(board: Board) -> Iterator[Bools]:
+    """Yield which of the trials of each model are lost, in their order."""
+    for model in range(len(board.spec.models)):
+        yield np.isin(board.answers[model, : board.progress[model]], (MISSING, DROPPED))
+
+
+def _further(account: Account) -> float:
+    """Return how many trials an account still allows at what they cost; infinite without a limit."""
+    further = np.inf
+    for line in account.lines():
+        used = line.spent - line.presumed
+        if line.limit is not None and used > 0.0:
+            further = min(further, (line.limit - used) / used * account.trials)
+    return max(further, 0.0)
 
 
 def discards_of(spec: SessionSpec, states: ModelStates) -> dict[str, dict[str, int]]:

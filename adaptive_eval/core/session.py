@@ -13,6 +13,7 @@ import numpy as np
 
 from adaptive_eval.core.board import Board, Comparison
 from adaptive_eval.core.budget import Budget, InFlightTrial
+from adaptive_eval.core.discarded import open_for_good
 from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.foresight import next_look, too_noisy
 from adaptive_eval.core.goals import Goal
@@ -260,7 +261,7 @@ class Session:
         """Return why what is needed stays open whatever is asked; None where it may be decided."""
         comparison = self.comparison
         needed = comparison.fold.needed
-        if comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
+        if comparison.latest.slack[needed].all() and open_for_good(comparison, self.budget.run)[needed].all():
             return StopVerdict("lost", evidence=lost_evidence(comparison, self.states))
         noisy = () if comparison.hopeless else too_noisy(comparison)
         if not comparison.hopeless and not noisy:

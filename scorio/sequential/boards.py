@@ -252,27 +252,26 @@ class Board:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
         return self.intervals.of(rows, self.fold.verdict, self.latest)
 
-    @property
-    def undecidable(self) -> Bools:
-        """Needed contrasts that hardly any number of trials could decide, since lost answers weigh too much.
+    def undecidable(self, left: Floats, growth: ArrayLike) -> Bools:
+        """Return the needed contrasts that `growth` times the trials could hardly decide, for lost answers.
 
         A winner needs |D| above what the lost answers could make of it, a claim its distance from the margin,
         a tie needs both together below ε/2
         (:func:`scorio.sequential.evidence.tie_boundary`), a width both together below it. The noise is below
-        what the lost answers weigh, and many times the trials until now would be needed for it to fall below
-        the distance to either.
+        what the lost answers will weigh then, which is `left`, and so many times the trials until now would
+        not bring it below the distance to either.
         """
         needed, latest = self.fold.needed, self.latest
-        size, slack = np.abs(latest.difference), latest.slack
+        size, slack = np.abs(latest.difference), left
         low, high = self.interval()
-        noise = (high - low) / 2.0 - slack
+        noise = (high - low) / 2.0 - latest.slack
         distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size)
         distance = np.where(
             self.contrasts.claimed, np.abs(latest.difference + self.contrasts.claim), distance
         )
         distance -= slack
-        # To bring the noise down to a quarter, 16 times the trials are needed.
-        far = np.where(self.contrasts.measured, 2.0 * slack >= self.contrasts.width, 4.0 * distance <= noise)
+        near = np.sqrt(growth) * distance  # 16 times the trials bring the noise down to a quarter
+        far = np.where(self.contrasts.measured, 2.0 * slack >= self.contrasts.width, near <= noise)
         return needed & (slack > 0.0) & (noise <= slack) & far
 
     # ------------------------------------------------------------------ reading

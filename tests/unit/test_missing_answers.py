@@ -44,6 +44,22 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     )
 
 
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        (lambda index: index < 32, "resolved"),  # 32 of the first answers, and none later
+        (lambda index: 20 <= index < 52, "resolved"),  # those that come last when it is first looked at
+        (lambda index: index % 2 == 0, "lost"),
+    ],
+)
+def test_a_run_ends_for_lost_answers_only_if_they_are_lost_all_along(lost, reason):
+    session = Session(make_spec(2, 100, equivalence=0.1, trials=6000))
+    answer = coin((0.95, 0.9))
+    drive(session, answer, slots=16, missing=lambda one: one.key.model == "m0" and lost(one.key.index))
+    assert session.stopped.reason == reason
+    assert session.budget.completed < 6000
+
+
 def test_a_width_that_lost_answers_alone_fill_ends_the_run():
     session = Session(make_spec(1, 30, goal="width", width=0.16, max_passes=60))
     drive(session, coin((0.7,)), missing=lambda request: request.key.index % 10 == 0)
@@ -169,7 +185,7 @@ def test_a_pair_is_given_up_where_16_times_the_trials_would_not_decide_it(size, 
     latest, noise = board.latest, float(confidence_radius(1e-4, 0.05, 0.2))
     latest.difference[:], latest.slack[:], latest.guarded[:] = -size, slack, 1e-4
     room = max(size, 0.1 - size) - slack  # until a winner may be called, or a tie
-    assert board.undecidable.tolist() == [slack >= noise and room <= noise / 4]
+    assert board.undecidable(latest.slack, 16.0).tolist() == [slack >= noise and room <= noise / 4]
 
 
 def test_no_call_that_lost_answers_could_turn():
