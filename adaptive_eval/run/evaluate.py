@@ -37,6 +37,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.headline import headline
+from adaptive_eval.views.verdicts import model_order
 
 if TYPE_CHECKING:
     from adaptive_eval.engine.events import Event
@@ -151,8 +152,8 @@ class Evaluation:
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """The models, best first."""
-        return tuple(line.model for line in sorted(self.results.models, key=lambda line: line.rank))
+        """The models in the order of the leaderboard."""
+        return tuple(line.model for line in model_order(self.results))
 
     def model(self, name: str) -> ModelResult:
         """Return the result of a model; KeyError where there is none."""

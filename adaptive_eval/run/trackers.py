@@ -17,6 +17,7 @@ from adaptive_eval.errors import library
 from adaptive_eval.views.column_types import Outlet, selected
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.model_columns import MODELS, model_rows
+from adaptive_eval.views.verdicts import model_order
 
 EVERY = 10.0
 """Seconds between two reports."""
@@ -136,7 +137,7 @@ def figures_of(results: Results) -> dict[str, float]:
 def _summary(verdict: StopVerdict, results: Results | None) -> dict[str, Any]:
     found: dict[str, Any] = {"stopped": verdict.reason, "text": describe(verdict)}
     if results is not None:
-        found["ranking"] = ", ".join(line.model for line in sorted(results.models, key=lambda one: one.rank))
+        found["ranking"] = ", ".join(line.model for line in model_order(results))
     return found
 
 

@@ -41,6 +41,7 @@ class Unit(Enum):
     NAME = "name"
     MODEL = "model"
     WORDS = "words"
+    TEXT = "text"  # sentences, which take several lines
     FLAG = "flag"
     COUNT = "count"
     RANK = "rank"
@@ -86,6 +87,10 @@ class Column(Generic[Row]):
     text: Callable[[Row], str] | None = None  # how it is written for people, if not by its unit alone
     optional: bool = False  # whether it can be null
     need: int = 0  # on a narrow terminal columns of greater need are left out first
+    spare: bool = False  # whether a page leaves it out on a phone
+    kind: Callable[[Row], str] | None = None  # the colour of a verdict, a bar or a meter: a class
+    summed: bool = False  # whether a table of a page ends with the sum
+    hover: str = ""  # what a short heading stands for
     when: Callable[[Sequence[Row]], bool] | None = None  # whether people are shown it
     columns: tuple["Column[Any]", ...] = ()  # those of a part or of rows
 
@@ -139,7 +144,7 @@ def selected(columns: Iterable[Column[Row]], outlet: Outlet) -> list[Column[Row]
 
 def shown_to_people(columns: Iterable[Column[Row]], outlet: Outlet, rows: Sequence[Row]) -> list[Column[Row]]:
     """Return the columns of an outlet without those that say nothing about these rows."""
-    return [one for one in selected(columns, outlet) if one.when is None or one.when(rows)]
+    return [one for one in selected(columns, outlet) if one.when is None or (rows and one.when(rows))]
 
 
 def data_of(columns: Iterable[Column[Row]], row: Row, outlet: Outlet = Outlet.JSON) -> dict[str, Any]:
@@ -160,6 +165,7 @@ _TYPES: Mapping[Unit, Mapping[str, Any]] = {
     Unit.NAME: _STRING,
     Unit.MODEL: _STRING,
     Unit.WORDS: _STRING,
+    Unit.TEXT: _STRING,
     Unit.VERDICT: _STRING,
     Unit.FLAG: {"type": "boolean"},
     Unit.COUNT: {"type": "integer", "minimum": 0},

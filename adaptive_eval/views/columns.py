@@ -78,6 +78,11 @@ def _more_trials(row: PairRow) -> str:
     return "" if trials is None else f"{short(trials.median)} ({range_words(trials)})"
 
 
+def _colour(row: PairRow) -> str:
+    verdict = row.pair.verdict
+    return "better" if verdict == "worse" else verdict
+
+
 PAIRS: tuple[Column[PairRow], ...] = (
     Column(
         key="pair",
@@ -122,6 +127,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         unit=Unit.VERDICT,
         value=lambda row: row.pair.verdict,
         text=lambda row: verdict_words(row.pair.verdict, row.equivalence, row.pair.kind),
+        kind=_colour,
         outlets=FILES | PAIRS_TABLE,
         meaning="`better` (`first` is, or the claim holds), `worse` (or the claim fails), `tie` or `open`",
     ),
@@ -167,12 +173,13 @@ PAIRS: tuple[Column[PairRow], ...] = (
     ),
     Column(
         key="difference_interval",
-        heading="{level} confidence sequence",
+        heading="{level} {difference_interval}",
         short="interval",
         unit=Unit.SIGNED_INTERVAL,
-        value=lambda row: row.span,
+        value=lambda row: None if row.pair.kind == "width" else row.span,
+        kind=_colour,
         text=lambda row: span_words(row.pair, row.digits),
-        outlets=TERMINAL | PAIRS_TABLE,
+        outlets=TERMINAL | PAIRS_TABLE | OPEN_TABLE,
         need=3,
     ),
     Column(
@@ -182,6 +189,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         value=lambda row: row.pair.decided_at,
         text=_decided_after,
         optional=True,
+        spare=True,
         outlets=FILES | PAIRS_TABLE,
         meaning="the index at which it was decided; null while open",
     ),
@@ -190,6 +198,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         heading="{pair_questions}",
         unit=Unit.COUNT,
         value=lambda row: row.pair.questions,
+        spare=True,
         outlets=FILES | PAIRS_TABLE,
         meaning="questions both had seen by then; of several tasks, the fewest of one",
     ),
@@ -199,6 +208,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         value=lambda row: row.pair.evidence,
         text=lambda row: evidence_words(row.pair),
         optional=True,
+        spare=True,
         outlets=FILES | PAIRS_TABLE,
         meaning="highest log e-value, at most that of the strictest level that the run reads (for "
         "`zscore`: z); at the call for a decided pair",
@@ -244,6 +254,8 @@ PAIRS: tuple[Column[PairRow], ...] = (
         value=lambda row: row.tie,
         text=lambda row: _share(row.tie),
         optional=True,
+        spare=True,
+        kind=lambda row: "tie",
         outlets=TERMINAL | OPEN_TABLE,
         need=2,
     ),
@@ -251,6 +263,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         key="trials_each",
         unit=Unit.COUNT,
         value=lambda row: row.pair.trials_each,
+        spare=True,
         outlets=FILES | TERMINAL | OPEN_TABLE,
         meaning="index of both models at which the pair was last read",
         need=4,
@@ -261,6 +274,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         unit=Unit.COUNT,
         value=lambda row: row.ahead,
         text=_more_trials,
+        spare=True,
         outlets=OPEN_TABLE,
     ),
     Column(
@@ -358,6 +372,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         unit=Unit.NUMBER,
         value=lambda use: use.line.reserved,
         text=lambda use: amount(use.line.reserved, use.line.name),
+        spare=True,
         outlets=JSON | TERMINAL | Outlet.BUDGETS | PROMETHEUS,
         meaning="reserved by trials in flight",
         need=3,
@@ -395,6 +410,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         value=lambda use: use.seconds_left,
         text=lambda use: duration(use.seconds_left),
         optional=True,
+        spare=True,
         outlets=MONITOR | Outlet.RUNNING,
         meaning="running time until the limit at this rate",
         need=4,
@@ -422,6 +438,7 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         heading="time",
         unit=Unit.TIME,
         value=lambda row: row.at,
+        spare=True,
         outlets=FILES | Outlet.DECISIONS,
         meaning="when",
     ),
@@ -430,6 +447,7 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         heading="trials of the run",
         unit=Unit.COUNT,
         value=lambda row: row.made.trials,
+        spare=True,
         outlets=FILES | Outlet.DECISIONS,
         meaning="counted trials of the run at that moment",
     ),
@@ -468,7 +486,7 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
     Column(
         key="text",
         heading="decision",
-        unit=Unit.WORDS,
+        unit=Unit.TEXT,
         value=lambda row: describe(row.made),
         outlets=FILES | Outlet.DECISIONS,
         meaning="in words",
@@ -588,9 +606,10 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
     Column(
         key="endpoint",
         heading="address",
-        unit=Unit.WORDS,
+        unit=Unit.TEXT,
         value=lambda one: one.endpoint,
         text=lambda one: cut(inert(one.endpoint), _ADDRESS),
+        spare=True,
         outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
         meaning="the server's address",
         need=3,
@@ -635,6 +654,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         unit=Unit.NUMBER,
         value=lambda one: one.tokens_per_second,
         text=lambda one: short(one.tokens_per_second),
+        spare=True,
         outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
         meaning="over the last minute",
         need=4,
@@ -644,6 +664,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         unit=Unit.SECONDS,
         value=lambda one: one.p50,
         optional=True,
+        spare=True,
         outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
         meaning="median latency in seconds, over the last minute",
         need=5,
@@ -653,6 +674,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         unit=Unit.SECONDS,
         value=lambda one: one.p95,
         optional=True,
+        spare=True,
         outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
         meaning="95 % of the answers took no longer",
         need=5,

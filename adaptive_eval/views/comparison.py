@@ -1,9 +1,12 @@
 """A comparison of two runs as Markdown, HTML and JSON."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval.core.results import ModelResult
+from adaptive_eval.views.blocks import Items, Page, Section, Warn, to_text
+from adaptive_eval.views.column_types import Column, Span, Unit
 from adaptive_eval.views.comparison_sentences import (
     called_words,
     comparison_notes,
@@ -12,13 +15,17 @@ from adaptive_eval.views.comparison_sentences import (
     runs_words,
 )
 from adaptive_eval.views.files import write_files
+from adaptive_eval.views.inert import distinct_labels
 from adaptive_eval.views.numbers import trimmed
-from adaptive_eval.views.page import page, render_markdown
+from adaptive_eval.views.page import render
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Scale
-from adaptive_eval.views.run_changes import Comparison, PairChange
+from adaptive_eval.views.report_tables import LABEL
+from adaptive_eval.views.run_changes import Comparison, ModelChange, PairChange
 from adaptive_eval.views.sentences import score_decimals
 from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.tables import Look, Table, column, table_of
+from adaptive_eval.views.verdicts import rank_column
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
@@ -34,35 +41,96 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """Return the comparison as Markdown; every name and message in it is escaped."""
-    return render_markdown("two_runs.jinja", **_shown(comparison))
+    return to_text(_page(comparison, html=False))
 
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the comparison as one self-contained HTML page, like the report of one run."""
-    return page("two_runs.jinja", **_shown(comparison))
+    return render(_page(comparison, html=True))
 
 
-def _shown(comparison: Comparison) -> dict[str, Any]:
-    """Return what the comparison shows, as a page and as Markdown."""
-    ends = [
-        value
-        for one in comparison.models
-        for value in (one.difference_low, one.difference, one.difference_high)
+def _page(comparison: Comparison, *, html: bool) -> Page:
+    names = _labels(comparison) if html else {}
+    sections = []
+    if comparison.differences:
+        sections.append(Section("different", "What is different", [Items(comparison.differences)]))
+    sections.append(Section("scores", "Scores", [_scores(comparison, names)]))
+    if comparison.pairs:
+        sections.append(Section("pairs", "Pairs", [_pairs(comparison, names)]))
+    notes = Items(comparison_notes(comparison, _level(comparison)))
+    sections.append(Section("notes", "How to read this", [notes]))
+    title = f"{comparison.before.name} and {comparison.after.name}"
+    return Page(
+        title=title,
+        window=f"{title}: compared",
+        before="Two runs compared: ",
+        verdict=comparison_words(comparison),
+        intro=[Items(runs_words(comparison)), *map(Warn, comparison_warnings(comparison))],
+        sections=sections,
+    )
+
+
+def _labels(comparison: Comparison) -> Mapping[str, str]:
+    return distinct_labels((one.model for one in comparison.models), LABEL)
+
+
+def _level(comparison: Comparison) -> str:
+    return f"{trimmed(comparison.confidence * 100)} %"
+
+
+def _scores(comparison: Comparison, names: Mapping[str, str]) -> Table:
+    before, now = (rank_column(run.results) for run in (comparison.before, comparison.after))
+    columns: list[Column[ModelChange]] = [
+        column("model", lambda one: one.model, Unit.MODEL),
+        column(f"{before.head} before", lambda one: before.of.get(one.model), Unit.NUMBER, spare=True),
+        column(f"{now.head} now", lambda one: now.of.get(one.model), Unit.NUMBER, spare=True),
+        column("score before", lambda one: one.before and one.before.score, Unit.SCORE, spare=True),
+        column("score now", lambda one: one.after and one.after.score, Unit.SCORE, spare=True),
+        column("difference", lambda one: one.difference, Unit.DIFFERENCE),
+        column(f"{_level(comparison)} interval, at least", _span, Unit.SIGNED_INTERVAL),
+        column("score is now", _direction, Unit.VERDICT, kind=_colour),
     ]
-    runs = (comparison.before.results, comparison.after.results)
-    level = f"{trimmed(comparison.confidence * 100)} %"
-    return {
-        "comparison": comparison,
-        "title": f"{comparison.before.name} and {comparison.after.name}",
-        "verdict": comparison_words(comparison),
-        "warned": comparison_warnings(comparison),
-        "runs": runs_words(comparison),
-        "notes": comparison_notes(comparison, level),
-        "called": called_words,
-        "level": level,
-        "decimals": max(score_decimals(results.models) for results in runs),
-        "scale": Scale.around_zero(ends),
-    }
+    ends = [end for one in comparison.models for end in _span(one)]
+    digits = max(score_decimals(run.results.models) for run in (comparison.before, comparison.after))
+    look = Look(digits=digits, names=names, scale=Scale.around_zero(ends))
+    return table_of("Scores of both runs by model", columns, comparison.models, look)
+
+
+def _span(one: ModelChange) -> Span:
+    return Span(one.difference_low, one.difference, one.difference_high)
+
+
+def _direction(one: ModelChange) -> str | None:
+    words = "cannot be told apart" if one.direction == "unknown" else one.direction
+    return None if one.difference_low is None else words
+
+
+def _colour(one: ModelChange) -> str:
+    return {"higher": "better", "lower": "worse"}.get(one.direction, "bare")
+
+
+_CHANGES = {
+    "same": ("bare", "as before"),
+    "settled": ("better", "newly decided"),
+    "reopened": ("open", "now open"),
+    "reversed": ("worse", "reversed"),
+    "changed": ("tie", "changed"),
+    "only_before": ("bare", "only before"),
+    "only_after": ("bare", "only now"),
+}
+
+
+def _pairs(comparison: Comparison, names: Mapping[str, str]) -> Table:
+    before, after = comparison.before.results, comparison.after.results
+    columns: list[Column[PairChange]] = [
+        column("pair", lambda one: one.after or one.before, Unit.PAIR),
+        column("before", lambda one: called_words(one, one.before, before)),
+        column("now", lambda one: called_words(one, one.after, after)),
+        column(
+            "change", lambda one: _CHANGES[one.kind][1], Unit.VERDICT, kind=lambda one: _CHANGES[one.kind][0]
+        ),
+    ]
+    return table_of("Verdicts of both runs by pair", columns, comparison.pairs, Look(names=names))
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:

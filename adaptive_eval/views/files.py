@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import count
+from itertools import count as counted_up
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.results import ModelResult
@@ -20,19 +21,25 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.views.column_types import Column, Outlet, Row, selected
+from adaptive_eval.views.blocks import Block, Page, Para, Plots, Section, note
+from adaptive_eval.views.column_types import Column, Outlet, Row, Span, Unit, selected
 from adaptive_eval.views.columns import DECISIONS, PAIRS, QUESTIONS, Tally, pair_rows
-from adaptive_eval.views.inert import inert, without_formula
+from adaptive_eval.views.inert import clipped, distinct_labels, inert, without_formula
 from adaptive_eval.views.model_columns import MODELS, model_rows
-from adaptive_eval.views.page import page, to_html, to_markdown
+from adaptive_eval.views.numbers import count
+from adaptive_eval.views.page import render, to_html, to_markdown
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Plot, Scale, scale_over, series_plot
 from adaptive_eval.views.reading import Replayed, summarise
 from adaptive_eval.views.report_columns import SCHEMA, decision_rows
 from adaptive_eval.views.report_json import to_json
+from adaptive_eval.views.report_tables import LABEL, drawn
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
+from adaptive_eval.views.sentences import score_decimals
 from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.tables import NAME, Look, Table, column, table_of
 from adaptive_eval.views.trials import no_targets
+from adaptive_eval.views.verdicts import has_few, rank_column
 
 Cell: TypeAlias = str | int | float | None
 
@@ -84,6 +91,8 @@ def _cell(value: Cell) -> str | int | float | None:
     >>> _cell("=HYPERLINK(1)"), _cell("-3"), _cell(float("nan"))
     ("'=HYPERLINK(1)", '-3', None)
     """
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return _inert_cell(value) if isinstance(value, str) else value
@@ -260,14 +269,84 @@ def write_leaderboard(
     boards = _told_apart(list(_boards(found)))
     stored = (_stored(file.parent) for file in site.glob("*/report.json") if file.parent.name not in found)
     earlier = sorted(filter(None, stored), key=lambda one: -one.updated)
-    text = page(
-        "leaderboard.html",
-        boards=boards,
-        earlier=earlier,
-        runs=sorted(found.items(), key=lambda one: -one[1].updated),
-    )
+    text = render(_index(found, boards, earlier))
     write_files(site, {INDEX: text, "index.json": json_text(_data(boards), indent=2) + "\n"})
     return site / INDEX
+
+
+def _index(found: Mapping[str, Summary], boards: Sequence[_Board], earlier: Sequence[_Earlier]) -> Page:
+    """Return the first page of a site."""
+    words = "Runs that asked the same questions and scored them in the same way share a table."
+    sections = [_board_section(number, board) for number, board in enumerate(boards, start=1)]
+    between = (
+        "Ranks and verdicts are decided within a run, at equal progress on the same questions. Between runs, "
+        "compare intervals: each holds at its run's confidence, so two that do not overlap differ."
+    )
+    latest = sorted(found.items(), key=lambda one: -(one[1].updated or 0.0))
+    listed = [(folder, summary.updated or 0.0, summary.headline) for folder, summary in latest]
+    runs = _reports("Runs, the latest first", listed)
+    sections.append(Section("runs", "Runs", [note(between), runs]))
+    if earlier:
+        before = [(one.folder, one.updated, one.verdict) for one in earlier]
+        held = _reports("Reports that this site held before, the latest first", before)
+        sections.append(Section("earlier", "Earlier reports", [held]))
+    intro = [Para(f"{count(len(found), 'run')}. {words}")]
+    return Page(title="Leaderboard", intro=intro, sections=sections, is_front=True)
+
+
+_Row: TypeAlias = tuple[Summary, str, ModelResult]
+
+
+def _board_section(number: int, board: _Board) -> Section:
+    blocks: list[Block] = []
+    if board.differs:
+        differences = "; ".join(board.differs[:5])
+        blocks.append(note(f"Not comparable with the first table of these tasks, where: {differences}."))
+    columns: list[Column[_Row]] = [
+        column("model", lambda row: row[2].model, Unit.MODEL),
+        column("run", lambda row: row[1]),
+        column("mean of questions or tasks", lambda row: row[2].score, Unit.SCORE),
+        column("anytime interval", _span, Unit.INTERVAL),
+        column("rank or verdict", _standing, Unit.NUMBER),
+        column("trials", lambda row: row[2].trials, Unit.COUNT, spare=True),
+        column("answers", lambda row: "few answers" if has_few(row[2]) else "", spare=True),
+    ]
+    names = distinct_labels((row[2].model for row in board.rows), LABEL)
+    digits = score_decimals([row[2] for row in board.rows])
+    look = Look(digits=digits, scale=board.scale, names=names)
+    table = table_of(f"Models by score: {clipped(board.title, NAME)}", columns, board.rows, look)
+    rows = []
+    for (_, folder, _), (model, run, *cells) in zip(board.rows, table.rows, strict=True):
+        rows.append([model, replace(run, link=_address(folder)), *cells])
+    blocks.append(replace(table, rows=rows))
+    if board.series is not None:
+        blocks.append(Plots([drawn(board.series, names)]))
+    return Section(f"board{number}", board.title, blocks)
+
+
+def _span(row: _Row) -> Span:
+    return Span(row[2].score_low, row[2].score, row[2].score_high)
+
+
+def _standing(row: _Row) -> str:
+    return rank_column(row[0].results).of[row[2].model]
+
+
+def _address(folder: str) -> str:
+    return f"{quote(folder, safe='')}/report.html"
+
+
+def _reports(caption: str, listed: Sequence[tuple[str, float, str]]) -> Table:
+    columns: list[Column[tuple[str, float, str]]] = [
+        column("run", lambda row: row[0], Unit.NAME),
+        column("last change", lambda row: row[1], Unit.TIME, spare=True),
+        column("verdict", lambda row: row[2], Unit.TEXT),
+    ]
+    table = table_of(caption, columns, listed)
+    rows = []
+    for (folder, *_), (run, *cells) in zip(listed, table.rows, strict=True):
+        rows.append([replace(run, link=_address(folder)), *cells])
+    return replace(table, rows=rows)
 
 
 def _set_aside(report: Path, summary: Summary) -> None:
@@ -276,7 +355,7 @@ def _set_aside(report: Path, summary: Summary) -> None:
     if earlier is None or earlier.started == summary.started:
         return
     date = datetime.fromtimestamp(earlier.updated, UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    names = (f"{report.name}@{date}{f'-{number}' if number > 1 else ''}" for number in count(1))
+    names = (f"{report.name}@{date}{f'-{number}' if number > 1 else ''}" for number in counted_up(1))
     report.rename(next(place for place in map(report.with_name, names) if not place.exists()))
 
 
@@ -290,11 +369,16 @@ def _boards(found: Mapping[str, Summary]) -> Iterator[_Board]:
         lines = [line for line in summary.results.models if line.state != "reference"]
         groups.setdefault(key, []).extend((summary, folder, line) for line in lines)
     for number, (key, rows) in enumerate(groups.items()):
-        rows.sort(key=lambda row: -math.inf if row[2].score is None else row[2].score, reverse=True)
+        rows.sort(key=_place)
         ends = [end for _, _, line in rows for end in (line.score_low, line.score, line.score_high)]
         by_start = sorted(rows, key=lambda row: row[0].started or 0.0)
         series = series_plot(f"series-{number}", (line for _, _, line in by_start))
         yield _Board(*shared[key], tuple(rows), scale_over(ends), series)
+
+
+def _place(row: _Row) -> tuple[bool, float]:
+    line = row[2]
+    return has_few(line), math.inf if line.score is None else -line.score
 
 
 def _told_apart(boards: Sequence[_Board]) -> list[_Board]:

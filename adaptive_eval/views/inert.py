@@ -146,21 +146,6 @@ def fenced(text: str, language: str = "") -> str:
     return "\n".join([fence + language, *lines, fence])
 
 
-def table(header: list[str], rows: list[list[str]], numbers: str = "") -> str:
-    """Return a Markdown table of cells that are Markdown already.
-
-    Examples
-    --------
-    >>> print(table(["a", "n"], [["x", "1"]], "lr"))
-    | a | n |
-    | :-- | --: |
-    | x | 1 |
-    """
-    sides = numbers.ljust(len(header), "l")
-    rule = ["--:" if side == "r" else ":--" for side in sides]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *rows])
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
     """Inert text of several lines, and how many characters of the whole it leaves out."""
@@ -226,21 +211,29 @@ def cut(text: str, width: int) -> str:
 def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Return a label of at most `width` cells for every name, no two alike.
 
-    Names are cut in the middle where that keeps them apart, else at the start or the end, then the same
-    without what all names have in common at either end; where even that is not enough they are numbered.
+    Where one is longer, the folders that all names share are left out first. Names that are still too long
+    are cut in the middle where that keeps them apart, else at the start or the end, then the same without
+    what all have in common at either end; where even that is not enough they are numbered.
 
     Examples
     --------
     >>> distinct_labels(["Qwen3-4B-Thinking", "Qwen3-4B-Instruct"], 10)
     {'Qwen3-4B-Thinking': 'Qwen3…king', 'Qwen3-4B-Instruct': 'Qwen3…ruct'}
-    >>> list(distinct_labels(["vendor/model-1-it-2507", "vendor/model-2-it-2507"], 5).values())
-    ['…1…', '…2…']
+    >>> names = ["vendor/model-1-it-2507", "vendor/model-2-it-2507"]
+    >>> list(distinct_labels(names, 15).values()), list(distinct_labels(names, 5).values())
+    (['model-1-it-2507', 'model-2-it-2507'], ['…1…', '…2…'])
     """
     shown = {name: inert(name) for name in names}
+    if all(cell_len(text) <= width for text in shown.values()):
+        return shown
+    if len(shown) > 1:
+        texts = list(shown.values())
+        shared = texts[0].rfind("/", 0, min(_common_length(texts), min(map(len, texts)) - 1)) + 1
+        shown = {name: text[shared:] for name, text in shown.items()}
     core = _without_common_ends(shown)
-    for texts in (shown, core):
+    for whole in (shown, core):
         for shorten in (_cut_middle, _cut_start, cut):
-            labels = {name: shorten(text, width) for name, text in texts.items()}
+            labels = {name: shorten(text, width) for name, text in whole.items()}
             if len(set(labels.values())) == len(labels):
                 return labels
     return _numbered(shown, width)

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from adaptive_eval.views.label_sentences import how_to_label
-from adaptive_eval.views.page import page
+from adaptive_eval.views.page import filled
 
 _SCRIPT = Path(__file__).parent / "static" / "labels.js"
 
@@ -22,7 +22,7 @@ def label_page(
     script = _SCRIPT.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = json.dumps({"rows": rows, "tasks": tasks, "allowed": allowed})
-    return page(
+    return filled(
         "labels.html",
         name=name,
         words=how_to_label(len(rows)),

@@ -8,7 +8,7 @@ from adaptive_eval.views.accounts import ModelAccount
 from adaptive_eval.views.column_types import Column, Outlet, Span, Unit
 from adaptive_eval.views.numbers import fixed, short
 from adaptive_eval.views.sentences import kinds_words, note_words, state_words
-from adaptive_eval.views.verdicts import rank_column, state_word
+from adaptive_eval.views.verdicts import has_few, rank_column, state_word
 
 JSON, CSV, TERMINAL, PAPER = Outlet.JSON, Outlet.CSV, Outlet.TERMINAL, Outlet.PAPER
 PROMETHEUS, TRACKER = Outlet.PROMETHEUS, Outlet.TRACKER
@@ -128,7 +128,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
     ),
     Column(
         key="score_interval",
-        heading="{level} anytime interval",
+        heading="{level} {interval}",
         short="interval",
         unit=Unit.INTERVAL,
         value=lambda row: row.span,
@@ -159,6 +159,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         value=lambda row: (row.line.bayes_mu, row.line.bayes_sigma),
         outlets=Outlet.BAYES | RANKING | PAPER,
         need=1,
+        spare=True,
     ),
     Column(
         key="trials",
@@ -172,6 +173,8 @@ MODELS: tuple[Column[ModelRow], ...] = (
         heading="trials issued",
         unit=Unit.COUNT,
         value=lambda row: row.line.issued,
+        summed=True,
+        spare=True,
         outlets=FILES | PROMETHEUS | COST,
         meaning="trials issued",
     ),
@@ -179,8 +182,20 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="questions",
         unit=Unit.COUNT,
         value=lambda row: row.line.questions,
+        spare=True,
         outlets=FILES | RANKING,
         meaning="questions with a counted trial",
+    ),
+    Column(
+        key="few_answers",
+        heading="answers",
+        unit=Unit.FLAG,
+        value=lambda row: has_few(row.line),
+        text=lambda row: "few answers" if has_few(row.line) else "",
+        outlets=FILES | TERMINAL | RANKING | PAPER,
+        meaning="whether it has fewer than ten counted trials, and so comes after all others",
+        need=1,
+        when=lambda rows: any(has_few(row.line) for row in rows),
     ),
     Column(
         key="missing",
@@ -250,6 +265,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         unit=Unit.SCORE,
         value=lambda row: row.line.score_if_missing_wrong,
         text=_bounds,
+        spare=True,
         outlets=ANSWERS,
     ),
     Column(
@@ -268,6 +284,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         unit=Unit.COUNTS,
         value=lambda row: dict(row.known.no_answer),
         text=lambda row: kinds_words(row.known.no_answer),
+        spare=True,
         outlets=JSON | ANSWERS,
         meaning="answers without text, by [cause](scoring.md#answers-without-text)",
         when=lambda rows: any(row.known.no_answer for row in rows),
@@ -284,6 +301,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="after_stop",
         unit=Unit.COUNT,
         value=lambda row: row.line.after_stop,
+        spare=True,
         outlets=FILES | ANSWERS,
         meaning="answers that came after the stop: in the estimates, in no verdict",
     ),
@@ -299,6 +317,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         unit=Unit.COUNTS,
         value=lambda row: dict(row.known.errors),
         text=lambda row: kinds_words(row.known.errors),
+        spare=True,
         outlets=JSON | ANSWERS,
         meaning="failed attempts of trials by kind, those made good later included; a request for n "
         "answers counts n times",
@@ -307,6 +326,8 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="prompt_tokens",
         unit=Unit.COUNT,
         value=lambda row: row.line.prompt_tokens,
+        summed=True,
+        spare=True,
         outlets=FILES | PROMETHEUS | COST,
         meaning="prompt tokens charged",
     ),
@@ -314,6 +335,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="completion_tokens",
         unit=Unit.COUNT,
         value=lambda row: row.line.completion_tokens,
+        summed=True,
         outlets=FILES | PROMETHEUS | COST,
         meaning="answer tokens charged",
     ),
@@ -333,6 +355,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         unit=Unit.USD,
         value=lambda row: row.line.usd,
         optional=True,
+        summed=True,
         outlets=FILES | PROMETHEUS | TRACKER | TERMINAL | COST,
         meaning="US dollars charged; null without a price",
         need=7,
@@ -353,6 +376,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         unit=Unit.SECONDS,
         value=lambda row: row.known.latency_p95_seconds,
         optional=True,
+        spare=True,
         outlets=FILES | COST,
         meaning="95 % of the answers took no longer",
     ),
@@ -379,6 +403,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         unit=Unit.WORDS,
         value=lambda row: note_words(row.line, row.results),
         text=lambda row: state_words(row.line, row.results),
+        spare=True,
         outlets=JSON | RANKING,
         meaning="one phrase, such as why it was stopped; for a reference, the source of its results",
     ),

@@ -10,9 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from jinja2 import BytecodeCache, Environment
@@ -21,31 +20,17 @@ from markupsafe import Markup
 
 from adaptive_eval import __version__
 from adaptive_eval.trial import TrialKey
-from adaptive_eval.views import (
-    accounts,
-    budgets,
-    details,
-    inert,
-    numbers,
-    one_look_sentences,
-    plots,
-    run_sentences,
-    score_tables,
-    sentences,
-    trials,
-    verdicts,
-)
-from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.numbers import NOTHING
-from adaptive_eval.views.promises import promises
-from adaptive_eval.views.report_columns import counts
+from adaptive_eval.views import inert
+from adaptive_eval.views.blocks import Page, Para, to_text
+from adaptive_eval.views.numbers import NOTHING, count
+from adaptive_eval.views.report_page import report_page
 from adaptive_eval.views.summary import Summary
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def compiled_templates(kind: str) -> BytecodeCache:
-    """Return where an environment keeps its compiled templates: beside Python's, if that may be written."""
+def compiled_templates() -> BytecodeCache:
+    """Return where compiled templates are kept: beside Python's files, if that may be written."""
     from jinja2 import FileSystemBytecodeCache
     from jinja2 import __version__ as version
 
@@ -54,46 +39,38 @@ def compiled_templates(kind: str) -> BytecodeCache:
             with suppress(OSError):
                 super().dump_bytecode(bucket)
 
-    return Kept(str(TEMPLATES.parent / "__pycache__"), f"%s.{kind}.jinja-{version}")
+    return Kept(str(TEMPLATES.parent / "__pycache__"), f"%s.jinja-{version}")
 
 
 @cache
 def _environment() -> Environment:
-    """Return the environment of all templates, with the figures and words of the views."""
+    """Return the environment of the templates, which escapes all that they print."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(  # noqa: S701 - pages are made by an overlay that escapes
+    made = Environment(
         loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        finalize=shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         optimized=False,  # it takes longer than it saves: a template is filled once or twice
-        bytecode_cache=compiled_templates("text"),
+        bytecode_cache=compiled_templates(),
     )
-    for module in (numbers, verdicts, budgets, sentences, run_sentences, one_look_sentences):
-        made.globals.update(public(module))
-    made.globals.update(app_version=__version__, describe=describe)
+    made.globals |= {
+        "app_version": __version__,
+        "count": count,
+        "lines_of": _lines,
+        "policy": policy,
+        "style": style,
+        "style_source": style_source,
+        "with_code": _with_code,
+    }
     return made
-
-
-def public(module: ModuleType) -> dict[str, Any]:
-    """Return the functions, texts and numbers that a module has for others, by name."""
-    found = {}
-    for name, value in vars(module).items():
-        own = isinstance(value, str | int | tuple) or getattr(value, "__module__", "") == module.__name__
-        if own and not name.startswith("_"):
-            found[name] = value
-    return found
 
 
 _TEXT, _NAME = 1_000, 200
 _CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
-
-MOST_OPEN = 20
-"""Open pairs that a page lists with their progress."""
-
-LABEL = 32
-"""Cells that a model's name takes at most; all of it appears on hover, and in report.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +80,7 @@ class Live:
     root: str  # from the page to the start
     listed: bool = False  # whether there is a page of several runs
     numbers: Mapping[str, int] = field(default_factory=dict)  # of models, in the addresses of their trials
+    follows: bool = True  # whether it is fetched again and again
 
     def trial(self, key: TrialKey) -> str:
         """Return the address of a trial's page."""
@@ -142,76 +120,35 @@ def style_source() -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()}'"
 
 
-@cache
-def _pages() -> tuple[Environment, Environment]:
-    """Return the environments of pages and of Markdown: the one of all templates, which the first escapes."""
-    plain = _environment()
-    for module in (accounts, details, inert, plots, score_tables, trials):
-        plain.globals |= public(module)
-    plain.filters |= {"md": inert.md, "unordered": frozenset}
-    plain.globals |= {
-        "live": None,
-        "label": {},
-        "counts": counts,
-        "grouped": "{:,}".format,
-        "style": style,
-        "style_source": style_source,
-        "brief": lru_cache(10_000)(partial(inert.clipped, most=_NAME)),
-        "lines_of": _lines,
-        "with_code": _with_code,
-    }
-    return plain.overlay(autoescape=True, finalize=shown, bytecode_cache=compiled_templates("html")), plain
+def policy() -> Markup:
+    """Return the content security policy of a file: nothing is loaded, and nothing runs."""
+    parts = ("default-src 'none'", f"style-src {style_source()}", "base-uri 'none'", "form-action 'none'")
+    return Markup("; ".join(parts))  # noqa: S704 - our own words
 
 
-def page(template: str, **context: Any) -> str:
-    """Return a page; the context may hold texts from outside as they are."""
-    form = {"outline": "base.html", "form": "macros.html", "html": True, "contents": []}
-    return _pages()[0].get_template(template).render(context | form)
+def filled(template: str, **context: Any) -> str:
+    """Return a filled template; the context may hold texts from outside as they are."""
+    return _environment().get_template(template).render(context)
 
 
-def render_markdown(template: str, **context: Any) -> str:
-    """Return a page as Markdown; the macros of its form escape every name, message and setting."""
-    form = {"outline": "base.md", "form": "macros.md", "html": False, "contents": []}
-    return _pages()[1].get_template(template).render(context | form).strip("\n") + "\n"
+def render(page: Page, live: Live | None = None) -> str:
+    """Return a page as HTML."""
+    return filled("page.html", page=page, live=live)
+
+
+def problem(title: str, words: str, live: Live) -> str:
+    """Return a page that says why there is none."""
+    return render(Page(title=title, window=f"{title}: adaptive-eval", intro=[Para(words)]), live)
 
 
 def to_markdown(summary: Summary) -> str:
     """Return the report as Markdown."""
-    return render_markdown("report.jinja", **_context(summary) | {"verdict": summary.headline})
+    return to_text(report_page(summary, html=False))
 
 
 def to_html(summary: Summary, live: Live | None = None) -> str:
     """Return the report as one self-contained HTML page, or as the live page."""
-    return page("report.jinja", **_context(summary) | {"live": live})
-
-
-def _context(summary: Summary) -> dict[str, Any]:
-    """Return what the report shows."""
-    results, known = summary.results, summary.known
-    pairs, open_pairs = plots.shown_pairs(results), summary.open_pairs[:MOST_OPEN]
-    scores = [value for line in results.models for value in (line.score_low, line.score, line.score_high)]
-    differences = [results.equivalence]
-    for pair in (*pairs.shown, *(one.pair for one in open_pairs)):
-        if pair.kind != "width":
-            differences += pair.difference, pair.difference_low, pair.difference_high
-    forecasts = () if summary.outlook is None else summary.outlook.forecast.pairs
-    return {
-        "summary": summary,
-        "results": results,
-        "details": known,
-        "questions": known.questions or (),
-        "label": summary.labels(LABEL),
-        "verdict": summary.headline_within(LABEL),
-        "lines": list(zip(results.models, known.models, strict=True)),
-        "promises": promises(results, known.target, known.together, known.judged, known.cut_off),
-        "pairs": pairs,
-        "kinds": sorted({pair.kind for pair in results.pairs}),
-        "scores": plots.scale_over(scores),
-        "differences": plots.Scale.around_zero(differences),
-        "open_pairs": open_pairs,
-        "pair_forecasts": {frozenset((one.first, one.second)): one for one in forecasts},
-        "decisions": list(zip(summary.times, summary.decisions, strict=True)),
-    }
+    return render(report_page(summary, None if live is None else live.trial), live)
 
 
 def _lines(text: str) -> Markup:

@@ -11,7 +11,7 @@ import numpy as np
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.views.details import Moment, PairPoint, ScorePoint
-from adaptive_eval.views.numbers import NOTHING, amount, fixed, interval, short
+from adaptive_eval.views.numbers import NOTHING, amount, fixed, interval, short, trimmed
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import flipped
 
@@ -20,7 +20,7 @@ _SMALLEST = 1e-6  # closer values are drawn at one place
 MOST_PAIRS, MOST_TIES, MOST_DECISIONS = 100, 20, 200
 """Most rows of these tables; the whole is in report.json and the CSV files."""
 
-MATRIX = 30
+MATRIX = 60
 """Most models for which the matrix of pairs is drawn; beyond, the table says it."""
 
 
@@ -127,6 +127,26 @@ class Bin:
     count: int
     share: float
 
+    @property
+    def words(self) -> str:
+        """The number of questions."""
+        return f"{self.count:,}"
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends."""
+        return trimmed(self.low), trimmed(self.high)
+
+    @property
+    def height(self) -> float:
+        """The height of its bar, of at most 65."""
+        return round(65 * self.share, 1)
+
+    @property
+    def top(self) -> float:
+        """The upper end of its bar."""
+        return round(65 - self.height, 1)
+
 
 def histogram(fractions: Sequence[float], bins: int = 10) -> tuple[Bin, ...]:
     """Return how many of the `fractions` in [0, 1] fall into each of `bins` equal parts.
@@ -219,6 +239,11 @@ class Plot:
         """Places and texts of the ticks from bottom to top."""
         texts = (amount(value, self.unit) if self.unit else f"{value:.3g}" for value in self.up.ticks)
         return [(_y(self.up, value), text) for value, text in zip(self.up.ticks, texts, strict=True)]
+
+    @property
+    def axis(self) -> str:
+        """The words below the axis of the steps."""
+        return "trials of the run" if self.along == "trials" else self.along
 
     @property
     def rows(self) -> list[list[str]]:

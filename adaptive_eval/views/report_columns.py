@@ -1,6 +1,7 @@
 """The columns of report.json: a run whole, its parts and tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adaptive_eval.core.results import Change, Results
@@ -22,7 +23,7 @@ from adaptive_eval.views.plots import shown_pairs
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.score_tables import agreement
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving, tied_groups
+from adaptive_eval.views.verdicts import fixed_length, model_order, saved_cost, saving, tied_groups
 
 JSON = Outlet.JSON
 
@@ -339,7 +340,7 @@ RANKINGS = (
 
 
 def _ranking(name: str, results: Results, first: Results) -> Mapping[str, Any]:
-    ranked = sorted(model_rows(results), key=lambda row: (row.line.rank, row.line.model))
+    ranked = model_rows(replace(results, models=model_order(results)))
     return {
         "name": name,
         "trials": results.trials,
@@ -419,7 +420,7 @@ REPORT: tuple[Column[Summary], ...] = (
         value=lambda run: model_rows(run.results, run.known.models),
         columns=MODELS,
         outlets=JSON,
-        meaning="the leaderboard, best first",
+        meaning="the leaderboard: by rank interval, then by score; models with few answers last",
     ),
     Column(
         key="tasks",

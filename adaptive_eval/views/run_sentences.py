@@ -426,7 +426,7 @@ def caption_words(results: Results) -> str:
     return (
         f"{score_name(results).capitalize()} on {answered_words(results)}, which ranks, with its "
         f"{level_words(results)} {interval_name(results)}; Bayes@N: posterior mean ± standard deviation "
-        f"({prior}), for reference. N: trials of the model, all questions together. {how}"
+        f"({prior}), for reference. Trials: of the model, all questions together. {how}"
     )
 
 

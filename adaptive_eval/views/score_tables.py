@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from adaptive_eval.core.results import ModelResult, Results
-from adaptive_eval.views.inert import inert, md, table
+from adaptive_eval.views.column_types import Outlet, shown_to_people
+from adaptive_eval.views.inert import inert, md
+from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, rank_interval
 from adaptive_eval.views.run_sentences import caption_words
 from adaptive_eval.views.sentences import level_words, score_decimals, score_name
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import rank_column
+from adaptive_eval.views.tables import Look, Table, latex_table, markdown_table, table_of
+from adaptive_eval.views.verdicts import model_order, rank_column
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -29,6 +33,8 @@ _TEX = {
     "]": "{]}",
     "–": "--",
     "±": r"$\pm$",
+    "μ": r"$\mu$",
+    "σ": r"$\sigma$",
 }
 
 
@@ -40,59 +46,43 @@ def tex(text: str) -> str:
     >>> print(tex(r"qwen_3 & \input{x} 50 %"))
     qwen\_3 \& \textbackslash{}input\{x\} 50 \%
     """
-    return re.sub(r"[\\{}$&#%_^~<>|\[\]–±]", lambda found: _TEX[found.group()], inert(text))
+    return re.sub(r"[\\{}$&#%_^~<>|\[\]–±μσ]", lambda found: _TEX[found.group()], inert(text))
 
 
 def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
-    head, *rows = _paper_table(summary.results)
-    shown = [[place, md(name), *figures] for place, name, *figures in rows]
-    return f"{table(head, shown, 'clrrrr')}\n\n{md(caption_words(summary.results))}"
+    return f"{markdown_table(paper_table(summary))}\n\n{md(caption_words(summary.results))}"
 
 
 def paper_latex(summary: Summary) -> str:
     """Return the table as LaTeX for the package booktabs, names escaped."""
-    lines = []
-    for *cells, trials in _paper_table(summary.results):
-        shown = [*map(tex, cells), trials.replace(",", "{,}")]
-        lines.append("    " + " & ".join(shown) + r" \\")
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"  \centering",
-            rf"  \caption{{{tex(caption_words(summary.results))}}}",
-            r"  \begin{tabular}{clrrrr}",
-            r"    \toprule",
-            lines[0],
-            r"    \midrule",
-            *lines[1:],
-            r"    \bottomrule",
-            r"  \end{tabular}",
-            r"\end{table}",
-        ]
-    )
+    return latex_table(paper_table(summary), caption_words(summary.results), tex)
 
 
-def _paper_table(results: Results) -> list[list[str]]:
-    """Return a head and a row for each model, not yet escaped: its score, the interval, and Bayes@N."""
-    ranks, is_fraction = rank_column(results), results.scale in (None, (0.0, 1.0))
-    scale, unit = (100.0, " (%)") if is_fraction else (1.0, "")  # fractions in per cent, as papers do
-    decimals = 2 if is_fraction else score_decimals(results.models)
+def paper_table(summary: Summary) -> Table:
+    """Return the models with score, interval and Bayes@N; fractions in per cent, as papers have them."""
+    results = summary.results
+    digits, unit = score_decimals(results.models), ""
+    if results.scale in (None, (0.0, 1.0)):
+        digits, unit = 2, " (%)"
+        results = replace(results, models=tuple(map(_in_per_cent, results.models)))
+    words = {
+        "standing": rank_column(results).head,
+        "score": score_name(results) + unit,
+        "level": level_words(results),
+        "interval": "interval",
+    }
+    rows = model_rows(results)
+    columns = shown_to_people(MODELS, Outlet.PAPER, rows)
+    made = table_of("Scores", columns, rows, Look(digits=digits, words=words))
+    heads = [replace(head, text=head.text[:1].upper() + head.text[1:]) for head in made.heads]
+    return replace(made, heads=heads)
 
-    def figure(value: float | None) -> str:
-        return fixed(None if value is None else value * scale, decimals)
 
-    name, level = score_name(results).capitalize(), f"{level_words(results)} interval"
-    rows = [[ranks.head.capitalize(), "Model", f"{name}{unit}", level, f"Bayes@N{unit}", "N"]]
-    for line in results.models:
-        bayes = NOTHING if line.bayes_mu is None else f"{figure(line.bayes_mu)} ± {figure(line.bayes_sigma)}"
-        span = (
-            NOTHING
-            if None in (line.score_low, line.score_high)
-            else f"[{figure(line.score_low)}, {figure(line.score_high)}]"
-        )
-        rows.append([ranks.of[line.model], line.model, figure(line.score), span, bayes, f"{line.trials:,}"])
-    return rows
+def _in_per_cent(line: ModelResult) -> ModelResult:
+    keys = ("score", "score_low", "score_high", "bayes_mu", "bayes_sigma")
+    known = {key: getattr(line, key) for key in keys}
+    return replace(line, **{key: 100.0 * value for key, value in known.items() if value is not None})
 
 
 def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
@@ -100,9 +90,8 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
 
     A cell has the rank interval, the score, and the places moved from the first ranking.
     """
-    first = _by_rank(rankings[0][1])
     rows = [["model", *(name for name, _ in rankings)]]
-    for base in first:
+    for base in model_order(rankings[0][1]):
         row = [base.model]
         for place, (_, results) in enumerate(rankings):
             line = _line(results, base.model)
@@ -128,10 +117,6 @@ def agreement(first: Results, second: Results) -> float | None:
         return None
     before, after = zip(*pairs, strict=True)
     return float(kendall_tau_b(before, after))
-
-
-def _by_rank(results: Results) -> list[ModelResult]:
-    return sorted(results.models, key=lambda line: (line.rank, line.model))
 
 
 def _line(results: Results, model: str) -> ModelResult:

@@ -116,15 +116,6 @@ def score_name(results: Results) -> str:
     return "mean of tasks" if results.tasks else "mean of questions"
 
 
-def bayes_words(line: ModelResult, decimals: int) -> str:
-    """Return Bayes@N μ ± σ."""
-    return (
-        NOTHING
-        if line.bayes_mu is None
-        else f"{fixed(line.bayes_mu, decimals)} ± {fixed(line.bayes_sigma, decimals)}"
-    )
-
-
 def difference_words(pair: PairResult, decimals: int) -> str:
     """Return a difference with its sign, or a score that is to be measured."""
     return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
@@ -203,14 +194,3 @@ def condition_words(health: EndpointHealth) -> str:
     state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
     errors = kinds_words(health.errors) if any(health.errors.values()) else ""
     return ", ".join(filter(None, (state, errors)))
-
-
-def decided_after_words(pair: PairResult) -> str:
-    """Return after how many trials of each model a pair was decided, or that it was not by then."""
-    return f"not by {pair.trials_each:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
-
-
-def bounds_words(line: ModelResult) -> str:
-    """Return what the score would be if every missing answer were wrong, and if it were right."""
-    worst, best = line.score_if_missing_wrong, line.score_if_missing_right
-    return NOTHING if worst is None or best is None else f"{fixed(worst)} / {fixed(best)}"

@@ -82,6 +82,22 @@ def outcome(record: TrialRecord) -> tuple[str, str]:
     return "plain", _result(record.score)
 
 
+def why_words(record: TrialRecord, expected: str | None = None) -> list[str]:
+    """Return what was read from an answer, what was expected, and why it has its score."""
+    words, score = [], record.score
+    if record.missing is not None:
+        words.append(f"No score: {record.missing}.")
+    if score is not None:
+        words.append("Nothing was read." if score.extracted is None else f"Read: {excerpt(score.extracted)}")
+        if expected is not None:
+            words.append(f"Expected: {excerpt(expected)}")
+        if score.reason:
+            words.append(f"Why: {excerpt(score.reason)}")
+    if record.discarded:
+        words.append(f"Discarded: {discarded_words(record.discarded)}.")
+    return words
+
+
 def _result(score: Score, name: str | None = None) -> str:
     """Return category or score of an answer in words."""
     if _is_number(score):
@@ -180,14 +196,15 @@ def _score_lines(score: Score, target: str | None) -> Iterator[str]:
     expected = "" if target is None else f"   target {inert(target)}"
     yield f"  extracted  {extracted}{expected}"
     yield f"  why        {inert(score.reason)}"
-    signals = [f"{name} {_figure(value)}" for name, value in score.signals.items() if name != AGAINST]
+    signals = [f"{name} {figure(value)}" for name, value in score.signals.items() if name != AGAINST]
     yield f"  signals    {inert(', '.join(signals))}"
 
 
-def _figure(value: object) -> str:
+def figure(value: object) -> str:
+    """Return a signal in words, a number rounded."""
     if isinstance(value, bool):
         return str(int(value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else as_text(value)
 
 
 def discarded_words(causes: Sequence[DiscardCause]) -> str:

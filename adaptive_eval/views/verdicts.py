@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import comb, hypot, log, sqrt
+from math import comb, hypot, inf, log, sqrt
 from typing import Any, Literal
 
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
@@ -219,10 +219,23 @@ def oriented(pair: PairResult) -> PairResult:
     return flipped(pair) if pair.kind == "pair" and pair.verdict == "worse" else pair
 
 
+FEW = 10
+"""Counted trials below which a model comes last on every leaderboard, marked."""
+
+
+def has_few(line: ModelResult) -> bool:
+    """Return whether a model has too few answers to be placed among the others."""
+    return line.trials < FEW
+
+
 def model_order(results: Results) -> tuple[ModelResult, ...]:
-    """Return the models, best first; models of one rank by their score."""
-    scores = {line.model: line.score or 0.0 for line in results.models}
-    return tuple(sorted(results.models, key=lambda line: (line.rank, -scores[line.model])))
+    """Return the models by what the verdicts say, then by score; those with few answers last."""
+
+    def place(line: ModelResult) -> tuple[bool, int, int, int, float]:
+        score = -inf if line.score is None else line.score
+        return has_few(line), line.rank_low, line.rank_high, line.rank, -score
+
+    return tuple(sorted(results.models, key=place))
 
 
 def open_pairs(results: Results) -> list[PairResult]:

@@ -9,6 +9,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from ipaddress import ip_address
+from itertools import islice
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -26,13 +27,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adaptive_eval.errors import RunFileError, RunNotFound
 from adaptive_eval.http_server import listen
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
-from adaptive_eval.views.page import Live, page, style_source
+from adaptive_eval.views.page import Live, problem, render, style_source
+from adaptive_eval.views.trial_page import trial_page
 from adaptive_eval.views.trials import others_on, prompt_text
 from adaptive_eval.views.web_connections import bounded_server
-from adaptive_eval.views.web_runs import Folder, in_address, open_folder
+from adaptive_eval.views.web_runs import Folder, in_address, open_folder, runs_page
 
 
 class _Place(Convertor[int]):
@@ -183,7 +185,7 @@ class _Site:
         if self._folder.single:
             return RedirectResponse(f"runs/{in_address(next(iter(self._folder.runs())))}/")
         rows, directory = self._folder.rows(), str(self._folder.path)
-        html = page("runs.html", live=Live("./", listed=True), rows=rows, directory=directory).encode()
+        html = render(runs_page(rows, directory), Live("./", listed=True)).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)
 
     def run(self, request: Request) -> Response:
@@ -192,20 +194,12 @@ class _Site:
 
     def trial(self, request: Request) -> Response:
         record, attempts = self._stored(request)
-        number, step = request.path_params["model"], request.path_params["step"]
         watch = self._folder.watch(request.path_params["run"])
         numbers = {name: place for place, name in enumerate(watch.models())}
         with RunReader(watch.directory) as reader:
             others = others_on(reader, record, watch.models())
-        context = {
-            "live": Live("../../../../", not self._folder.single, numbers),
-            "record": record,
-            "others": others,
-            "attempts": attempts,
-            "base": f"../{number}/{step}",
-            "back": "../../",
-        }
-        html = page("trial.html", **context).encode()
+        live = Live("../../../../", not self._folder.single, numbers)
+        html = render(trial_page(record, others, attempts, numbers), live).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)
 
     def text(self, request: Request) -> Response:
@@ -222,7 +216,7 @@ class _Site:
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(download(text), media_type="text/plain; charset=utf-8", headers=headers)
 
-    def _stored(self, request: Request) -> tuple[TrialRecord, list[object]]:
+    def _stored(self, request: Request) -> tuple[TrialRecord, list[AttemptRecord]]:
         """Return the trial of an address, with its first attempts."""
         watch = self._folder.watch(request.path_params["run"])
         number, step = request.path_params["model"], request.path_params["step"]
@@ -234,8 +228,8 @@ class _Site:
             record = next(reader.trials(model=key.model, step=key.index, limit=1), None)
             if record is None:
                 raise HTTPException(404)
-            attempts = list(reader.attempts(model=key.model, step=key.index))
-        return record, list(attempts[:_MOST_ATTEMPTS])
+            attempts = list(islice(reader.attempts(model=key.model, step=key.index), _MOST_ATTEMPTS))
+        return record, attempts
 
 
 def _answer(request: Request, tag: str, html: bytes) -> Response:
@@ -261,4 +255,4 @@ def _refused(request: Request, error: Exception) -> Response:
 def _problem(request: Request, title: str, words: str, status: int) -> Response:
     depth = request.url.path.count("/") - 2  # below /TOKEN/
     live = Live("../" * depth or "./")
-    return HTMLResponse(page("problem.html", live=live, title=title, words=words), status)
+    return HTMLResponse(problem(title, words, live), status)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +12,15 @@ from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RunFiles
+from adaptive_eval.views.blocks import Block, Page, Para, note
+from adaptive_eval.views.column_types import Column, Unit
 from adaptive_eval.views.details import Course, read_details
 from adaptive_eval.views.inert import cut, inert
-from adaptive_eval.views.page import Live, page, to_html
+from adaptive_eval.views.page import Live, problem, to_html
 from adaptive_eval.views.reading import Attachment, files_mark, is_running
+from adaptive_eval.views.sentences import used
 from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.tables import column, table_of
 from adaptive_eval.views.trials import no_targets
 
 LOOK_EVERY = 1.0
@@ -101,7 +105,7 @@ class Watch:
     def _render(self, summary: Summary) -> str:
         if summary.state == "waiting":
             live = Live("../../", self._listed)
-            return page("problem.html", live=live, title=summary.name, words=summary.headline)
+            return problem(summary.name, summary.headline, live)
         results = summary.results
         if self._course is None:
             self._course = Course(results)
@@ -141,6 +145,55 @@ class RunRow:
     def url(self) -> str:
         """The directory's name as part of an address."""
         return in_address(self.key)
+
+
+def runs_page(rows: Sequence[RunRow], directory: str) -> Page:
+    """Return the list of runs."""
+    blocks: list[Block] = [note(directory)]
+    if rows:
+        ids = [f"run-{row.url}" for row in rows]
+        table = table_of("Runs in this folder, the latest change first", _COLUMNS, rows, ids=ids)
+        listed = []
+        for row, (head, *cells) in zip(rows, table.rows, strict=True):
+            listed.append([replace(head, link=f"runs/{row.url}/"), *cells])
+        blocks.append(replace(table, rows=listed))
+    else:
+        words = "There is no run in this folder yet. Start one with adaptive-eval run CONFIG"
+        blocks.append(Para(f"{words}; it appears here by itself."))
+    return Page(title="Runs", window="Runs: adaptive-eval", intro=blocks, is_front=True)
+
+
+def _state(row: RunRow) -> str:
+    if row.summary is None:
+        return "unreadable"
+    return row.summary.stop.reason.replace("_", " ") if row.summary.stop else row.summary.state
+
+
+def _colour(row: RunRow) -> str:
+    state = "interrupted" if row.summary is None else row.summary.state
+    return {"running": "better", "interrupted": "worse"}.get(state, "")
+
+
+def _decided(row: RunRow) -> float | None:
+    pairs = () if row.summary is None else row.summary.results.pairs
+    return len(row.summary.decided_pairs) / len(pairs) if row.summary is not None and pairs else None
+
+
+def _decided_words(row: RunRow) -> str:
+    if row.summary is None or not row.summary.results.pairs:
+        return ""
+    return f"{len(row.summary.decided_pairs):,} of {len(row.summary.results.pairs):,}"
+
+
+_COLUMNS: tuple[Column[RunRow], ...] = (
+    column("run", lambda row: row.label, Unit.NAME),
+    column("state", _state, Unit.VERDICT, kind=_colour),
+    column("verdict", lambda row: row.summary.headline_within() if row.summary else row.error, Unit.TEXT),
+    column("decided", _decided, Unit.SHARE, text=_decided_words, spare=True),
+    column("trials", lambda row: row.summary and row.summary.results.trials, Unit.COUNT, spare=True),
+    column("used", lambda row: row.summary and used(row.summary.results), Unit.NUMBER, spare=True),
+    column("last change", lambda row: row.summary and row.summary.updated, Unit.TIME, spare=True),
+)
 
 
 class Folder:

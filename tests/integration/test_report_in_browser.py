@@ -112,7 +112,7 @@ def fits_screens_and_paper_and_can_be_read(page):
 
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.locator("details table").bounding_box()["height"] > 1_000
+    assert page.locator("#all-questions table").bounding_box()["height"] > 1_000
     assert page.evaluate("getComputedStyle(document.querySelector('pre')).maxHeight") == "none"
 
 

@@ -126,6 +126,8 @@ def rows_of(text):
 
 
 def _value(cell):
+    if cell in ("true", "false"):
+        return cell == "true"
     try:
         return json.loads(cell) if math.isfinite(float(cell)) else cell
     except ValueError:

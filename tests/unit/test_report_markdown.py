@@ -20,9 +20,10 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views import page
 from adaptive_eval.views.details import Details
-from adaptive_eval.views.inert import fenced, inert, md, table
+from adaptive_eval.views.inert import fenced, inert, md
 from adaptive_eval.views.page import to_markdown
 from adaptive_eval.views.promises import promises
+from adaptive_eval.views.tables import column, markdown_table, table_of
 from adaptive_eval.views.verdicts import family_words
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
@@ -127,7 +128,8 @@ def test_escaped_text_is_read_as_itself(text):
 
 @given(TRICKY)
 def test_an_escaped_cell_stays_in_its_cell(text):
-    tokens = PARSER.parse(table(["a", "b"], [[md(text), "end"]]))
+    columns = [column("a", lambda row: row[0]), column("b", lambda row: row[1])]
+    tokens = PARSER.parse(markdown_table(table_of("", columns, [(text, "end")])))
     cells = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "td_open"]
     assert len(cells) == 2
     assert cells[1] == "end"
@@ -146,25 +148,20 @@ def test_a_line_of_a_megabyte_is_cut_with_a_word_on_it():
         assert "(1,000,000 characters)" in shown
 
 
-def test_compiled_templates_are_kept_by_kind_and_missed_where_they_cannot_be(tmp_path, monkeypatch):
+def test_compiled_templates_are_kept_and_missed_where_they_cannot_be(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "TEMPLATES", tmp_path / "templates")
-    kinds = {"text": False, "html": True}
 
     def shown():
-        loader = jinja2.DictLoader({"page": "{{ '<' }}"})
-        caches = {kind: page.compiled_templates(kind) for kind in kinds}
-        made = {
-            kind: jinja2.Environment(loader=loader, autoescape=kinds[kind], bytecode_cache=cache)
-            for kind, cache in caches.items()
-        }
-        return {kind: one.get_template("page").render() for kind, one in made.items()}
+        loader, cache = jinja2.DictLoader({"page": "{{ '<' }}"}), page.compiled_templates()
+        made = jinja2.Environment(loader=loader, autoescape=True, bytecode_cache=cache)
+        return made.get_template("page").render()
 
-    assert shown() == {"text": "<", "html": "&lt;"}
+    assert shown() == "&lt;"
     kept = tmp_path / "__pycache__"
     assert not kept.exists()  # nothing is made where Python keeps nothing
     kept.mkdir()
-    assert shown() == shown() == {"text": "<", "html": "&lt;"}
-    assert len(list(kept.iterdir())) == 2
+    assert shown() == shown() == "&lt;"
+    assert len(list(kept.iterdir())) == 1
 
 
 def test_the_report_agrees_with_the_session(finished):

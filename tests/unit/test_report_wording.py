@@ -53,7 +53,10 @@ def best(results: Results, k: int) -> Results:
 
 
 def ranked(results: Results, **ranks: int) -> Results:
-    models = (replace(line, rank=ranks.get(line.model, line.rank)) for line in results.models)
+    """Give models other ranks, any of which the verdicts leave each of them."""
+    ends = {"rank_low": min(ranks.values()), "rank_high": max(ranks.values())}
+    changed = {name: {"rank": rank, **ends} for name, rank in ranks.items()}
+    models = (replace(line, **changed.get(line.model, {})) for line in results.models)
     return replace(results, models=tuple(models))
 
 

@@ -1,0 +1,365 @@
+"""The report of a run, section by section, for a page and as Markdown."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from adaptive_eval.trial import TrialKey
+from adaptive_eval.views.accounts import MOST_QUESTIONS, MOST_SUSPECT, suspect
+from adaptive_eval.views.blocks import (
+    Bins,
+    Block,
+    Code,
+    Fold,
+    Heading,
+    Items,
+    Page,
+    Para,
+    Plots,
+    Section,
+    Side,
+    Warn,
+    note,
+)
+from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.inert import excerpt
+from adaptive_eval.views.numbers import count, duration, fixed, percent, short, usd
+from adaptive_eval.views.plots import MOST_DECISIONS, MOST_TIES, course_plots, histogram
+from adaptive_eval.views.promises import promises
+from adaptive_eval.views.report_columns import counts
+from adaptive_eval.views.report_tables import LABEL, MOST_OPEN, ReportTables, difficulty, drawn
+from adaptive_eval.views.run_sentences import (
+    ANSWERS_NOTE,
+    BAYES_NOTE,
+    TASKS_NOTE,
+    caption_words,
+    chances_words,
+    course_words,
+    differences_note,
+    exact_sentences,
+    methods_words,
+    outlook_phrases,
+    presumed_words,
+    problem_words,
+    rankings_note,
+    ranks_note,
+    saved_words,
+    settings_words,
+    suspects_note,
+    uncounted_words,
+)
+from adaptive_eval.views.score_tables import paper_latex, paper_table
+from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.tables import markdown_table
+from adaptive_eval.views.trials import Example, last_prompt, why_words
+from adaptive_eval.views.verdicts import is_single, rank_column, saving, tie_words, tied_groups
+
+Address: TypeAlias = Callable[[TrialKey], str]
+"""Gives the address of a trial's page."""
+
+_MOST_PROBLEMS = 50
+_SAVED = 0.95  # share of uniform allocation's trials below which a page says what is saved
+
+
+def report_page(summary: Summary, address: Address | None = None, *, html: bool = True) -> Page:
+    """Return the report of a run; `address` gives that of a trial's page, where there are such pages."""
+    tables = ReportTables(summary, html)
+    sections = [
+        _ranking(tables),
+        *_tasks(tables),
+        *_pairs(tables),
+        *_open(tables),
+        *_course(tables),
+        *_rankings(tables),
+        _promises(tables),
+        _answers(tables),
+        _cost(tables),
+        *_endpoints(tables),
+        *_questions(tables),
+        *_examples(tables, address),
+        *_decisions(tables),
+        _paper(tables),
+        _reproduce(tables),
+    ]
+    return Page(
+        title=summary.name,
+        window=f"{summary.name}: report",
+        before="Report on the run ",
+        verdict=summary.headline_within(LABEL) if html else summary.headline,
+        status=describe(summary.decisions[-1]) if summary.decisions else "",
+        intro=list(_intro(summary, html=html)),
+        tiles=list(_tiles(summary)),
+        sections=sections,
+    )
+
+
+def _intro(summary: Summary, *, html: bool) -> Iterator[Block]:
+    results = summary.results
+    if html:
+        yield from map(Para, exact_sentences(results))
+    yield Para(settings_words(results))
+    colour = "better" if summary.state == "running" else "worse"
+    badge = None if summary.state == "stopped" else (summary.state, colour)
+    yield Para(course_words(summary), badge)
+    if html and summary.outlook:
+        yield Para(f"Forecast (approximate): {'; '.join(outlook_phrases(summary.outlook))}.")
+    yield from map(Para, chances_words(results))
+    yield from map(Para, uncounted_words(summary))
+    yield from map(Warn, summary.warnings)
+    truncated = sum(one.truncated for one in summary.known.models)
+    problems = problem_words(summary.state, results.models, summary.endpoints, truncated)
+    if html and problems:
+        yield Items(problems[:_MOST_PROBLEMS], classes="problems")
+
+
+def _tiles(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield the few figures at the top of a page with their words."""
+    results, tally = summary.results, counts(summary)
+    kinds = {pair.kind for pair in results.pairs}
+    if kinds - {"width"}:
+        yield str(tally["separated"]), "separated"
+        yield str(tally["tied"]), "tied"
+    if "width" in kinds:
+        yield str(tally["measured"]), "measured"
+    if kinds:
+        yield str(len(summary.open_pairs)), "not resolved"
+    yield short(results.trials), "trials"
+    yield short(results.tokens), "tokens"
+    if results.usd is not None:
+        graded = any(line.scope == "scorer" for line in results.budgets)
+        yield usd(results.usd), "cost of the models" if graded else "cost"
+    yield duration(summary.elapsed), "running time"
+    if summary.state == "running" and summary.rates.trials is not None:
+        yield fixed(summary.rates.trials, 1), "trials/s"
+    saved = saving(results)
+    if saved and saved[0] < _SAVED * saved[1] and len(results.models) > 2:
+        yield percent(1 - saved[0] / saved[1]), "fewer trials than uniform"
+
+
+def _ranking(tables: ReportTables) -> Section:
+    results = tables.summary.results
+    title = "Ranking" if rank_column(results).ranked else "Models"
+    groups = tied_groups(results)
+    blocks: list[Block] = [tables.ranking()]
+    for group in groups[:MOST_TIES]:
+        named = " and ".join(tables.names[one] if tables.html else one for one in group)
+        blocks.append(Para(f"{named}: {tie_words(results.equivalence)}."))
+    if len(groups) > MOST_TIES:
+        more = count(len(groups) - MOST_TIES, "further group is", "further groups are")
+        blocks.append(Para(f"{more} tied: see report.json."))
+    words = ranks_note(results)
+    if any(line.bayes_mu is not None for line in results.models):
+        words += f" {BAYES_NOTE}"
+    blocks.append(note(words))
+    if results.prior is not None:
+        blocks.append(note(f"Bayes@N starts from previous runs; no verdict does: {results.prior}."))
+    return Section("ranking", title, blocks)
+
+
+def _tasks(tables: ReportTables) -> Iterator[Section]:
+    if tables.summary.results.tasks:
+        yield Section("tasks", "Tasks", [tables.tasks(), note(TASKS_NOTE)])
+
+
+def _pairs(tables: ReportTables) -> Iterator[Section]:
+    results = tables.summary.results
+    if not results.pairs:
+        return
+    kinds = {pair.kind for pair in results.pairs}
+    title = "Pairs" if kinds == {"pair"} else "Pairs, and models by themselves"
+    if is_single(results):
+        title = "Models against the goal"
+    blocks: list[Block] = [tables.contrasts()]
+    if tables.pairs.words:
+        blocks.append(note(tables.pairs.words))
+    matrix = tables.matrix() if tables.html else None
+    if matrix is not None:
+        legend = "▲: the model of the row is ahead of that of the column; ▼: behind; =: {}; ?: not resolved."
+        if len(results.pairs) > _FOLDED:
+            blocks = [Fold("all-pairs", "The pairs as a table", blocks)]
+        blocks = [matrix, note(legend.format(tie_words(results.equivalence))), *blocks]
+    yield Section("pairs", title, [*blocks, note(differences_note(results))])
+
+
+_FOLDED = 15  # pairs beyond which a page shows their matrix, and their table only when it is asked for
+
+
+def _open(tables: ReportTables) -> Iterator[Section]:
+    still_open = len(tables.summary.open_pairs)
+    if not tables.html or not still_open:
+        return
+    blocks: list[Block] = [tables.open_contrasts()]
+    if still_open > MOST_OPEN:
+        blocks.append(note(f"{still_open - MOST_OPEN:,} more are open, further from a verdict."))
+    words = (
+        "Evidence is the log e-value as a share of the value that calls a winner; tie or width, how close "
+        "the interval is to a tie or to the width wanted."
+    )
+    yield Section("open", "What is open", [*blocks, note(words)])
+
+
+def _course(tables: ReportTables) -> Iterator[Section]:
+    plots = course_plots(tables.summary) if tables.html else []
+    if plots:
+        yield Section("course", "Course", [Plots([drawn(plot, tables.names) for plot in plots])])
+
+
+def _rankings(tables: ReportTables) -> Iterator[Section]:
+    rankings = tables.summary.known.rankings
+    if rankings:
+        words = note(rankings_note(rankings, tables.summary.results))
+        yield Section("rankings", "Ranks by rubric", [tables.rankings(), words])
+
+
+def _promises(tables: ReportTables) -> Section:
+    known = tables.summary.known
+    found = promises(tables.summary.results, known.target, known.together, known.judged, known.cut_off)
+    holds: Block = Para("Nothing that holds under repeated looks.")
+    if found.holds:
+        holds = Items(found.holds, has_code=True)
+    blocks = [holds, Heading("And what they do not"), Items(found.limits, has_code=True)]
+    return Section("promises", "What these figures promise", blocks, short="What this promises")
+
+
+def _answers(tables: ReportTables) -> Section:
+    return Section("answers", "Missing and cut-off answers", [tables.answers(), note(ANSWERS_NOTE)])
+
+
+def _cost(tables: ReportTables) -> Section:
+    results = tables.summary.results
+    blocks: list[Block] = [tables.cost()]
+    budgets = tables.budgets()
+    if budgets is not None:
+        blocks += [Heading("Budgets", "budgets"), budgets, *map(note, presumed_words(results.budgets))]
+    return Section("cost", "Cost", [*blocks, *map(Para, saved_words(results))])
+
+
+def _endpoints(tables: ReportTables) -> Iterator[Section]:
+    if tables.html and tables.summary.state == "running" and tables.summary.endpoints:
+        yield Section("endpoints", "Endpoints", [tables.endpoints()])
+
+
+def _questions(tables: ReportTables) -> Iterator[Section]:
+    questions = tables.summary.known.questions
+    if not questions:
+        return
+    right = [one.correct for one in questions]
+    asked = count(len(questions), "question")
+    words = f"{asked} asked; {right.count(1.0):,} answered right by every model in every trial"
+    blocks: list[Block] = [Para(f"{words}, {right.count(0.0):,} by none.")]
+    if tables.html:
+        blocks.append(Bins(histogram(right)))
+        blocks.append(note(_BINS_NOTE))
+    if len(tables.summary.results.models) > 1:
+        blocks += [Heading("Where models differ most"), tables.apart(), note(_APART_NOTE)]
+    several = tables.several()
+    if several is not None:
+        blocks += [Heading("Several answers", "several"), several, note(_SEVERAL_NOTE)]
+    suspects = suspect(questions)
+    if suspects:
+        found = tables.suspects(MOST_SUSPECT)
+        blocks += [Heading("Suspect questions", "suspects"), found, note(suspects_note(suspects))]
+    blocks += [Heading("Hardest"), tables.hardest()]
+    if tables.html:
+        listed: list[Block] = [difficulty("All questions", questions[:MOST_QUESTIONS])]
+        if len(questions) > MOST_QUESTIONS:
+            every = f"The first {MOST_QUESTIONS:,} of {len(questions):,}; all are in report/questions.csv."
+            listed.append(note(every))
+        blocks.append(Fold("all-questions", "All questions", listed))
+    yield Section("questions", "Questions", blocks)
+
+
+_BINS_NOTE = "Questions by fraction correct, the mean over models: left the hard ones, right the easy ones."
+_APART_NOTE = (
+    "Right answers of counted trials, by the models' places on the leaderboard. Spread: standard deviation "
+    "over models of (k + 1)/(n + 2), so that a question asked once does not look like one on which models "
+    "differ."
+)
+_SEVERAL_NOTE = (
+    "Estimates from all counted answers of a run whose end its results decided: no verdict is about them, "
+    "and the error rate does not cover them. pass@k: one of k answers is right. pass^k: all are. To rank by "
+    "one of them, or by the majority of k answers, set answers of the task."
+)
+
+
+def _examples(tables: ReportTables, address: Address | None) -> Iterator[Section]:
+    found = tables.summary.known.examples
+    if not tables.html or found is None or not found.models:
+        return
+    words = "The first right, wrong and unparsed answer of each model; long texts are cut in the middle."
+    blocks: list[Block] = [note(f"{words} adaptive-eval samples RUN shows all.")]
+    for number, (owner, answers) in enumerate(found.models):
+        parts: list[Block] = []
+        for one in answers:
+            title = f"{one.kind.capitalize()}: question {one.record.request.question}"
+            parts += [Heading(title), _asked(one), *_answered(one, address)]
+        title = f"{tables.names[owner]}: {', '.join(one.kind for one in answers)}"
+        blocks.append(Fold(f"examples-{number}", title, parts))
+    if found.apart:
+        blocks.append(Heading("Where models differ most"))
+    for number, question in enumerate(found.apart):
+        columns, said = [], []
+        for one in question.answers:
+            label = tables.names[one.record.request.key.model]
+            columns.append([Heading(label), *_answered(one, address)])
+            said.append(f"{label} {one.kind}")
+        title = f"{question.task} / {question.question}: {', '.join(said)}"
+        blocks.append(Fold(f"apart-{number}", title, [_asked(question.answers[0]), Side(columns)]))
+    yield Section("examples", "Examples of answers", blocks)
+
+
+def _asked(one: Example) -> Block:
+    return Code("Question", excerpt(last_prompt(one.record.sent)))
+
+
+def _answered(one: Example, address: Address | None) -> Iterator[Block]:
+    links = [] if address is None else [(address(one.record.request.key), "all of it")]
+    colour = {"right": "better", "wrong": "worse"}.get(one.kind, "open")
+    expected = None if one.kind == "right" else one.expected
+    first, *rest = why_words(one.record, expected)
+    yield Para(first, (one.kind, colour), links=links)
+    yield from map(Para, rest)
+    yield Code("Answer", excerpt(one.record.completion.text if one.record.completion else ""))
+
+
+def _decisions(tables: ReportTables) -> Iterator[Section]:
+    decisions = tables.summary.decisions
+    if not decisions:
+        return
+    latest, *earlier = tables.decisions()
+    blocks: list[Block] = [latest]
+    if earlier:
+        blocks.append(Fold("earlier-decisions", "Earlier decisions", earlier))
+    if len(decisions) > MOST_DECISIONS:
+        every = count(len(decisions), "decision")
+        blocks.append(note(f"The last {MOST_DECISIONS} of {every}; all are in report.json."))
+    yield Section("decisions", "Decisions", blocks)
+
+
+def _paper(tables: ReportTables) -> Section:
+    summary = tables.summary
+    blocks: list[Block] = [Para(methods_words(summary))]
+    table, latex, caption = paper_table(summary), paper_latex(summary), caption_words(summary.results)
+    if tables.html:
+        markdown = f"{markdown_table(table)}\n\n{caption}"
+        blocks += [
+            Para("The table as LaTeX (package booktabs) and as Markdown; a click selects all of it."),
+            Heading("LaTeX"),
+            Code("Table of scores as LaTeX", latex, "latex", "copy"),
+            Heading("Markdown"),
+            Code("Table of scores as Markdown", markdown, "", "copy"),
+        ]
+    else:
+        blocks += [table, Para(caption), Para("The same as LaTeX:"), Code("", latex, "latex")]
+    return Section("paper", "For a paper", blocks)
+
+
+def _reproduce(tables: ReportTables) -> Section:
+    blocks: list[Block] = [tables.settings()]
+    config = tables.summary.known.meta.get("config")
+    if config is not None:
+        blocks += [Heading("The config"), Code("The config", config, "yaml")]
+    words = (
+        "report.json in this folder holds the same, with every digit and the longer settings; the folder "
+        "report has the tables as CSV."
+    )
+    return Section("reproduce", "To reproduce", [*blocks, note(words)])
