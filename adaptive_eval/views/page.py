@@ -63,7 +63,6 @@ def _environment() -> Environment:
         "lines_of": _lines,
         "policy": policy,
         "style": style,
-        "style_source": style_source,
         "with_code": _with_code,
     }
     return made
@@ -120,9 +119,15 @@ def style_source() -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()}'"
 
 
-def policy() -> Markup:
-    """Return the content security policy of a file: nothing is loaded, and nothing runs."""
-    parts = ("default-src 'none'", f"style-src {style_source()}", "base-uri 'none'", "form-action 'none'")
+def policy(script: str = "'none'") -> Markup:
+    """Return the content security policy of a file: nothing is loaded, and only this script of ours runs."""
+    parts = (
+        "default-src 'none'",
+        f"script-src {script}",
+        f"style-src {style_source()}",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
     return Markup("; ".join(parts))  # noqa: S704 - our own words
 
 
