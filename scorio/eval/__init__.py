@@ -37,78 +37,103 @@ Examples
 
 from typing import TYPE_CHECKING
 
-from scorio._names import elsewhere
-from scorio.eval._bayes import avg, avg_ci, bayes, bayes_ci
-from scorio.eval._drawn import (
-    auc_at_k,
-    auc_at_k_ci,
-    g_pass_at_k,
-    g_pass_at_k_ci,
-    geo_spectrum_star_at_k,
-    geo_spectrum_star_at_k_ci,
-    maj_at_k,
-    maj_at_k_ci,
-    mg_pass_at_k,
-    mg_pass_at_k_ci,
-    pass_at_k,
-    pass_at_k_ci,
-    pass_hat_k,
-    pass_hat_k_ci,
-    unanimous_at_k,
-    unanimous_at_k_ci,
-)
-from scorio.eval._geom import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
-from scorio.eval._interval import Estimate, Interval
-from scorio.eval._max_k import max_at_k, max_at_k_ci
-from scorio.eval._tailpass import TailPassProfile, tailpass, tailpass_empirical
-from scorio.eval._thresholds import (
-    g_pass_at_k_tau,
-    g_pass_at_k_tau_ci,
-    geo_spectrum_at_k,
-    geo_spectrum_at_k_ci,
-    threshold_spectrum_at_k,
-    threshold_spectrum_at_k_ci,
-)
+from scorio._names import lazy
 
-__all__ = [
-    "Estimate",
-    "Interval",
-    "TailPassProfile",
-    "auc_at_k",
-    "auc_at_k_ci",
-    "avg",
-    "avg_ci",
-    "bayes",
-    "bayes_ci",
-    "g_pass_at_k",
-    "g_pass_at_k_ci",
-    "g_pass_at_k_tau",
-    "g_pass_at_k_tau_ci",
-    "geo_spectrum_at_k",
-    "geo_spectrum_at_k_ci",
-    "geo_spectrum_star_at_k",
-    "geo_spectrum_star_at_k_ci",
-    "geom_at_k",
-    "geom_at_k_ci",
-    "geom_ds_at_k",
-    "geom_ds_at_k_ci",
-    "maj_at_k",
-    "maj_at_k_ci",
-    "max_at_k",
-    "max_at_k_ci",
-    "mg_pass_at_k",
-    "mg_pass_at_k_ci",
-    "pass_at_k",
-    "pass_at_k_ci",
-    "pass_hat_k",
-    "pass_hat_k_ci",
-    "tailpass",
-    "tailpass_empirical",
-    "threshold_spectrum_at_k",
-    "threshold_spectrum_at_k_ci",
-    "unanimous_at_k",
-    "unanimous_at_k_ci",
-]
+if TYPE_CHECKING:
+    from scorio.eval._bayes import avg as avg
+    from scorio.eval._bayes import avg_ci as avg_ci
+    from scorio.eval._bayes import bayes as bayes
+    from scorio.eval._bayes import bayes_ci as bayes_ci
+    from scorio.eval._drawn import auc_at_k as auc_at_k
+    from scorio.eval._drawn import auc_at_k_ci as auc_at_k_ci
+    from scorio.eval._drawn import g_pass_at_k as g_pass_at_k
+    from scorio.eval._drawn import g_pass_at_k_ci as g_pass_at_k_ci
+    from scorio.eval._drawn import geo_spectrum_star_at_k as geo_spectrum_star_at_k
+    from scorio.eval._drawn import geo_spectrum_star_at_k_ci as geo_spectrum_star_at_k_ci
+    from scorio.eval._drawn import maj_at_k as maj_at_k
+    from scorio.eval._drawn import maj_at_k_ci as maj_at_k_ci
+    from scorio.eval._drawn import mg_pass_at_k as mg_pass_at_k
+    from scorio.eval._drawn import mg_pass_at_k_ci as mg_pass_at_k_ci
+    from scorio.eval._drawn import pass_at_k as pass_at_k
+    from scorio.eval._drawn import pass_at_k_ci as pass_at_k_ci
+    from scorio.eval._drawn import pass_hat_k as pass_hat_k
+    from scorio.eval._drawn import pass_hat_k_ci as pass_hat_k_ci
+    from scorio.eval._drawn import unanimous_at_k as unanimous_at_k
+    from scorio.eval._drawn import unanimous_at_k_ci as unanimous_at_k_ci
+    from scorio.eval._geom import geom_at_k as geom_at_k
+    from scorio.eval._geom import geom_at_k_ci as geom_at_k_ci
+    from scorio.eval._geom import geom_ds_at_k as geom_ds_at_k
+    from scorio.eval._geom import geom_ds_at_k_ci as geom_ds_at_k_ci
+    from scorio.eval._interval import Estimate as Estimate
+    from scorio.eval._interval import Interval as Interval
+    from scorio.eval._max_k import max_at_k as max_at_k
+    from scorio.eval._max_k import max_at_k_ci as max_at_k_ci
+    from scorio.eval._tailpass import TailPassProfile as TailPassProfile
+    from scorio.eval._tailpass import tailpass as tailpass
+    from scorio.eval._tailpass import tailpass_empirical as tailpass_empirical
+    from scorio.eval._thresholds import g_pass_at_k_tau as g_pass_at_k_tau
+    from scorio.eval._thresholds import g_pass_at_k_tau_ci as g_pass_at_k_tau_ci
+    from scorio.eval._thresholds import geo_spectrum_at_k as geo_spectrum_at_k
+    from scorio.eval._thresholds import geo_spectrum_at_k_ci as geo_spectrum_at_k_ci
+    from scorio.eval._thresholds import threshold_spectrum_at_k as threshold_spectrum_at_k
+    from scorio.eval._thresholds import threshold_spectrum_at_k_ci as threshold_spectrum_at_k_ci
+
+_HOMES = {
+    "scorio.eval._bayes": (
+        "avg",
+        "avg_ci",
+        "bayes",
+        "bayes_ci",
+    ),
+    "scorio.eval._drawn": (
+        "auc_at_k",
+        "auc_at_k_ci",
+        "g_pass_at_k",
+        "g_pass_at_k_ci",
+        "geo_spectrum_star_at_k",
+        "geo_spectrum_star_at_k_ci",
+        "maj_at_k",
+        "maj_at_k_ci",
+        "mg_pass_at_k",
+        "mg_pass_at_k_ci",
+        "pass_at_k",
+        "pass_at_k_ci",
+        "pass_hat_k",
+        "pass_hat_k_ci",
+        "unanimous_at_k",
+        "unanimous_at_k_ci",
+    ),
+    "scorio.eval._geom": (
+        "geom_at_k",
+        "geom_at_k_ci",
+        "geom_ds_at_k",
+        "geom_ds_at_k_ci",
+    ),
+    "scorio.eval._interval": (
+        "Estimate",
+        "Interval",
+    ),
+    "scorio.eval._max_k": (
+        "max_at_k",
+        "max_at_k_ci",
+    ),
+    "scorio.eval._tailpass": (
+        "TailPassProfile",
+        "tailpass",
+        "tailpass_empirical",
+    ),
+    "scorio.eval._thresholds": (
+        "g_pass_at_k_tau",
+        "g_pass_at_k_tau_ci",
+        "geo_spectrum_at_k",
+        "geo_spectrum_at_k_ci",
+        "threshold_spectrum_at_k",
+        "threshold_spectrum_at_k_ci",
+    ),
+}
+"""Where each name is defined: it is imported when it is asked for."""
+
+__all__ = [name for names in _HOMES.values() for name in names]
 
 if not TYPE_CHECKING:
-    __getattr__ = elsewhere(__name__)
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,11 +1,11 @@
 """Comparisons of models while trials arrive, with an error rate that holds at any time.
 
 :func:`compare` reads two outcome matrices, :func:`board` several, :func:`score` one; :class:`Monitor` takes
-outcomes one by one in anyone's loop. :func:`forecast` and :func:`sample_size` say how many trials a verdict
-takes. :func:`label_bets` corrects the scores of a judge by labels of some answers.
-:func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`, :func:`mcnemar`,
-:func:`mean_score`, :func:`bootstrap` and :func:`posterior_interval` are for one look after a number of trials
-fixed in advance.
+outcomes one by one in anyone's loop, :class:`ScoreMonitor` those of one model. :func:`forecast` and
+:func:`sample_size` say how many trials a verdict takes. :func:`label_bets` corrects the scores of a judge by
+labels of some answers. :func:`paired_difference`, :func:`unpaired_difference`, :func:`permutation_test`,
+:func:`mcnemar`, :func:`mean_score`, :func:`bootstrap` and :func:`posterior_interval` are for one look after a
+number of trials fixed in advance.
 
 Outcomes are read by their form: vectors are streams of trials in their order, matrices questions x trials,
 three dimensions models x questions x trials, a frame a benchmark with a model a column. Results say how they
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from scorio.sequential.labels import LabelBets as LabelBets
     from scorio.sequential.labels import label_bets as label_bets
     from scorio.sequential.monitor import Monitor as Monitor
+    from scorio.sequential.monitor import ScoreMonitor as ScoreMonitor
     from scorio.sequential.one_look_result import FixedTest as FixedTest
     from scorio.sequential.planning import Forecast as Forecast
     from scorio.sequential.planning import SampleSize as SampleSize
@@ -77,7 +78,7 @@ _HOMES = {
     ),
     "scorio.sequential.one_look_result": ("FixedTest",),
     "scorio.sequential.labels": ("LabelBets", "label_bets"),
-    "scorio.sequential.monitor": ("Monitor",),
+    "scorio.sequential.monitor": ("Monitor", "ScoreMonitor"),
     "scorio.sequential.planning": (
         "Forecast",
         "SampleSize",

@@ -65,9 +65,14 @@ class Scale:
         return cls(MOMENT_LEVELS, low, high - low, numbers=True)
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest score."""
+        return self.lowest, self.lowest + self.width
+
+    @property
     def limits(self) -> str:
-        """The least and the greatest score, in words."""
-        return f"{self.lowest:g} and {self.lowest + self.width:g}"
+        """The same in words."""
+        return "{:g} and {:g}".format(*self.ends)
 
     def unit(self, values: ArrayLike) -> Floats:
         """Return numbers on this scale as unit scores."""

@@ -35,7 +35,7 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import log_mean
-from scorio.sequential.moments import KNOWN, Mark
+from scorio.sequential.moments import KNOWN
 from scorio.sequential.pairs import running
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -180,8 +180,6 @@ class AnswerBets:
         self._won = np.zeros((pairs, 1 if self._counts else RATES.size))
         self._shown = np.zeros((2, pairs))  # the winnings that were last read, and their lead
         self._table = _LogFactorials()
-        unanswered = [0.0] * len(Mark)
-        self._scores = [np.append(one.scores, unanswered) for one in cells]
 
     @property
     def step_stake(self) -> float:
@@ -275,7 +273,7 @@ class AnswerBets:
         self, task: int, pairs: Ints, start: int, stop: int
     ) -> tuple[Floats, Bools | None, Bools | None]:
         """Return differences of answers, 0 where none is bet on, and where one is lost, or copied."""
-        cells, scores = self.cells[task], self._scores[task]
+        cells, scores = self.cells[task], self.cells[task].worth
         models = self.first[pairs], self.second[pairs]
         first, second = (cells.categories[side, start:stop] for side in models)
         gap = scores[first] - scores[second]
@@ -354,7 +352,7 @@ class AnswerBets:
         ends = []
         for models in (self.first, self.second):
             category = cells.categories[models[pairs], start:stop]
-            score = self._scores[task][category]
+            score = cells.worth[category]
             ends.append((np.where(category < 0, 0.0, score), np.where(category < 0, 1.0, score)))
         (least, most), (other_least, other_most) = ends
         return np.where(lost, least - other_most, 0.0), np.where(lost, most - other_least, 0.0)

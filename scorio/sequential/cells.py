@@ -64,6 +64,8 @@ class Cells:
         Category counts of every cell.
     levels : ndarray of float, shape (C + 1,) or (3,)
         The scores that are counted.
+    worth : ndarray of float, shape (C + 5,)
+        The score of each category, and 0 for each mark of a trial without an answer.
     progress : ndarray of int64, shape (L,)
         Steps of the sequence absorbed per model.
     categories : ndarray of int, the smallest that holds all, shape (L, capacity)
@@ -98,12 +100,10 @@ class Cells:
         moments: bool = False,
     ) -> None:
         self.sequence = sequence
-        self.scores = scores
         self.levels = MOMENT_LEVELS if moments else scores
-        self.shares = shares(scores, moments=moments)
+        self._take_scores(scores, moments)
         self.models = models
         self.repeat_weight = repeat_weight
-        self._x = np.append(scores, [0.0] * -DROPPED)  # what has no answer scores nothing
         self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
         self._zero_one = scores.tolist() == [0.0, 1.0]
@@ -125,6 +125,18 @@ class Cells:
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = Rounds(sequence, scores, models, self.levels) if sequence.own_rounds else None
+
+    def _take_scores(self, scores: Floats, moments: bool) -> None:
+        self.scores = scores
+        self.worth = np.append(scores, [0.0] * -DROPPED)  # what has no answer scores nothing
+        self.shares = shares(scores, moments=moments)
+
+    def set_score(self, category: int, score: float) -> None:
+        """Let a category stand for a score, where scores are numbers of which not all are known before."""
+        if category >= self.scores.size:
+            self._take_scores(np.pad(self.scores, (0, self.scores.size)), moments=True)
+        self.scores[category] = self.worth[category] = score
+        self.shares[category] = shares(np.array([score]), moments=True)[0]
 
     @property
     def category_moments(self) -> tuple[float, float]:
@@ -281,7 +293,7 @@ class Cells:
         else:
             sx, sxx = np.empty(n.shape), np.empty(n.shape)
             sx[0], sxx[0] = counts @ self.levels, counts @ self.levels**2
-            gain = self._x[categories]
+            gain = self.worth[categories]
             sx[1], sxx[1] = sx[0] + gain, sxx[0] + gain**2
         many = np.maximum(n, 1)
         y, v = sx / many, self._prior[rows].variance(n, sx, sxx)

@@ -12,12 +12,13 @@ from scorio._arguments import credibility, finite
 from scorio._arrays import Floats, Ints
 from scorio._named import Named, Outcomes, name_of, plotting
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import Order, Range, lay_out, read_each, read_models
+from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_each, read_models
 from scorio.sequential.boards import Board, strictest_level
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.courses import interval
-from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
+from scorio.sequential.fold import BETTER, OPEN, TIE, WORSE, Course, Piece
 from scorio.sequential.rules import Anytime
+from scorio.sequential.trial_sequence import TrialSequence
 
 Verdict = Literal["first", "second", "tie", "open"]
 
@@ -118,7 +119,7 @@ class Score(Named):
     Parameters
     ----------
     score, low, high : float
-        After all trials; the interval holds at every look.
+        After all trials; the interval holds at every look. Before the first trial the score is NaN.
     confidence : float
         Level of the interval.
     against : float or None
@@ -373,54 +374,111 @@ def score(
     ('above', 112, '80 questions x 4 trials')
     """
     given = read_each({"A": A}, weights, missing, range)
-    scale = given.scale
-    alpha, level = 1.0 - credibility(confidence), 0.0
-    if against is not None:
-        level = float(scale.unit(finite("against", against)))
-        if not 0.0 < level < 1.0:
-            raise ValueError(
-                f"against must lie between the lowest and the highest score, {scale.limits}; got {against!r}"
-            )
     sequence, categories, made = lay_out(given.trials(), given.order(order))
-    # Without a number the score is measured to no width at all: nothing is ever called.
-    precision, none = np.full(1, 0.0 if against is None else np.nan), np.full(1, np.nan)
-    contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), precision, none)
-    board = Board.of_pairs(
-        sequence,
-        1,
-        Anytime(alpha),
-        "pair",
-        scale.scores,
-        given.target(target),
-        numbers=scale.numbers,
-        contrasts=contrast,
-    )
-    read = _Reading(board, categories, made)
-    low, high = (np.clip(level + end, 0.0, 1.0) for end in read.interval())
-    found = level + read.course.difference[0]
-    lowest, width = scale.lowest, scale.width
-    verdict = None
-    e_value = None
-    p_value = None
-    if against is not None:
-        verdict = {BETTER: "above", WORSE: "below"}.get(read.verdict, "open")
-        e_value, p_value = read.e_value, read.p_value
-    return Score(
-        score=lowest + width * float(found[-1]),
-        low=lowest + width * float(low[-1]),
-        high=lowest + width * float(high[-1]),
-        confidence=confidence,
-        against=against,
-        verdict=verdict,
-        trials=read.trials,
-        e_value=e_value,
-        name=name or name_of(A),
-        p_value=p_value,
-        course_score=lowest + width * found,
-        course_low=lowest + width * low,
-        course_high=lowest + width * high,
-        reading=given.reading,
-    )
+    course = ScoreCourse(sequence, given.scale, given.target(target), against, confidence)
+    course.board.answers.extend(categories[:, : max(int(made[0]), 1)])
+    course.read()
+    return course.score(name or name_of(A), given.reading)
+
+
+class ScoreCourse:
+    """One model's score, read trial by trial: the evidence against a number, and the confidence sequence.
+
+    Parameters
+    ----------
+    sequence, target
+        As in :meth:`scorio.sequential.boards.Board.of_pairs`.
+    scale : Scale
+        What outcomes are worth.
+    against, confidence
+        As in :func:`score`.
+    """
+
+    def __init__(
+        self, sequence: TrialSequence, scale: Scale, target: Target, against: float | None, confidence: float
+    ) -> None:
+        alpha, self._level = 1.0 - credibility(confidence), 0.0
+        value, width = [0.0], [0.0]  # a score is measured to no width at all: this is never called
+        if against is not None:
+            self._level = float(scale.unit(finite("against", against)))
+            if not 0.0 < self._level < 1.0:
+                raise ValueError(
+                    f"against must lie between the lowest and the highest score, {scale.limits}; "
+                    f"got {against!r}"
+                )
+            value, width = [self._level, 0.0], [np.nan, 0.0]
+        first, second = np.zeros(len(value), dtype=np.int64), np.full(len(value), SINGLE)
+        none = np.full(len(value), np.nan)
+        self.board = Board.of_pairs(
+            sequence,
+            1,
+            Anytime(alpha),
+            "pair",
+            scale.scores,
+            target,
+            numbers=scale.numbers,
+            contrasts=Contrasts(first, second, np.array(value), np.array(width), none),
+        )
+        self.scale, self.against, self.confidence = scale, against, confidence
+        self._measured = len(value) - 1
+        self._path = np.empty((3, 64))  # score, low and high after each trial
+        self._steps = 0
+
+    def read(self) -> None:
+        """Read what the answers of the board have been given."""
+        pieces: list[Piece] = []
+        self.board.read(pieces)
+        for piece in pieces:
+            line = np.flatnonzero(piece.rows == self._measured)
+            if line.size:
+                self._keep(piece.course, int(line[0]))
+
+    def _keep(self, course: Course, line: int) -> None:
+        """Keep score and interval after some trials; a verdict bounds them too, sometimes before they do."""
+        fold, level = self.board.fold, self._level
+        ends = interval(course, self.board.alpha)
+        low, high = (np.clip(end[line], 0.0, 1.0) for end in ends)
+        begin, self._steps = self._steps, self._steps + low.size
+        verdict = int(fold.verdict[0]) if self._measured else OPEN
+        after = np.arange(begin + 1, self._steps + 1) >= fold.decided_at[0]
+        if verdict == BETTER:
+            low = np.where(after & (high > level), np.maximum(low, level), low)
+        elif verdict == WORSE:
+            high = np.where(after & (low < level), np.minimum(high, level), high)
+        if self._steps > self._path.shape[1]:
+            self._path = np.pad(self._path, ((0, 0), (0, self._steps)))
+        self._path[:, begin : self._steps] = course.difference[line], low, high
+
+    def score(self, name: str | None, reading: str) -> Score:
+        """Return what is known now, on the scale of the caller."""
+        fold, scale = self.board.fold, self.scale
+        path = scale.lowest + scale.width * self._path[:, : self._steps]
+        score, low, high = path[:, -1].tolist() if self._steps else (np.nan, *scale.ends)
+        verdict = e_value = p_value = None
+        trials = self._steps
+        if self.against is not None:
+            said = int(fold.verdict[0])
+            verdict = {BETTER: "above", WORSE: "below"}.get(said, "open")
+            trials = self._steps if said == OPEN else int(fold.decided_at[0])
+            level, log_e = strictest_level(self.board), float(fold.latest.statistic[0])
+            e_value = min(exp(min(log_e, 700.0)), 1.0 / level)
+            p_value = max(exp(-max(log_e, 0.0)), level)
+        return Score(
+            score=score,
+            low=low,
+            high=high,
+            confidence=self.confidence,
+            against=self.against,
+            verdict=verdict,
+            trials=trials,
+            e_value=e_value,
+            name=name,
+            p_value=p_value,
+            course_score=path[0],
+            course_low=path[1],
+            course_high=path[2],
+            reading=reading,
+        )
 
 
 def _at_least(e_value: float, confidence: float) -> str:

@@ -32,6 +32,8 @@ def of_rank() -> None:
     rank.elo(R, tie_handling="half")  # type: ignore
     print(rank.avg(R).scores)  # type: ignore
     rank.minimax(R)  # type: ignore
+    rank.rasch_3pl(R, fix_guessing="a quarter")  # type: ignore
+    rank.rasch_mml_credible(R, quantil=0.1)  # type: ignore
     print(rank.rasch(R, return_item_params=True).names)  # type: ignore
     rank.kemeny_young(R, time_limit="1 s")  # type: ignore
 
@@ -47,6 +49,8 @@ def of_sequential() -> None:
     sequential.sample_size(0.1)  # type: ignore
     sequential.permutation_test(R[0], R[1], null="none")  # type: ignore
     sequential.Monitor(["a", "b"], 30).update("a", 0)  # type: ignore
+    sequential.ScoreMonitor(against="half")  # type: ignore
+    sequential.ScoreMonitor().update("right")  # type: ignore
 
 
 def of_categorical() -> None:

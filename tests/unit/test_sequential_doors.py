@@ -12,7 +12,7 @@ from adaptive_eval.core.session import Session
 from scorio import eval as metrics
 from scorio import sequential
 from scorio._named import close_plot
-from scorio.sequential import Monitor, board, compare, forecast, score
+from scorio.sequential import Monitor, ScoreMonitor, board, compare, forecast, score
 
 RNG = np.random.default_rng(7)
 CHANCES = np.array([0.85, 0.6, 0.55, 0.2])
@@ -80,6 +80,57 @@ def test_a_monitor_says_what_to_ask_and_counts_what_waits():
     assert state.active == ("a", "b")
     assert not state.done
     assert monitor.next("b") == "x"
+
+
+@pytest.mark.parametrize("limits", [None, (1.0, 5.0)], ids=["right or wrong", "numbers"])
+def test_a_stream_is_followed_as_its_recorded_score_says_beyond_the_room_that_it_has(limits, monkeypatch):
+    monkeypatch.setattr("scorio.sequential.monitor._FIRST_STREAM", 16)
+    monkeypatch.setattr("scorio.sequential.monitor.ROOM", 4)
+    rng = np.random.default_rng(11)
+    stream = (rng.random(100) < 0.8).astype(float) if limits is None else rng.uniform(2.5, 5.0, 100)
+    stream[[3, 40]] = np.nan
+    options = {"against": 0.5 if limits is None else 3.0, "range": limits, "missing": np.nan}
+    monitor, whole = ScoreMonitor(**options), score(stream, **options)
+    assert np.isnan(monitor.state.score)
+    states = [monitor.update(None if number == 40 else outcome) for number, outcome in enumerate(stream)]
+    last = states[-1].to_dict()
+    assert (last.pop("reading"), whole.verdict) == (whole.reading, "above")
+    assert last == {name: pytest.approx(value) for name, value in whole.to_dict().items() if name in last}
+    called = [state.verdict for state in states].index("above") + 1
+    assert called == whole.trials == states[called - 1].trials
+    assert [state.low for state in states[9:]] == pytest.approx(whole.course_low[9:])
+
+
+@pytest.mark.parametrize("limits", [None, (-1.0, 1.0)], ids=["right or wrong", "numbers"])
+def test_monitors_read_outcomes_in_any_order_as_they_read_recorded_ones(limits):
+    rng = np.random.default_rng(12)
+    found = R[:3, :30].astype(float) if limits is None else rng.uniform(-1.0, 1.0, (3, 30, 6)) ** 3
+    found[0, 4, 2] = np.nan
+    options = {"range": limits, "missing": np.nan}
+    monitor, own = Monitor(NAMES[:3], 30, **options), ScoreMonitor(30, against=0.3, **options)
+    used = np.zeros((3, 30), dtype=int)
+    trials = np.repeat(np.argwhere(used == 0), 6, axis=0)
+    for model, question in rng.permutation(trials).tolist():
+        outcome = found[model, question, used[model, question]]
+        monitor.update(NAMES[model], question, outcome)
+        used[model, question] += 1
+        if model == 0:
+            own.update(outcome, question)
+    whole, alone = board(found, names=NAMES[:3], **options), score(found[0], against=0.3, **options)
+    assert monitor.state.verdicts == whole.verdicts
+    for name in ("trials", "scores", "low", "high", "p_values"):
+        assert getattr(monitor.state, name) == pytest.approx(getattr(whole, name))
+    for name in ("verdict", "trials", "e_value", "score", "low", "high"):
+        assert getattr(own.state, name) == pytest.approx(getattr(alone, name))
+    assert own.state.reading == "30 questions"
+
+
+def test_a_score_monitor_says_what_to_ask():
+    monitor = ScoreMonitor(list("xyz"), order=None)
+    assert [monitor.next() for _ in range(4)] == list("xyzx")
+    assert monitor.update(1, "y").course_score.size == 0
+    assert monitor.update(0, "x").score == 0.5
+    assert [ScoreMonitor().next(), monitor.state.verdict] == [0, None]
 
 
 def test_a_score_against_a_number():
@@ -155,6 +206,7 @@ def test_results_become_dicts_frames_and_text():
         forecast(R[1], R[2]),
         sequential.paired_difference(R[0], R[1]),
         Monitor(["a", "b"], 10).state,
+        ScoreMonitor().state,
     ]
     for result in results:
         assert json.loads(json.dumps(result.to_dict())).keys() == result.to_dict().keys()
