@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import PATH, flag, named, option
+from adaptive_eval.cli.options import PATH, flag, named, option, refuse_options
 from adaptive_eval.cli.simulating import print_json, print_table, progress_bar
 from adaptive_eval.errors import UsageError
+from adaptive_eval.stops import REACHED
 from adaptive_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -24,17 +27,24 @@ if TYPE_CHECKING:
     "rescore",
     "runs/aime --rubric format-aware --rubric strict-compliance",
     "runs/aime --scorer '{kind: numeric, tolerance: 0.01}'",
+    "runs/essays --labels runs/essays/labels.jsonl",
 )
 @click.argument("run", type=PATH, metavar="RUN")
 @option(
     "--rubric rubrics RUBRIC …", "A schema's name, or a rubric as in a config. Repeatable: one ranking each."
 )
 @option("--scorer SCORER", "A scorer's kind, or a mapping with kind and options.")
+@option(
+    "--labels FILE",
+    "Correct the judge by labels of a random share of the answers (samples --label), JSONL or CSV: the "
+    "verdict and the exit code are theirs.",
+    click.Path(dir_okay=False, path_type=Path),
+)
 @option("--task NAME", "Score only this task. Default: all.")
 @option("--name NAME", "Name of the ranking. Default: scorer and rubric.")
 @flag("--dry-run", "Show the ranking and store nothing.")
 @flag("--json as_json", "Print JSON.")
-def command(run: Path, **options: Any) -> None:
+def command(run: Path, **options: Any) -> int:
     """Score the stored answers of the run in the directory RUN again and show the rankings.
 
     Nothing is asked. The new scoring is stored in addition to the one that decided the run.
@@ -46,6 +56,9 @@ def command(run: Path, **options: Any) -> None:
     from adaptive_eval.views.report_columns import rankings_data
     from adaptive_eval.views.score_tables import ranking_rows
 
+    if options["labels"] is not None:
+        refuse_options(("rubrics", "scorer", "task"), "does not go with --labels; rescore once for each")
+        return _hold_against_labels(run, options)
     specs = _specs(options["rubrics"], options["scorer"], options["name"])
     with RunReader(run) as reader, ExitStack() as stack:
         built = replace(build(config_of_run(reader)), continued=reader.meta())
@@ -67,6 +80,29 @@ def command(run: Path, **options: Any) -> None:
         columns = [f"<{inert(name)}" for name in head]
         print_table(columns, [list(map(inert, row)) for row in rows])
         _report(results, run, stored=not options["dry_run"])
+    return REACHED
+
+
+def _hold_against_labels(run: Path, options: Mapping[str, Any]) -> int:
+    """Show the verdict by labels and what they say of the judge; return its exit code."""
+    from adaptive_eval.build.describe import describe_run
+    from adaptive_eval.run.labelled import hold_against
+    from adaptive_eval.store.records import ScoringRecord
+    from adaptive_eval.store.writer import RunWriter
+    from adaptive_eval.views.label_report import labels_data, labels_lines
+
+    with RunReader(run) as reader:
+        held = hold_against(reader, describe_run(reader), options["labels"])
+    if held.results is not None and not options["dry_run"]:
+        record = ScoringRecord(options["name"] or "labels", time.time(), held.body)
+        with RunWriter.open(run) as writer:
+            writer.scoring(record, ())
+    if options["as_json"]:
+        print_json(labels_data(held))
+    else:
+        for line in labels_lines(held):
+            click.echo(line)
+    return REACHED if held.results is None else held.results.exit_code
 
 
 def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> list[RescoringSpec]:

@@ -73,7 +73,7 @@ class Choices:
     def of(cls, reader: RunReader) -> Choices:
         """Return the choices of the calls that were made so far."""
         meta, file = reader.meta(), reader.directory / CALLS
-        told = [meta.get(name, "") for name in ("identity", "seed", "started_at", "name")]
+        told = [meta.get(name, "") for name in ("identity", "seed", "name")]
         key = blake2b(json.dumps(told).encode(), digest_size=32).digest()
         calls: list[Call] = []
         if file.exists():

@@ -22,6 +22,7 @@ from adaptive_eval.views.blocks import (
 )
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import excerpt
+from adaptive_eval.views.label_sentences import report_by_labels
 from adaptive_eval.views.numbers import count, duration, fixed, percent, short, usd
 from adaptive_eval.views.plots import MOST_DECISIONS, MOST_TIES, course_plots, histogram
 from adaptive_eval.views.promises import promises
@@ -207,7 +208,8 @@ def _rankings(tables: ReportTables) -> Iterator[Section]:
     rankings = tables.summary.known.rankings
     if rankings:
         words = note(rankings_note(rankings, tables.summary.results))
-        yield Section("rankings", "Ranks by rubric", [tables.rankings(), words])
+        verdicts = [Para(text) for text in report_by_labels(rankings)]
+        yield Section("rankings", "Ranks by rubric", [tables.rankings(), words, *verdicts])
 
 
 def _promises(tables: ReportTables) -> Section:

@@ -14,6 +14,7 @@ from pages import blocks
 EXAMPLES = ROOT / "docs" / "examples"
 SHOWN = {
     "scorer.md": ("own_scorer.py", "own_scorer.yaml"),
+    "labels.md": ("labels.py", "labels.yaml"),
     "agent.md": ("agent.py", "agent.yaml"),
     "ci.md": ("test_candidate.py",),
     "checkpoints.md": ("checkpoint.yaml",),

@@ -1,15 +1,19 @@
-"""Answers chosen for labels: the files to fill in, the page in Chromium, and verdicts that rest on labels."""
+"""Answers chosen for labels: the files to fill in, and verdicts that rest on labels."""
 
+import csv
 import json
 import re
+import shutil
 from collections import Counter
 
+import numpy as np
 import pytest
-from chromium import objections, watched
-from command_line import command, finished, mimic_config
+from command_line import ROOT, command, finished, in_process, mimic_config
 
+from adaptive_eval.run.label_choice import Choices
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.label_page import label_page
+from adaptive_eval.trial import TrialKey
+from scorio.sequential import label_bets
 
 KEYS = ["id", "question", "prompt", "answer", "target", "pi", "score"]
 
@@ -86,46 +90,172 @@ def test_what_cannot_be_chosen_is_said(run, options, said):
     assert not list(run.glob("labels*"))
 
 
-def downloaded(page):
-    with page.expect_download() as started:
-        page.keyboard.press("s")
-    assert started.value.suggested_filename == "labels.jsonl"
-    return [json.loads(line) for line in started.value.path().read_text("utf-8").splitlines()]
+# ------------------------------------------------------------------ verdicts
 
 
-def test_the_page_labels_by_keys_and_saves_the_same_file(run, browser):
-    command("samples", run, "--label", 8, code=0)
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """The example's run: two equal models, and a judge that is taken in by one of them."""
+    folder = tmp_path_factory.mktemp("judged") / "examples"
+    shutil.copytree(ROOT / "docs" / "examples", folder)
+    done = in_process("run", "labels.yaml", "--out", "run", "--display", "none", cwd=folder, code=0)
+    assert "polite is ahead of plain" in done.said
+    return folder / "run"
+
+
+@pytest.fixture
+def labelled(judged):
+    """Its answers with labels of a person for two fifths of the questions."""
+    for file in judged.glob("labels*"):
+        file.unlink()
+    command("samples", judged, "--label", "0.4", code=0)
+    rows = rows_of(judged)
+    for row in rows:
+        right = re.findall(r"\d+", row["answer"])[-1] == row["target"]
+        row["score"] = "right" if right else "wrong"
+    write(judged, rows)
+    return judged
+
+
+def held(run, *options, code=3):
+    file = options[0] if options else run / "labels.jsonl"
+    return json.loads(command("rescore", run, "--labels", file, "--json", *options[1:], code=code).out)
+
+
+def table_of(run):
+    """Return steps with what judge and labels say of both models, from the stored trials alone."""
+    with RunReader(run) as reader:
+        columns = reader.outcomes()
+    steps = np.arange(min(columns.step[columns.model == model].max() for model in (0, 1)) + 1)
+    judge = np.empty((2, columns.step.max() + 1))
+    judge[columns.model, columns.step] = columns.category
+    return columns.models, steps, judge[:, : steps.size]
+
+
+def test_a_biased_judge_alone_names_a_winner_and_labels_do_not(labelled):
+    data = held(labelled)
+    (alone,), (pair,) = data["judge_alone"]["pairs"], data["results"]["pairs"]
+    assert (alone["verdict"], pair["verdict"], data["exit_code"]) == ("worse", "open", 3)
+    biases = {one["first"]: one for one in data["bias"]}
+    assert biases["plain"]["bias"] == 0.0
+    assert biases["plain"]["kappa"] == biases["plain"]["agreement"] == 1.0
+    assert biases["polite"]["bias"] > 0.0
+    (apart,) = data["bias_difference"]
+    assert apart["bias"] == pytest.approx(-biases["polite"]["bias"])
+    assert apart["low"] < apart["bias"] < apart["high"]
+    assert data["labels"]["filled"] == data["labels"]["rows"] == len(rows_of(labelled))
+    assert {one["judge"] for one in data["next"]} == {0.0, 1.0}
+    said = command("rescore", labelled, "--labels", labelled / "labels.jsonl", code=3).out
+    assert data["verdict"] in said
+    assert "The judge alone says: polite is ahead of plain" in said
+    command("report", labelled, "--output", labelled.parent / "report", code=0)
+    text = (labelled.parent / "report" / "report.md").read_text("utf-8")
+    assert "corrects the judge by labels" in text
+
+
+def test_the_verdict_is_that_of_bets_on_the_corrected_scores(labelled):
+    models, steps, judge = table_of(labelled)
+    score = {row["id"]: row["score"] == "right" for row in rows_of(labelled)}
+    label = np.full(judge.shape, np.nan)
+    with RunReader(labelled) as reader:
+        choices = Choices.of(reader)
+    for row, model in enumerate(models):
+        for step in steps.tolist():
+            label[row, step] = score.get(choices.id(TrialKey(model, step)), np.nan)
+    data = held(labelled)
+    (pair,) = data["results"]["pairs"]
+    bets = label_bets(judge, label, data["labels"]["questions"] / data["labels"]["of"])
+    low, high = bets.interval(0.05)
+    assert pair["evidence"] == pytest.approx(max(bets.last(), 0.0), abs=1e-9)
+    assert (pair["difference_low"], pair["difference_high"]) == pytest.approx((low, high), abs=1e-6)
+    assert pair["difference"] == pytest.approx(bets.estimate)
+
+
+def test_a_real_difference_is_decided_by_labels_and_rows_left_blank_hinder_it(labelled):
+    rows = rows_of(labelled)
+    for row in rows:
+        row["score"] = int("certain" not in row["answer"])
+    write(labelled, rows)
+    data = held(labelled, code=0)
+    (pair,) = data["results"]["pairs"]
+    assert (pair["verdict"], data["exit_code"]) == ("better", 0)  # against what the judge says
+    assert "plain is ahead of polite" in data["verdict"]
+    for row in rows[: len(rows) // 2]:
+        row["score"] = None
+    write(labelled, rows)
+    (hindered,) = held(labelled)["results"]["pairs"]
+    assert hindered["evidence"] < pair["evidence"]
+
+
+def test_labels_by_place_without_chances_say_what_the_judge_is_worth_and_give_no_verdict(labelled, tmp_path):
+    _, steps, _ = table_of(labelled)
+    file = tmp_path / "people.csv"
+    with file.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["model", "trial", "score"])
+        rows.writerows([model, step, 1] for model in ("plain", "polite") for step in steps[::7].tolist())
+    data = held(labelled, file, code=0)
+    assert data["verdict"] is data["results"] is None
+    assert {one["labels"] for one in data["bias"]} == {len(steps[::7])}
+    text = (
+        file.read_text()
+        .replace("score", "score,pi")
+        .replace(",1\n", ",1,0.5\n")
+        .replace(",1\r\n", ",1,0.5\r\n")
+    )
+    file.write_text(text)
+    assert held(labelled, file)["results"]["pairs"][0]["verdict"] == "open"
+
+
+def test_every_mistake_of_a_file_is_told_with_its_line(labelled):
+    rows = rows_of(labelled)
+    rows[0]["id"] = "nobody"
+    rows[1]["score"] = 0.5
+    rows[2]["pi"] = 1.5
+    own = rows[3]["pi"]
+    rows[3]["pi"] = own / 2
+    del rows[4]["pi"]
+    rows[6] = {**rows[5], "score": "wrong" if rows[5]["score"] == "right" else "right"}
+    write(labelled, rows)
+    with (labelled / "labels.jsonl").open("a") as file:
+        file.write("{\n")
+    said = command("rescore", labelled, "--labels", labelled / "labels.jsonl", code=2).err
+    assert "7 mistakes" in said
+    expected = {
+        1: "'nobody'",
+        2: "score 0.5 is not in the rubric of sums: wrong (0), right (1)",
+        3: "pi is 1.5",
+        4: f"was chosen at {own:g}",
+        5: "pi is missing",
+        7: "another score on line 6",
+        len(rows) + 1: "no JSON object",
+    }
+    for line, words in expected.items():
+        assert re.search(rf"line {line}: [^\n]*{re.escape(words)}", said), (line, words)
+
+
+@pytest.mark.parametrize("kind", ["rounds", "two tasks", "population", "other worths"])
+def test_labels_decide_in_every_form_of_run(tmp_path, kind):
+    config = mimic_config(mimics={"sage": {"mean": 0.95}, "novice": {"mean": 0.2}}, budget={"trials": 400})
+    task = config["tasks"][0]
+    config["goal"] = "budget" if kind == "rounds" else "ranking"
+    if kind == "rounds":
+        config["allocation"] = {"questions": "rounds"}
+    if kind == "two tasks":
+        config["tasks"] = [task, {**task, "name": "again", "prompt": task["prompt"] + " "}]
+    if kind == "population":
+        config["stopping"] = {"target": "population"}
+    if kind == "other worths":
+        task["rubric"] = {"weights": [0, 10]}
+    run = finished(tmp_path, config)
+    command("samples", run, "--label", "1.0", code=0)
     rows = rows_of(run)
-    page = watched(browser, (run / "labels.html").as_uri(), console=True)
-    assert page.inner_text("#answer").strip() == rows[0]["answer"].strip()
-    assert page.inner_text("#choices") == "1 · wrong2 · right"
-    for key in ("2", "1", "2"):
-        page.keyboard.press(key)
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Backspace")
-    assert page.inner_text("#progress") == f"2 of {len(rows)} answers have a label"
-    saved = downloaded(page)
-    assert saved == [
-        row | {"score": score} for row, score in zip(rows, ("right", "wrong", *[None] * 14), strict=True)
-    ]
-    assert objections(page) == []
-    assert page.failures == []
-    assert page.asked == [page.url]
-
-
-def test_scores_in_a_range_are_typed_and_hostile_answers_are_text(tmp_path, browser):
-    answer = "</script><script>alert(1)</script><!-- \u202e"
-    row = dict.fromkeys(KEYS, "x") | {"answer": answer, "pi": 0.5, "score": None, "target": None}
-    file = tmp_path / "labels.html"
-    file.write_text(label_page("</title>", [row, row], ["t", "t"], {"t": [1, 10]}), "utf-8")
-    page = watched(browser, file.as_uri(), console=True)
-    assert page.inner_text("#answer") == answer
-    page.fill("#number", "11")
-    page.press("#number", "Enter")
-    assert page.inner_text("#said") == "no label yet"
-    page.fill("#number", "7.5")
-    page.press("#number", "Enter")
-    page.locator("body").press("ArrowLeft")
-    page.locator("#question").click()
-    assert [row["score"] for row in downloaded(page)] == [7.5, None]
-    assert page.failures == []
+    top = 10 if kind == "other worths" else 1
+    for row in rows:
+        row["score"] = top * (f"boxed{{{row['target']}}}" in row["answer"])
+    write(run, rows)
+    data = held(run, code=(0, 3))
+    scores = {one["model"]: one["score"] / top for one in data["results"]["models"]}
+    assert scores["sage"] > scores["novice"]
+    assert data["labels"]["agreement"] > 0.9
+    assert data["labels"]["questions"] == data["labels"]["of"] > 10

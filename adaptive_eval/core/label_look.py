@@ -1,0 +1,235 @@
+"""Verdicts of a judge's scores that labels of a random share of the answers correct."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import exp
+from typing import Final
+
+import numpy as np
+
+from adaptive_eval.core.goals import OPEN
+from adaptive_eval.core.one_look import OneLook
+from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore
+from scorio.sequential.parts import (
+    Bools,
+    FixedTest,
+    Floats,
+    Ints,
+    Known,
+    LabelBets,
+    label_bets,
+    log_evidence,
+    unit_scores,
+)
+
+LABELS: Final = "labels"
+"""The rule of verdicts that rest on labels."""
+
+TEST: Final = "bets on labels"
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a judge and labels say of the steps that could be chosen, in the order of asking.
+
+    Arrays of models have shape (L, T), the others (T,). Scores are unit scores.
+    """
+
+    judge: Floats  # NaN where a model has no answer
+    label: Floats  # NaN where there is none
+    chosen: Bools
+    chance: Floats
+    task: Ints
+    question: Ints  # over all tasks
+    there: Bools  # (L, T): before each model's first step that is not complete, and a draw
+    doubted: Bools  # (L, T): answers that may be copies
+
+    def of(self, models: Sequence[int], task: int | None = None) -> tuple[Ints, Judged]:
+        """Return the steps at which all of some models have been asked, and what is known of them."""
+        shown = self.there[list(models)].all(axis=0)
+        if task is not None:
+            shown &= self.task == task
+        at = np.flatnonzero(shown)
+        here = np.array(models)[:, None], at
+        part = Judged(
+            judge=self.judge[here],
+            label=self.label[here],
+            chosen=self.chosen[at],
+            chance=self.chance[at],
+            task=self.task[at],
+            question=self.question[at],
+            there=self.there[here],
+            doubted=self.doubted[here],
+        )
+        return at, part
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLook(OneLook):
+    """Tests by bets on scores that labels correct, in the place of tests of one look: they hold at any look.
+
+    The level of a winner is Holm's on p = 1/E. A tie says that the whole interval lies within the margin.
+    """
+
+    judged: Judged
+
+    def verdicts(self, results: Results) -> Results:
+        """Return results of the same models with scores, intervals, ranks and verdicts by labels."""
+        found = replace(self.within(results), rule=LABELS, in_rounds=None)
+        return replace(found, stop=self._stop(found))
+
+    def _stop(self, results: Results) -> StopVerdict:
+        """Return whether the goal is reached by labels."""
+        sides = {"open": OPEN, "better": 1, "worse": -1}
+        verdict = np.array([sides.get(pair.verdict, 2) for pair in results.pairs], dtype=np.int64)
+        none = np.zeros(verdict.size, dtype=bool)
+        known = Known(verdict, none, self._scores, np.zeros((2, verdict.size), dtype=bool))
+        met = self._goal.condition.met(known) if verdict.size else ()
+        if met:
+            return StopVerdict("resolved", evidence={"goals": list(met)})
+        is_goal = self.spec.goal.kind == "budget"
+        return StopVerdict("partial", evidence={"open": int((verdict == OPEN).sum()), "is_goal": is_goal})
+
+    def bets(self, models: Sequence[int], task: int | None = None, slope: float | None = None) -> LabelBets:
+        """Return the bets on the score of one model, or on the difference of two."""
+        _, part = self.judged.of(models, task)
+        sizes = np.array([len(one.questions) for one in self.spec.tasks])
+        of_question = np.array(self.spec.task_weights) / sizes
+        clusters = None
+        if self.spec.stopping.target == "population":
+            clusters = [part.question, self._cluster[part.question]]
+        return label_bets(
+            part.judge,
+            part.label,
+            part.chance,
+            chosen=part.chosen,
+            stake=(of_question / of_question.max())[part.task],
+            groups=clusters,
+            doubted=part.doubted.any(axis=0),
+            slope=slope,
+        )
+
+    @cached_property
+    def _cluster(self) -> Ints:
+        """Cluster of each question; a question without one is its own."""
+        return np.arange(self.spec.questions) if self._groups is None else self._groups
+
+    @cached_property
+    def _scores(self) -> Floats:
+        scores = [self._mean([model]) for model in range(len(self.spec.names))]
+        return np.asarray(np.nan_to_num(np.array(scores)))
+
+    def _mean(self, models: Sequence[int]) -> float:
+        """Return the corrected score, or difference: of each task the mean, weighted."""
+        parts = [self.bets(models, task).estimate for task in range(len(self.spec.tasks))]
+        return float(np.dot(self.spec.task_weights, parts))
+
+    def _difference(self, first: int, second: int, margin: float = 0.0) -> FixedTest:
+        bets = self.bets([first, second])
+        low, high = bets.interval(self._alpha)
+        return self._test(self._mean([first, second]), low, high, bets.last(-margin), bets.low.size)
+
+    def _claim(self, first: int, second: int, margin: float) -> FixedTest:
+        """Test whether a model is worse by more than the margin, or by less: each by one-sided bets."""
+        test, bets = self._difference(first, second), self.bets([first, second])
+        side = 1 if test.estimate > -margin else -1
+        return replace(test, p_value=_p_value(bets.last(-margin, side)))
+
+    def _score(self, model: int, against: float | None = None) -> FixedTest:
+        bets = self.bets([model])
+        low, high = bets.interval(self._alpha, 0.0, 1.0)
+        log_e = 0.0 if against is None else bets.last(against)
+        return self._test(self._scores[model], low, high, log_e, bets.low.size)
+
+    @property
+    def _alpha(self) -> float:
+        return 1.0 - self.spec.stopping.confidence
+
+    def _test(self, estimate: float, low: float, high: float, log_e: float, units: int) -> FixedTest:
+        confidence = self.spec.stopping.confidence
+        middle = float(np.clip(np.nan_to_num(estimate), low, high))
+        return FixedTest(TEST, middle, low, high, _p_value(log_e), None, confidence, units)
+
+    def _task(self, number: int) -> TaskResult:
+        task = self.spec.tasks[number]
+        origin, unit = min(task.weights), max(task.weights) - min(task.weights)
+        lines = []
+        for model, name in enumerate(self.spec.names):
+            bets = self.bets([model], number)
+            low, high = bets.interval(self._alpha, 0.0, 1.0)
+            score = float(np.clip(np.nan_to_num(bets.estimate), low, high))
+            lines.append(TaskScore(name, *(origin + unit * end for end in (score, low, high))))
+        return TaskResult(task.name, len(task.questions), self.spec.task_weights[number], tuple(lines))
+
+    # ------------------------------------------------------------------ the judge, and further labels
+
+    def biases(self, models: Sequence[int]) -> tuple[int, float, float, float]:
+        """Return answers with labels, and the judge's bias with its interval; of two models, the difference.
+
+        The bias is the mean of judge less label, in unit scores; NaN without labels.
+        """
+        _, part = self.judged.of(models)
+        gap = part.judge - part.label
+        gap = gap[0] if len(models) == 1 else gap[0] - gap[1]
+        known = ~np.isnan(gap)
+        gap, size = gap[known], len(models)
+        if not gap.size:
+            return 0, float("nan"), -float(size), float(size)
+        ones = np.ones(gap.size)
+        bets = LabelBets(gap, gap, 0.0 * ones, ones, 2.0 * size)
+        low, high = bets.interval(self._alpha, -float(size), float(size))
+        return gap.size, float(gap.mean()), low, high
+
+    def share_for(self, first: int, second: int, level: float) -> float | None:
+        """Return the share of labels with which a pair would be decided if its difference is what it seems.
+
+        None where not even labels of all answers would do.
+        """
+        at, part = self.judged.of([first, second])
+        x, y = (one[0] - one[1] for one in (part.judge, part.label))
+        known = ~np.isnan(x + y)
+        if known.sum() < 2:
+            return None
+        bets = self.bets([first, second])
+        residual = float(np.mean((y[known] - bets.slope[-1] * x[known]) ** 2))
+        least = 1.0 / (known.sum() + 1.0)  # as much as one more question in which the two differ
+        spread, difference = float(np.var(y[known])) + least, np.full(1, bets.estimate)
+        for share in np.geomspace(0.01, 1.0, 60).tolist():
+            variance = np.full(1, (residual * (1.0 / share - 1.0) + spread) / at.size)
+            if float(log_evidence(difference, variance)[0]) >= level:
+                return float(share)
+        return None
+
+
+def agreement(judge: Floats, label: Floats) -> tuple[float, float]:
+    """Return the share of answers to which judge and label give one score, and κ with squared weights.
+
+    Of right or wrong answers that is Cohen's κ; NaN where both always say the same.
+
+    Examples
+    --------
+    >>> one, other = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    >>> agreement(one, other)
+    (0.75, 0.5)
+    """
+    if not judge.size:
+        return float("nan"), float("nan")
+    apart = float(judge.var() + label.var() + (judge.mean() - label.mean()) ** 2)
+    kappa = 1.0 - float(np.mean((judge - label) ** 2)) / apart if apart else float("nan")
+    return float(np.mean(np.abs(judge - label) < 1e-9)), kappa
+
+
+def unit_score(weights: tuple[float, ...], score: float) -> float:
+    """Return a score in [0, 1]."""
+    low, high = min(weights), max(weights)
+    return (score - low) / (high - low)
+
+
+def _p_value(log_e: float) -> float:
+    return exp(-max(log_e, 0.0))
+
+
+__all__ = ["LABELS", "Judged", "LabelLook", "agreement", "unit_score", "unit_scores"]
