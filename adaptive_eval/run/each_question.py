@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betainc, betaincc, betaln
 
+from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.interop.run_tables import run_weights
 from adaptive_eval.run.claims import Claim, Place
@@ -77,13 +78,18 @@ def each_question(
     if confidence is not None and wanted.right == wanted.of:
         raise UsageError(f"--each-question {asked!r}: no share is above 1; with --confidence ask for less")
     with RunReader(Path(run)) as reader:
-        columns, weights = reader.outcomes(), run_weights(reader)
+        columns, weights, meta = reader.outcomes(), run_weights(reader), reader.meta()
     if not len(columns):
         raise RunFileError(f"{run} has no answers yet", code="run/no-results")
     if model is not None and model not in columns.models:
         raise UsageError(f"there is no model {model!r}; there are {', '.join(columns.models)}")
     best = [_best(weights[task]) for task, _ in columns.questions]
-    names = [_name(one, columns.questions) for one in columns.questions]
+    every = dict.fromkeys(columns.questions)
+    for task in spec_from_json(meta[SESSION]).tasks if SESSION in meta else ():
+        every |= dict.fromkeys(
+            (task.name, question) for question in task.questions
+        )  # also those not asked yet
+    names = [_name(one, list(every)) for one in every]
     order = np.lexsort((columns.step, columns.model))
     order = order[columns.category[order] >= 0]
     claims = []

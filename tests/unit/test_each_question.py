@@ -83,3 +83,14 @@ def test_at_the_share_itself_either_side_is_called_in_at_most_five_per_cent():
     rng = np.random.default_rng(3)
     peaks = np.array([peak_evidence(rng.random(100) < 0.8, 0.8) for _ in range(2000)])
     assert ((peaks >= np.log(20.0)).mean(axis=0) <= 0.05).all()
+
+
+def test_questions_that_were_not_asked_yet_are_undecided(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", adaptive_eval.EvaluationWarning)
+        adaptive_eval.evaluate(
+            {"good": lambda _: "yes"}, ROWS, "budget", out=tmp_path / "run", budget={"trials": 7}
+        )
+    (claim,) = each_question(tmp_path / "run", "1 of 1")
+    assert claim.holds is None
+    assert "of 12 questions" in claim.text
