@@ -243,6 +243,15 @@ def _result(row: Values) -> Values:
     return fields
 
 
+def _openai_page(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
+    """Yield the output items of a page of the API; one that others follow is no whole run."""
+    if data["has_more"] and not choices.incomplete:
+        raise OutcomesError(
+            f"{path}: has_more is true, so pages of the run follow; give all, and --incomplete"
+        )
+    yield from data["data"]
+
+
 def _openai_item(row: Values) -> Values:
     """Return model, texts and tokens of an output item, and the score of each grader."""
     sample = row.get("sample") or {}
@@ -298,7 +307,7 @@ def _scenario(path: Path) -> tuple[str | None, None]:
 Named: TypeAlias = Callable[[Path], tuple[str | None, str | None]]
 
 _ROWS: Mapping[str, Callable[[Any, Path, Choices], Iterator[Values]]] = {
-    "openai_items": lambda data, _path, _choices: iter(data["data"]),
+    "openai_items": _openai_page,
     "bfcl": _failures,
     "helm": _helm,
     "instances": _details_of,

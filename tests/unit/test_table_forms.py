@@ -91,3 +91,38 @@ def test_more_scores_than_categories_are_written_as_numbers(tmp_path):
     scores = {line.model: line.score for line in imported.results.models}
     assert scores["new"] == pytest.approx(29 / 80 + 0.013, abs=1e-3)
     assert scores["old"] == pytest.approx(0.29, abs=1e-3)
+
+
+def output_item(model, number, right):
+    return {
+        "object": "eval.run.output_item",
+        "datasource_item_id": number,
+        "datasource_item": {"key": f"k{number}", "ground_truth": "x"},
+        "eval_id": "eval_1",
+        "results": [{"name": "check", "sample": None, "passed": bool(right), "score": float(right)}],
+        "sample": {
+            "model": model,
+            "input": [{"role": "user", "content": "?"}],
+            "output": [{"role": "assistant", "content": "x"}],
+            "finish_reason": "stop",
+            "usage": {"prompt_tokens": 3, "completion_tokens": 2},
+            "error": None,
+        },
+    }
+
+
+def test_output_items_of_openais_evals_as_pages_and_as_lines(tmp_path):
+    items = [output_item(*one) for one in LONG]
+    for number, page in enumerate((items[:5], items[5:])):
+        text = json.dumps({"object": "list", "data": page, "has_more": number == 0})
+        (tmp_path / f"page{number}.json").write_text(text)
+    (tmp_path / "items.jsonl").write_text(lines(*map(json.dumps, items)))
+    pages = sorted(tmp_path.glob("*.json"))
+    with pytest.raises(OutcomesError, match="pages of the run follow"):
+        read_recorded(pages)
+    for recorded in (
+        read_recorded(pages, Choices(incomplete=True, question_id="key")),
+        read_recorded([tmp_path / "items.jsonl"], Choices(question_id="key")),
+    ):
+        assert recorded.questions[0] == ("eval_1", "k0")
+        assert recorded.categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
