@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from adaptive_eval.core.results import Results, to_json
+
+LABELS: Final = "labels"
+"""The rule of verdicts that rest on labels."""
 
 
 @dataclass(frozen=True)

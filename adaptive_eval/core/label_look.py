@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from adaptive_eval.core.goals import OPEN
+from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.one_look import OneLook
 from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore
 from scorio.sequential.parts import (
@@ -22,11 +23,7 @@ from scorio.sequential.parts import (
     LabelBets,
     label_bets,
     log_evidence,
-    unit_scores,
 )
-
-LABELS: Final = "labels"
-"""The rule of verdicts that rest on labels."""
 
 TEST: Final = "bets on labels"
 
@@ -230,6 +227,3 @@ def unit_score(weights: tuple[float, ...], score: float) -> float:
 
 def _p_value(log_e: float) -> float:
     return exp(-max(log_e, 0.0))
-
-
-__all__ = ["LABELS", "Judged", "LabelLook", "agreement", "unit_score", "unit_scores"]

@@ -26,7 +26,7 @@ from adaptive_eval.interop.run_tables import RunDescription
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import ScoreRange, TrialKey
+from adaptive_eval.trial import AGAINST, ScoreRange, TrialKey
 from adaptive_eval.views.files import write_files
 from adaptive_eval.views.label_page import label_page
 from adaptive_eval.views.trials import answer_text, prompt_text
@@ -275,6 +275,9 @@ def _kept(file: Path, known: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _row(record: TrialRecord, name: str, chance: float, target: str | None) -> dict[str, Any]:
+    """Return a row; its target is the answer that a head-to-head judge compares with, where there is one."""
+    if record.score is not None and AGAINST in record.score.signals:
+        target = str(record.score.signals[AGAINST])
     return {
         "id": name,
         "question": record.request.question,

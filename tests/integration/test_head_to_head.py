@@ -80,6 +80,23 @@ def test_a_trial_is_won_lost_or_neither_and_all_models_meet_the_same_stored_answ
     assert json.loads(again.out)[1]["models"][0]["score"] == pytest.approx(0.9, abs=0.1)  # of the targets
 
 
+@pytest.mark.slow
+def test_people_label_head_to_head_too(tmp_path, judge, old):
+    out = finished(tmp_path, head_to_head(judge, old))
+    command("samples", out, "--label", "0.5", code=0)
+    file = out / "labels.jsonl"
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for row in rows:
+        target = target_in(row["prompt"])
+        ours, theirs = (boxes(text)[-1:] == [target] for text in (row["answer"], row["target"]))
+        row["score"] = (1 + ours - theirs) / 2
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    data = json.loads(command("rescore", out, "--labels", file, "--json", code=(0, 3)).out)
+    assert {row["score"] for row in rows} == {0.0, 0.5, 1.0}
+    assert (data["labels"]["agreement"], data["labels"]["kappa"]) == (1.0, 1.0)
+    assert data["results"]["models"][0]["score"] > data["results"]["models"][1]["score"]
+
+
 def test_a_prompt_of_other_fields_is_compared_as_a_whole(tmp_path, judge, old):
     config = head_to_head(judge, old)
     rows = [{**row, "body": row["question"], "question": "none"} for row in ROWS]
