@@ -217,6 +217,11 @@ def offer_labels(reader: RunReader, about: RunDescription, asked: str) -> Writte
             found.append(row)
             tasks[row["id"]] = record.request.task
     directory = reader.directory
+    if not any(row["prompt"] or row["answer"] for row in found):
+        raise UsageError(
+            f"{directory} keeps no texts of its answers, so there is nothing to read and label; labels that "
+            "you have are read by rescore --labels with model, trial and pi"
+        )
     kept = _kept(directory / FILE, tasks)
     new = [row for row in found if row["id"] not in kept]
     new.sort(key=lambda row: choices.number(f"order {row['id']}"))

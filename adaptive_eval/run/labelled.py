@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.build.replay import replay
+from adaptive_eval.core.board import Board
 from adaptive_eval.core.held import Bias, Further, Held, Noise
 from adaptive_eval.core.label_look import Judged, LabelLook, agreement, unit_score
 from adaptive_eval.core.one_look import Answers
@@ -23,7 +24,7 @@ from adaptive_eval.run.label_choice import CALLS, Choices, allowed_scores
 from adaptive_eval.run.label_files import Known, Label, LabelFile
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
-from scorio.sequential.parts import DROPPED, KNOWN, Bools, Floats, Ints
+from scorio.sequential.parts import DROPPED, KNOWN, Bools, Floats, Ints, RunSequence
 
 LEAST_CHANCE = 0.25
 """Of the mean one: the chance of a label where the judge has not been seen to err."""
@@ -127,7 +128,7 @@ def _judged(
         for number, one in enumerate(spec.tasks):
             here = (task == number) & (category[row] >= 0)
             judge[row, here] = one.unit_scores[category[row, here]]
-        doubted[row] = _doubted(board, row, steps, task)
+        doubted[row] = _doubted(board, row, steps)
     label = np.full(shape, np.nan)
     for given in labels:
         at = int(place[given.key.index]) if given.key.index < last else -1
@@ -167,18 +168,18 @@ def _answers(answers: Ints, steps: Ints) -> Ints:
     return wide[steps]
 
 
-def _doubted(board: Any, row: int, steps: Ints, task: Ints) -> Bools:
+def _doubted(board: Board, row: int, steps: Ints) -> Bools:
     """Return which answers of a model may be copies."""
-    found = np.zeros(steps.size, dtype=bool)
+    last = int(steps[-1]) + 1 if steps.size else 0
+    found, task = np.zeros(last, dtype=bool), board.run_sequence.task(0, last)
     for number, cells in enumerate(board.cells):
         if cells.copied is not None:
-            for at in np.flatnonzero(task == number).tolist():
-                local = board.run_sequence.local(int(steps[at]))[number]
-                found[at] = local < cells.copied.shape[1] and cells.copied[row, local]
-    return found
+            places = np.flatnonzero(task == number)[: cells.copied.shape[1]]
+            found[places] = cells.copied[row, : places.size]
+    return found[steps]
 
 
-def _readable(sequence: Any, steps: Ints) -> Bools:
+def _readable(sequence: RunSequence, steps: Ints) -> Bools:
     """Leave out what is read only when all questions have been asked as often, and have not been."""
     held = sequence.sequences[0].samples_per_prompt > 1 or sequence.questions == 2
     if not held or not steps.size:

@@ -38,7 +38,7 @@ from scorio.sequential.evidence import log_mean
 
 PRIOR_SQUARES: Final = 1.0
 """Squares of judge's scores for which a slope of 0 counts before there are labels."""
-HALVINGS: Final = 24
+HALVINGS: Final = 16
 """Halvings by which an end of an interval is found."""
 
 
@@ -97,19 +97,33 @@ class LabelBets:
 
     def last(self, against: float = 0.0, side: int = 0) -> float:
         """Return the log e-value after the last question; 0 before the first."""
+        if self.groups is None:
+            return float(log_mean(self._logs(against, side).sum(axis=0)))
         won = self._won(against, side)
-        return float(log_mean(won[-1:])[0]) if len(won) else 0.0
+        return float(log_mean(won[-1])) if len(won) else 0.0
 
     def _won(self, against: float, side: int) -> Floats:
         """Return log winnings after each question, at each λ."""
-        rates = (RATES if side == 0 else RATES[RATES * side > 0.0]) / self.bound
-        ends = np.where(rates > 0.0, self.low[:, None], self.high[:, None]) - against
         if self.groups is None:
-            logs = np.log1p(rates * self.stake[:, None] * ends)
-            if self.doubted is not None:
-                logs = np.where(np.asarray(self.doubted)[:, None], np.minimum(logs, 0.0), logs)
-            return np.cumsum(logs, axis=0)
-        return self._won_by_group(ends * self.stake[:, None], rates)
+            return np.cumsum(self._logs(against, side), axis=0)
+        rates = self._rates(side)
+        return self._won_by_group(self._ends(rates, against), rates)
+
+    def _rates(self, side: int) -> Floats:
+        return (RATES if side == 0 else RATES[RATES * side > 0.0]) / self.bound
+
+    def _ends(self, rates: Floats, against: float) -> Floats:
+        """Return for each λ what is bet on, at the end of its range that is worse for the bet."""
+        ends = np.where(rates > 0.0, self.low[:, None], self.high[:, None]) - against
+        return np.asarray(ends * self.stake[:, None])
+
+    def _logs(self, against: float, side: int) -> Floats:
+        """Return the logarithm of the factor of each question, at each λ."""
+        rates = self._rates(side)
+        logs = np.log1p(rates * self._ends(rates, against))
+        if self.doubted is not None:
+            logs = np.where(np.asarray(self.doubted)[:, None], np.minimum(logs, 0.0), logs)
+        return logs
 
     def _won_by_group(self, ends: Floats, rates: Floats) -> Floats:
         """Bet once on each cluster: on the sum of the means of its questions, over the largest cluster."""

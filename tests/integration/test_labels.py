@@ -77,6 +77,15 @@ def test_the_choice_is_that_of_the_run_and_a_larger_share_keeps_what_is_filled_i
     assert "50 of 120 questions are chosen already" in again
 
 
+def test_results_without_texts_are_not_offered(tmp_path):
+    rows = "".join(f"{model},q{number},{number % 2}\n" for model in "ab" for number in range(40))
+    (tmp_path / "table.csv").write_text(f"model,question,correct\n{rows}")
+    command("analyze", tmp_path / "table.csv", "--write", tmp_path / "run")
+    said = command("samples", tmp_path / "run", "--label", "0.5", code=2).err
+    assert "keeps no texts" in said
+    assert not list((tmp_path / "run").glob("labels*"))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -141,7 +150,8 @@ def test_a_biased_judge_alone_names_a_winner_and_labels_do_not(labelled):
     assert biases["plain"]["kappa"] == biases["plain"]["agreement"] == 1.0
     assert biases["polite"]["bias"] > 0.0
     (apart,) = data["bias_difference"]
-    assert apart["bias"] == pytest.approx(-biases["polite"]["bias"])
+    # one model may be a few answers ahead of the other when the run stops
+    assert apart["bias"] == pytest.approx(-biases["polite"]["bias"], abs=0.05)
     assert apart["low"] < apart["bias"] < apart["high"]
     assert data["labels"]["filled"] == data["labels"]["rows"] == len(rows_of(labelled))
     assert {one["judge"] for one in data["next"]} == {0.0, 1.0}
