@@ -196,6 +196,7 @@ class Budget:
         self.models = tuple(Account(model.budget, "model", model.name) for model in spec.models)
         self.tasks = tuple(Account(task.budget, "task", task.name) for task in spec.tasks)
         self.issued = 0
+        self._of_tests = 0  # tokens presumed billed for tests of seeds in this session
         self._concerned: list[list[tuple[Account, ...]]] = []
         limited = [(task,) if task.limited else () for task in self.tasks]
         for model in self.models:
@@ -304,6 +305,7 @@ class Budget:
         self._unanswered += 1
         if self._reserving:
             self._presume_billed(model, task, amount, 1)
+            self._of_tests += amount.prompt + amount.completion
         return True
 
     def _presume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
@@ -348,12 +350,12 @@ class Budget:
                 f"{requests} failed, or cancelled in flight, may have been billed; the tokens and costs "
                 "shown are those of answers",
             )
-        if presumed > billed:
+        if presumed - self._of_tests > billed:
             yield Coded(
                 "warning/usage-presumed",
-                f"{presumed:,} tokens are presumed billed for requests that failed or reported no usage, "
-                f"more than the {billed:,} that servers have reported; budget.usage_on_failure can count "
-                "less for a failure (prompt-only, none)",
+                f"{presumed:,} tokens are presumed billed for requests that failed, tested seeds or reported "
+                f"no usage, more than the {billed:,} that servers have reported; budget.usage_on_failure can "
+                "count less for a failure (prompt-only, none)",
             )
         for spec, most, beyond in zip(
             self.spec.models, self._most_completion, self._beyond_prompt, strict=True

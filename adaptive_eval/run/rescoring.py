@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
 from adaptive_eval.build.rubrics import (
@@ -49,6 +49,7 @@ from adaptive_eval.trial import (
     AGAINST,
     NOTHING_FOUND,
     UNSCORED,
+    DiscardCause,
     Missing,
     Score,
     ScoreRange,
@@ -156,6 +157,18 @@ def _tracked(
     return [result for spec in specs for result in _tracked(built, reader, [spec], say)]
 
 
+class _Asked(NamedTuple):
+    """What a stored trial was, whatever its answer scores."""
+
+    key: TrialKey
+    task: str
+    question: str
+    usage: Usage
+    digest: int | None  # of the text
+    repeats: bool  # whether the answer may be a copy of an earlier one
+    discarded: tuple[DiscardCause, ...]
+
+
 @dataclass(frozen=True)
 class _Answers:
     """The stored trials with the signals and extractions of one scorer; texts are not kept."""
@@ -164,8 +177,7 @@ class _Answers:
     meta: Mapping[str, str]
     tasks: Sequence[str]
     scorer: Any
-    # key, task, question, usage and digest of the text
-    keys: list[tuple[TrialKey, str, str, Usage, int | None]]
+    keys: list[_Asked]
     scores: list[Score | None]  # None for a missing trial
     reasons: list[str]  # of missing trials
     watch: AnswerWatch = field(default_factory=AnswerWatch)  # over the new scores
@@ -188,8 +200,9 @@ class _Answers:
             scores = iter(found)
             for record in records:
                 digest = None if record.completion is None else record.completion.digest
-                request = record.request
-                answers.keys.append((request.key, request.task, request.question, record.usage, digest))
+                request, repeats = record.request, getattr(record.outcome, "repeats", False)
+                asked = (request.key, request.task, request.question, record.usage, digest, repeats)
+                answers.keys.append(_Asked(*asked, record.discarded))
                 answers.reasons.append(record.missing or "")
                 new = _with(record, next(scores)) if _is_due(record, known) else None
                 answers.scores.append(new or record.score)
@@ -218,12 +231,14 @@ class _Answers:
                 categories[place] = category
             weights[task] = section.category_weights
             body[task] = self._description(task, section, rubric)
-        outcomes = [
-            Missing(key, self.reasons[place] or "lacks a signal that the rubric needs", usage)
-            if (category := categories[place]) is None
-            else TrialOutcome(key, category, usage, digest)
-            for place, (key, _, _, usage, digest) in enumerate(self.keys)
-        ]
+        outcomes: list[TrialOutcome | Missing] = []
+        for one, category, reason in zip(self.keys, categories, self.reasons, strict=True):
+            if category is None:
+                why = reason or "lacks a signal that the rubric needs"
+                outcomes.append(Missing(one.key, why, one.usage, one.discarded))
+            else:
+                told = (category, one.usage, one.digest, one.repeats, one.discarded)
+                outcomes.append(TrialOutcome(one.key, *told))
         results = _ranked(self.built, outcomes, weights, (key[:3] for key in self.keys))
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)

@@ -233,6 +233,7 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path, mimic):
         tests[record.request.key] * record.sent["max_tokens"] for record in trials(tmp_path / "run")
     )
     assert budgets["usd"]["presumed"] == pytest.approx(longest / 1e6)  # nothing for the ten failures
+    assert not any("usage_on_failure" in text for text in report(tmp_path / "run")["warnings"])
     billed = budgets["tokens"]["spent"] - budgets["tokens"]["presumed"]
     assert billed == sum(record.usage.total_tokens for record in trials(tmp_path / "run")) > 0
     with RunReader(tmp_path / "run") as reader:

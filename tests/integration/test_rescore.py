@@ -5,6 +5,7 @@ import json
 import pytest
 from command_line import command, finished, mimic_config, write_config
 
+from adaptive_eval import EvaluationWarning, evaluate
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
 from adaptive_eval.run.rescoring import RescoringSpec, read_scorer, rescore, stored_scoring
@@ -55,6 +56,30 @@ def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
     lines = {line.model: line for line in again.results.models}
     assert lines["echo"].copies == lines["echo"].missing > 0
     assert lines["moody"].missing > lines["moody"].copies == 0
+
+
+def test_discarded_draws_are_lost_to_another_scoring_too(tmp_path):
+    asked = set()
+
+    def slow(prompt):
+        late = prompt not in asked and len(asked) % 4 == 0
+        asked.add(prompt)
+        if late:
+            raise TimeoutError
+        return str(len(asked))
+
+    rows = [{"id": f"q{number}", "input": f"What? {number}", "target": "4"} for number in range(30)]
+    models = {"slow": slow, "quick": lambda prompt: "4"}
+    budget = {"trials": 60}
+    with pytest.warns(EvaluationWarning):
+        evaluate(models, rows, scorer="numeric", budget=budget, out=tmp_path / "run", progress=False)
+    with RunReader(tmp_path / "run") as reader:
+        built = build(config_of_run(reader))
+        before = stored_scoring(built, reader).results
+        (again,) = rescore(built, reader, [RescoringSpec("again", scorer=read_scorer("numeric"))])
+        stored = sum(bool(record.discarded) for record in reader.trials())
+    assert (again.results.models, again.results.pairs) == (before.models, before.pairs)
+    assert sum(line.discarded_trials for line in before.models) == stored > 0
 
 
 def test_a_rubric_ranks_by_its_own_weights_without_touching_the_old_scoring(run):

@@ -244,6 +244,16 @@ def test_a_failed_request_counts_at_its_worst_and_asks_for_room_for_another(owne
     assert spent(session, "tokens", owner) == (150, 150)
 
 
+def test_tests_of_seeds_are_presumed_billed_without_advice_about_failures():
+    session = Session(measured(BudgetSpec(tokens=1000)))
+    (request,) = session.ask(1)
+    assert session.may_repeat(request.key)
+    assert spent(session, "tokens") == (150, 150)
+    assert not any("usage_on_failure" in text for text in session.results().warnings)
+    session.presume_billed(request.key)
+    assert any("usage_on_failure" in text for text in session.results().warnings)
+
+
 def test_what_was_out_when_it_was_given_up_counts_and_is_asked_again():
     session = Session(measured(BudgetSpec(tokens=1000)))
     requests = session.ask(3)
