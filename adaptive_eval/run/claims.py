@@ -125,12 +125,13 @@ def check(run: Place, asked: Sequence[Asked] = ()) -> list[Claim]:
     with RunReader(Path(run)) as reader:
         reader.require_undamaged()
         made = replay(reader)
-        if IMPORTED in reader.meta():
-            return [_of_imported(made.results, claim) for claim in asked]
         spec = made.session.spec
         claims = [_complete(spec, claim) for claim in asked or _claims_of(spec)]
         if not claims:
             raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
+        if IMPORTED in reader.meta():
+            results = _shared(made, reader, len(claims))
+            return [_of_imported(results, claim) for claim in claims]
         if spec.stopping.rule != "anytime":
             raise UsageError(
                 f"the run is decided by the rule {spec.stopping.rule}, which has no evidence for or against "
@@ -303,6 +304,21 @@ def compare_runs(before: Place, after: Place) -> Comparison:
 
     with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
         return compare(summarise(one, replay=replayed), summarise(two, replay=replayed))
+
+
+def _shared(made: Replay, reader: RunReader, claims: int) -> Results:
+    """Return the results of one look with intervals that share the level among so many claims.
+
+    A claim is decided by one end of a two-sided interval, so that two claims have room in it as it is.
+    """
+    if made.results.rule != FIXED or claims <= 2:
+        return made.results
+    spec = made.session.spec
+    alone = 1.0 - 2.0 * (1.0 - spec.stopping.confidence) / claims
+    session = Session(replace(spec, stopping=replace(spec.stopping, confidence=alone)))
+    replay_log(session, reader, stored_changes(reader.meta()), reader.log())
+    session.end("interrupted")
+    return replace(session.results(), confidence=made.results.confidence)
 
 
 def _of_imported(results: Results, claim: Asked) -> Claim:

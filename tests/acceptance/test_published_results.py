@@ -240,6 +240,16 @@ class TestRunsOfOneLook:
             data = data_of(tmp_path, again)
             assert (data["sentence"], data["target"]) == (shown["sentence"], shown["target"])
 
+    def test_several_claims_share_the_level(self, tmp_path):
+        self.written(tmp_path)
+        claims = ("--at-least", "new:0.7"), ("--at-least", "old:0.7"), ("--at-least", "old:0.5")
+        ends = []
+        for asked in (claims[:1], claims):
+            (first, *_) = in_process("check", "run", *sum(asked, ()), cwd=tmp_path).out.splitlines()
+            ends.append(float(first.rpartition("[")[2].partition(",")[0]))
+        assert ends[1] < ends[0] - 0.01
+        assert "say what is to be checked" in in_process("check", "run", cwd=tmp_path, code=2).err
+
     def test_the_replay_is_written_where_it_is_asked_for(self, tmp_path):
         self.written(tmp_path, "--sequential")
         assert data_of(tmp_path, "run")["verdict"] == "anytime"
