@@ -454,7 +454,7 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
             assert row["score"] == ("" if value is None else near(value))
             assert row | named(record) | {"trial": record.request.repeat} == {**row, "repeat": row["trial"]}
             cut = value is not None and record.completion.finish_reason in ENDS[1]
-            assert row["truncated"] == str(cut).lower()
+            assert row["truncated"] is cut
             weights = "" if kind == "numbers" else WORTHS[kind][[*SIZES].index(row["task"])]
             assert row["weights"] == (weights and json.dumps([float(one) for one in weights]))
             graded = value is not None and kind != "numbers"
