@@ -21,6 +21,7 @@ from adaptive_eval.errors import (
     EndpointError,
     PermanentEndpointError,
     ScorerUnavailable,
+    TransientEndpointError,
 )
 from adaptive_eval.store.records import CANCELLED, SEED_TEST, WITHDRAWN, AttemptRecord, EndpointHealth
 from adaptive_eval.trial import FILTERED, DiscardCause, TrialKey
@@ -236,11 +237,19 @@ class InFlightTrials:
             return "abandoned"
         spent = trial.spent.total_tokens > 0 and not paid  # another run of its solver would be paid as well
         if trial.wanted and not spent and trial.requeued < trial.client.requeues:
+            self._hold_as_asked(trial, failure)
             trial.queue_again()
             lane.queue.append(trial)
             return "requeued"
         lane.consecutive_missing += 1
         return "unscored" if paid else "missing"
+
+    def _hold_as_asked(self, trial: TrialTask, failure: EndpointError) -> None:
+        """Spare the server of a trial that starts again at once for as long as it has asked to wait."""
+        wait = failure.retry_after if isinstance(failure, TransientEndpointError) else None
+        if wait is not None and trial.sending.last is not None:
+            longest = trial.client.retry.total_wait
+            trial.sending.last.hold(self._clock.now() + min(wait, longest))
 
     def discarded(self, trial: TrialTask) -> tuple[DiscardCause, ...]:
         """Return why draws of a trial that has ended, and judgements of its answer, were given up."""

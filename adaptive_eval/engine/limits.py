@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from adaptive_eval.errors import EndpointError
+from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
 
 MINUTE = 60.0
@@ -206,8 +206,10 @@ class AdaptiveConcurrency:
 
     The limit doubles every round (one answer per request that may be in flight) until the first sign of
     overload, then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all requests that were
-    in flight together. It decreases, to below what it was, where more requests brought hardly more answers a
-    second, the sign of a queue; and where answers take 1.5 times as long without more requests.
+    in flight together. A 429 that names a time to wait delays its own request, and lowers the limit to the
+    share of the latest requests that were taken, at least to half. The limit decreases, to below what it was,
+    where more requests brought hardly more answers a second, the sign of a queue; and where answers take 1.5
+    times as long without more requests.
 
     Durations are measured per token, so that long answers are not taken for overload.
 
@@ -240,6 +242,9 @@ class AdaptiveConcurrency:
         self._limit = float(start)
         self._doubling = True
         self._cut_at = -math.inf
+        self._taken = 1.0  # the share of the latest requests that were answered and not refused
+        self._eased_until = -math.inf  # no further decrease by refusals that name a time before this one
+        self._delayed: deque[float] = deque()  # when requests that were told to wait may come back
         self._round = _Round(-math.inf)
         self._before: tuple[float, float] | None = None
 
@@ -250,20 +255,36 @@ class AdaptiveConcurrency:
 
     def answered(self, *, sent_at: float, now: float, tokens: int, in_flight: int) -> None:
         """Count an answer; times are monotonic seconds, `tokens` 0 where unknown."""
+        self._note(1.0, now)
         this = self._round
         if sent_at < this.began:
             return
         this.answers += 1
         this.seconds += now - sent_at
         this.tokens += tokens
-        this.busiest = max(this.busiest, in_flight)
+        this.busiest = max(this.busiest, in_flight + len(self._delayed))
         if this.answers >= max(self.fewest, self.slots):
             self._end_round(now)
 
     def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
         """Count a failure; a request sent before the last cut reports the same overload."""
-        if (error.kind in _OVERLOAD or error.status == 503) and sent_at >= self._cut_at:
+        if error.kind not in _OVERLOAD and error.status != 503:
+            return
+        self._note(0.0, now)
+        wait = error.retry_after if isinstance(error, TransientEndpointError) else None
+        if error.kind == "rate_limit" and wait:
+            self._delayed.append(now + wait)
+            if now >= self._eased_until:  # once for the time that the server names
+                self._eased_until, self._doubling = now + wait, False
+                self._limit = max(1.0, max(0.5, self._taken) * self._limit)
+        elif sent_at >= self._cut_at:
             self._cut(0.5, now)
+
+    def _note(self, taken: float, now: float) -> None:
+        """Count one request that was taken (1) or refused (0) in the share of the latest ones."""
+        while self._delayed and self._delayed[0] <= now:
+            self._delayed.popleft()
+        self._taken += (taken - self._taken) / max(self.fewest, self.slots)
 
     def _end_round(self, now: float) -> None:
         ended, self._round = self._round, _Round(now)

@@ -37,6 +37,7 @@ class Member:
     slots: set[Slot] = field(default_factory=set)  # of the model's requests in flight there
     # monotonic seconds before which nothing may start: the server asked for a pause
     held_until: float = -math.inf
+    refusals: int = 0  # consecutive requests that it was too busy for, with a time to wait
     last_chosen: int = 0  # number of the last choice that fell on it, so that equal servers take turns
     left_at: float | None = None  # monotonic seconds when it left the pool; None while it belongs to it
 
@@ -73,6 +74,14 @@ class Member:
             if slot.task is not None:
                 slot.given_up = failure
                 slot.task.cancel()
+
+
+REFUSALS = 5
+"""Consecutive refusals, each with a time to wait, after which a server gets no request before that time.
+
+Fewer delay the requests that were refused: of a server that refuses one in five and names a second, a hold at
+each would make 16 requests at once take five times as long as those that were refused alone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +197,15 @@ class Pool:
             return self.grows or any(other.presence.state != "refused" for other in others)
         if member.left_at is not None:
             return True
-        return not member.open(now) and any(other.open(now) for other in others)
+        busy = error.kind == "rate_limit" and _asked_wait(error) is not None
+        return (busy or not member.open(now)) and any(other.open(now) for other in others)
 
     def answered(self, member: Member, answers: Sequence[Completion], *, now: float, longest: float) -> None:
         """Take note of answers at `member`, and of a pause that they ask for (at most `longest` seconds)."""
         for answer in answers:
             member.monitor.answered(answer, now=now)
         member.presence.answered()
+        member.refusals = 0
         pause = max(answer.pause for answer in answers)
         if pause > 0.0:
             member.hold(now + min(pause, longest))
@@ -209,8 +220,11 @@ class Pool:
                 member.presence.refused(error)
                 self._changed_at = now if self.grows else None
             return False
-        if isinstance(error, TransientEndpointError) and error.retry_after is not None:
-            member.hold(now + min(error.retry_after, longest))
+        wait = _asked_wait(error)
+        if wait is not None:
+            member.refusals += 1
+            if error.kind != "rate_limit" or member.refusals >= REFUSALS:
+                member.hold(now + min(wait, longest))
         return member.presence.failed(error, trial, now=now)
 
     def silent(self, now: float, rule: Silence) -> Iterator[tuple[Member, float]]:
@@ -242,6 +256,11 @@ class Pool:
         if self.grows:
             return f"there was no server for {patience:g} s: {reasons or 'none has answered yet'}"
         return f"no server answered within {patience:g} s: {reasons}" if out else reasons
+
+
+def _asked_wait(error: EndpointError) -> float | None:
+    """Return the seconds for which a server asks to wait after a failure."""
+    return error.retry_after if isinstance(error, TransientEndpointError) else None
 
 
 class Prober:

@@ -41,8 +41,8 @@ class RetryPolicy:
     def wait(self, error: BaseException | None, attempt: int, jitter: float) -> float:
         """Return the seconds to wait after attempt number `attempt` has failed with `error`."""
         asked = error.retry_after if isinstance(error, TransientEndpointError) else None
-        if asked is not None:
-            return asked + jitter * self.base
+        if asked:  # the requests that were refused together come back over a quarter of the time
+            return asked + jitter * min(self.base, asked / 4)
         # 2^(k − 1) overflows a float beyond k = 1024; the cap is reached long before.
         return jitter * min(self.cap, self.base * 2.0 ** min(attempt - 1, 64))
 

@@ -103,6 +103,21 @@ def test_failures_that_belong_together_count_once():
     assert limit.slots == 16
 
 
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_refusals_that_name_a_time_lower_the_limit_once_for_that_time_to_the_share_taken(share):
+    limit, clock, limits = AdaptiveConcurrency(start=64), 0.0, []
+    for number in range(4_000):
+        clock += 0.005
+        if number % 10 < 10 * share:
+            limit.failed(busy(1.0), sent_at=clock - 0.02, now=clock)
+        else:
+            limit.answered(sent_at=clock - 0.02, now=clock, tokens=10, in_flight=4)
+        limits.append(limit.slots)
+    assert limits[100] >= 32, "one refusal in five is no reason to ask a few at a time"
+    assert (limits[-1] == 1) == (share == 1.0)
+    assert min(limits[1000:]) >= (16 if share < 1.0 else 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "status", "cut"),
     [

@@ -91,13 +91,24 @@ def test_single_failures_are_no_outage():
     assert len(scene.missing()) == 133
 
 
-def test_a_model_waits_when_its_server_asks_for_silence():
-    # Steps 0 to 3 go out at 0; step 0 is told to wait 30 s at 1; the places of 1 to 3 stay empty until 31.
+def test_a_refused_request_waits_as_its_server_asks_and_the_others_do_not():
     scripts = {"a": lambda step, attempt: (1.0, busy(30.0)) if step == 0 and attempt == 1 else 2.0}
     scene = played({"a": 12, "b": 40}, scripts=scripts)
-    starts = sorted(at for at, step in scene.server.calls if step > 3)
-    assert 31.0 <= starts[0] <= 32.0
+    starts = [[at for at, step in scene.server.calls if (step == 0) == first] for first in (True, False)]
+    assert starts[0] == [0.0, 31.0]
+    assert max(starts[1]) < 10.0
     assert max(scene.endpoints["b"].starts) < 15.0
+
+
+@pytest.mark.parametrize("retry", [RetryPolicy(attempts=1), RetryPolicy(attempts=4, base=0.0)])
+def test_a_server_that_refuses_everything_gets_nothing_before_the_time_that_it_names(retry):
+    scene = played(60, lambda step, attempt: busy(30.0) if attempt < 3 else 1.0, 16, retry=retry, requeues=3)
+    assert not scene.missing()
+    starts = sorted(scene.server.starts)
+    assert not [at for at in starts if 0.0 < at < 30.0]
+    for step in range(16):
+        mine = [at for at, asked in scene.server.calls if asked == step]
+        assert mine[1] - mine[0] >= 30.0, "each waits as it was asked"
 
 
 # When a failed request is sent again: the decision as a table, and the layer built from it in time.
