@@ -27,7 +27,7 @@ class Stop:
     to_continue: str = ""  # what to say before the command that continues the run
 
 
-_AGAIN = "When the cause is removed, continue with"
+_AGAIN = "Remove the cause, which is named above, and continue with"
 
 STOPS: Mapping[StopReason, Stop] = MappingProxyType(
     {

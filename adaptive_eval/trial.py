@@ -431,7 +431,7 @@ class Completion:
         The calls of the model by which a solver came to the answer: new ``messages``, ``text``,
         ``finish_reason``, ``tokens``.
     discarded : tuple of str
-        Causes for which whoever gave the answer had given up earlier draws. Stored with the trial.
+        Causes for which the endpoint that gave the answer had given up earlier draws. Stored with the trial.
     without_text : {'', 'reasoning', 'tool_calls'}
         What the answer held in place of a text; empty where it held a text, or nothing. Not stored.
     reasoning : str

@@ -24,7 +24,7 @@ from adaptive_eval.stops import REACHED, STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.advice import refused_words
-from adaptive_eval.views.budgets import hopeless_words, more_passes, raised_budgets
+from adaptive_eval.views.budgets import chance_words, hopeless_words, more_passes, raised_budgets
 from adaptive_eval.views.live import LiveView, make_console
 from adaptive_eval.views.reading import Attachment, Seen
 from adaptive_eval.views.summary import RunHeader, Summary
@@ -146,9 +146,11 @@ class _Watcher:
 def _continuing(view: Summary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
     """Return what to say before the command that continues a run, and the settings that it takes."""
     if reason == "max_passes":
-        return STOPS[reason].to_continue, [more_passes(view.results, config)]
+        return STOPS[reason].to_continue + chance_words(view.results), [more_passes(view.results, config)]
     raised = raised_budgets(view.results, view.decisions, config)
-    return STOPS["budget" if raised else reason].to_continue, raised
+    if raised:
+        return STOPS["budget"].to_continue + chance_words(view.results), raised
+    return STOPS[reason].to_continue, raised
 
 
 class Stream:

@@ -211,7 +211,7 @@ _OF_MODELS: tuple[_Sign, ...] = (
         "warning/cut-off",
         lambda model: model.limited >= ENOUGH and model.cut >= MANY * model.limited,
         "{name}: {it.cut:,} of {it.limited:,} answers were cut off {it.at_limit}; raise {it.to_raise}. "
-        "The rubric's truncated says how they count",
+        "The setting truncated of the task's rubric says how they count",
     ),
 )
 """Each sign of what is wrong: its code, when it shows, and its words."""

@@ -70,9 +70,22 @@ def dotted(path: Place) -> str:
     return text.removeprefix(".")
 
 
+_MEANT = {
+    "best": "top-k",
+    "winner": "top-k",
+    "margin": "equivalence",
+    "rope": "equivalence",
+    "noninferiority": "not-worse",
+}
+"""Words of the field for what a config calls otherwise."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that `word` was probably meant to be."""
     words = list(known)
+    meant = _MEANT.get(re.sub("[-_]", "", word.lower()))
+    if meant in words:
+        return meant
     begun = [one for one in words if len(word) > 2 and one.startswith(word)]
     return next(iter((*difflib.get_close_matches(word, words, n=1, cutoff=0.6), *begun)), None)
 

@@ -34,6 +34,13 @@ _ELSEWHERE = {
     "SamplingConfig.n": "every trial is one answer; for several a request, write samples_per_request next to "
     "sampling",
     **dict.fromkeys(("ModelConfig.base_url", "ModelConfig.url"), "write endpoints: [URL]"),
+    **{
+        f"SamplingConfig.{key}": f"write extra_body: {{{key}: VALUE}} in the model, next to sampling"
+        for key in (
+            *("top_k", "min_p", "min_tokens", "repetition_penalty", "presence_penalty", "frequency_penalty"),
+            *("chat_template_kwargs", "typical_p", "logit_bias", "stop_token_ids"),
+        )
+    },
     "Price.prompt": "write input, in USD per million tokens",
     "Price.completion": "write output, in USD per million tokens",
 }

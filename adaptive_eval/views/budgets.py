@@ -100,6 +100,20 @@ def likely_trials(forecast: Forecast) -> Chance | None:
     return next((one for one in forecast.chances if one.resolved >= LIKELY), None)
 
 
+def chance_words(results: Results) -> str:
+    """Return the chance that the budget or the passes that are suggested reach the goal, in brackets.
+
+    Examples
+    --------
+    >>> chance_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
+    ' (whether twice as much reaches the goal is not known)'
+    """
+    likely = None if results.forecast is None else likely_trials(results.forecast)
+    if likely is None:
+        return " (whether twice as much reaches the goal is not known)"
+    return f" (reaches the goal with a chance of about {percent(likely.resolved)}, simulated)"
+
+
 def hopeless_words(results: Results) -> str:
     """Return that no larger budget is likely to reach the goal; empty where one is, or nothing is foreseen.
 

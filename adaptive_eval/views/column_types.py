@@ -30,7 +30,7 @@ class Outlet(Flag):
     PAIRS = auto()
     OPEN = auto()
     BUDGETS = auto()
-    RUNNING = auto()  # further columns of the budgets while the run goes on
+    RUNNING = auto()  # further columns of the budgets while the run asks
     DECISIONS = auto()
     ENDPOINTS = auto()
 

@@ -251,7 +251,7 @@ def _endpoints(found: Evidence) -> str:
 
 def _lost(found: Evidence) -> str:
     begin = (
-        f"lost answers could turn each open pair, {found['open']} in all (lost answers of "
+        f"lost answers could turn every open pair ({count(found['open'], 'pair')}; lost answers of "
         f"{_by_model(found['lost'])})"
     )
     discarded = found.get("discarded_trials", {})

@@ -46,8 +46,8 @@ def one_look_promises(results: Results) -> tuple[tuple[str, ...], tuple[str, ...
         margin = trimmed(results.equivalence)
         holds.append(f"A tie says that the whole interval of the difference lies within ±{margin}.")
     limits = [
-        "Whoever looked and then chose the number of answers, or stopped when the result pleased, has no "
-        "promise here: `analyze --sequential` has the verdict that holds at any look.",
+        "If somebody looked and then chose the number of answers, or stopped when the result pleased, "
+        "nothing is promised here: `analyze --sequential` has the verdict that holds at any look.",
         "Nobody can continue this run: further answers would be a second look.",
     ]
     if results.target == "population":

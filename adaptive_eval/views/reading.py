@@ -1,4 +1,4 @@
-"""Reads summaries from a run file: once for a report, or again and again while the run goes on."""
+"""Reads summaries from a run file: once for a report, or repeatedly while the run asks."""
 
 import json
 import math

@@ -335,7 +335,7 @@ def saved_words(results: Results) -> list[str]:
         passes, trials = fixed_run
         lines.append(
             "A run of fixed length with the same error rate and 90 % power for what was found here, if the "
-            f"right length had been known, would have taken about {trials:,} trials ({passes:,} of every "
+            f"right length had been known, would have taken about {trials:,} trials ({passes:,} to each "
             f"question): {_compared(issued, trials)}."
         )
     costs = saved_cost(results)
@@ -383,8 +383,8 @@ def differences_note(results: Results) -> str:
         words += f" Within ±{trimmed(results.equivalence)} models count as tied."
     unit = "z" if results.rule == "zscore" else "ln e-value"
     return (
-        f"{words} Evidence is the highest {unit} against the value that calls a winner: at the call for a "
-        "decided pair, at the last reading for another."
+        f"{words} Evidence is a share: the highest {unit} so far, divided by the value at which a winner is "
+        "called. A decided pair shows it at its call, another one at the last reading."
     )
 
 

@@ -20,14 +20,14 @@ _TERMS = 6
 """Sums over questions: 1, n, 1/n, 1/n_eff, n_eff and Σ m²/n − 1."""
 
 _LEFT = 4
-"""What is left: factors of w and u, R, and the factor of G."""
+"""The figures of each step: factors of w and u, R, and the factor of G."""
 
 _LEAST = 1e-9
 """Share of the repeats, at least, by which the noise of answers is found."""
 
 
 class _OfModel:
-    """A model's answers to each question, and what is left of them step by step."""
+    """A model's answers to each question, and the factors by which copies change its figures step by step."""
 
     def __init__(self, questions: int) -> None:
         self.texts: dict[int, int] = {}  # of steps whose answer may be a copy, not absorbed yet
@@ -112,7 +112,7 @@ class Copies:
             self._models[model].take(question, answered=category >= 0)
 
     def left(self, model: int, start: int, stop: int) -> Floats:
-        """Return what is left of a model's answers after each step ``start .. stop-1``."""
+        """Return the factors of a model's figures after each step ``start .. stop-1``."""
         return self._models[model].left[:, start:stop]
 
     def reading(self, path: PathBlock, models: Integers, steps: list[slice]) -> PathBlock:

@@ -101,3 +101,18 @@ def test_a_refused_score_says_why_the_scale_is_not_the_rubrics():
 def test_a_key_that_is_begun_or_of_another_number_is_understood(changes, meant):
     (problem,) = problems_of(with_changes(changes, MINIMAL))
     assert f"did you mean {meant!r}?" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "meant"),
+    [
+        ({"goal": "best"}, "'top-k'"),
+        ({"stopping": {"margin": 0.05}}, "'equivalence'"),
+        (
+            {"models": [{"name": "a", "endpoints": ["http://a/v1"], "sampling": {"top_k": 5}}]},
+            "extra_body: {top_k",
+        ),
+    ],
+)
+def test_words_of_the_field_lead_to_what_a_config_calls_them(changes, meant):
+    assert any(meant in problem.message for problem in problems_of(with_changes(changes, MINIMAL)))

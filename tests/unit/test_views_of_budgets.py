@@ -18,7 +18,13 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.budgets import hopeless_words, more_passes, raised_budgets, unbounded_words
+from adaptive_eval.views.budgets import (
+    chance_words,
+    hopeless_words,
+    more_passes,
+    raised_budgets,
+    unbounded_words,
+)
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
@@ -315,6 +321,7 @@ def test_the_raised_limit_is_one_that_will_probably_do(stored, config):
     results = replace(results, trials=480, forecast=forecast)
     assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
     assert hopeless_words(results) == ""
+    assert "81 %" in chance_words(results)
     none = replace(results, forecast=replace(forecast, chances=chances[:2]))
     assert "No budget up to 100 times" in hopeless_words(none)
     # Answers after the stop are in the forecast, and in no verdict: the pairs say what is open.
