@@ -174,7 +174,7 @@ def minimum(
     raise not_converged(method, max_iter)
 
 
-class Terms(NamedTuple):
+class Derivatives(NamedTuple):
     """A value with its first derivatives (P,) and its second ones (P, P)."""
 
     value: float
@@ -183,7 +183,12 @@ class Terms(NamedTuple):
 
 
 def convex_minimum(
-    likelihood: Callable[[Floats], Terms], start: Floats, prior: Prior, models: int, max_iter: int, name: str
+    likelihood: Callable[[Floats], Derivatives],
+    start: Floats,
+    prior: Prior,
+    models: int,
+    max_iter: int,
+    name: str,
 ) -> Floats:
     """Return the minimum of minus a log-likelihood, which is convex, and the penalty of the first `models`.
 
@@ -197,7 +202,7 @@ def convex_minimum(
     centre, precision = normal
     level = np.full((models, models), 1.0 / models)
 
-    def terms(x: Floats) -> Terms:
+    def terms(x: Floats) -> Derivatives:
         found = likelihood(x)
         away = x[:models] - x[:models].mean() - centre
         found.slope[:models] += precision * (away - away.mean())

@@ -171,7 +171,8 @@ def after_period(
     """Return ratings and their variances after the games of all pairs."""
     models = range(len(right))
     scales = [_SCALE / sqrt(1.0 + 3.0 * (_SCALE / pi) ** 2 * variance) for variance in variances]
-    pulls, precisions = [0.0 for _ in models], [1.0 / variance for variance in variances]
+    pulls = [0.0] * len(right)
+    precisions = [1.0 / variance for variance in variances]
     for i in models:
         for j in range(i):
             if right[i] == right[j] and not drawn[right[i]]:

@@ -15,8 +15,8 @@ from scorio._arrays import Floats, product
 from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
+    Derivatives,
     Prior,
-    Terms,
     UniformPrior,
     convex_minimum,
     read_prior_penalty,
@@ -49,12 +49,12 @@ def _threshold(wins: Floats, kappa: float, prior: Prior, max_iter: int, name: st
         require_connected(wins, name)
     handicap = np.log(kappa)
 
-    def likelihood(theta: Floats) -> Terms:
+    def likelihood(theta: Floats) -> Derivatives:
         behind = theta + handicap - theta[:, None]
         chance = np.exp(-np.logaddexp(0.0, -behind))
         lost = wins * chance
         value = float((wins * np.logaddexp(0.0, behind)).sum())
-        return Terms(value, lost.sum(0) - lost.sum(1), _of_pairs(lost * (1.0 - chance)))
+        return Derivatives(value, lost.sum(0) - lost.sum(1), _of_pairs(lost * (1.0 - chance)))
 
     start = np.log(wins.sum(1) + 0.5) - np.log(wins.sum(0) + 0.5)
     theta = convex_minimum(likelihood, start, prior, len(wins), max_iter, name)
@@ -76,10 +76,10 @@ def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str
         require_connected(wins + ties, name)
     pairs = wins + wins.T + ties
 
-    def likelihood(x: Floats) -> Terms:
+    def likelihood(x: Floats) -> Derivatives:
         theta, log_nu = x[:-1], x[-1]
         gap = theta[:, None] - theta
-        # Terms of the denominator relative to sqrt(pi_i pi_j): the winner i, the winner j, the tie.
+        # Derivatives of the denominator relative to sqrt(pi_i pi_j): the winner i, the winner j, the tie.
         denominator = np.logaddexp(np.logaddexp(gap / 2.0, -gap / 2.0), log_nu)
         first = np.exp(gap / 2.0 - denominator)
         tie = np.exp(log_nu - denominator)
@@ -90,7 +90,7 @@ def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str
         curvature[:-1, :-1] = _of_pairs(pairs * ((1.0 - tie) / 4.0 - lead**2) / 2.0)
         curvature[-1, :-1] = curvature[:-1, -1] = -(tied * lead).sum(1)
         curvature[-1, -1] = (tied * (1.0 - tie)).sum() / 2.0
-        return Terms(float(value), np.append(slope, (tied.sum() - ties.sum()) / 2.0), curvature)
+        return Derivatives(float(value), np.append(slope, (tied.sum() - ties.sum()) / 2.0), curvature)
 
     start = np.append(np.log(wins.sum(1) + 0.5) - np.log(wins.sum(0) + 0.5), 0.0)
     theta = convex_minimum(likelihood, start, prior, models, max_iter, name)[:-1]

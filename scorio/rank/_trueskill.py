@@ -137,7 +137,8 @@ def trueskill(
     for number, right in enumerate(games.tolist()):
         if number and number % questions == 0:
             variances = [variance + growth**2 for variance in variances]
-        pulls, precisions = [0.0 for _ in means], [1.0 / variance for variance in variances]
+        pulls = [0.0] * len(means)
+        precisions = [1.0 / variance for variance in variances]
         for i in range(len(means)):
             for j in range(i):
                 if right[i] == right[j] and not drawn[right[i]]:

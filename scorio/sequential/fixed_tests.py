@@ -5,7 +5,6 @@ between equal models in up to 80 % of runs. For that, use :func:`scorio.sequenti
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, one_of, whole
-from scorio._arrays import Floats, floats
+from scorio._arrays import Floats, Integers, floats
 from scorio.eval._inputs import Missing, read_categories, read_question_weights
 from scorio.sequential._permutations import p_within_questions
 from scorio.sequential._recorded import Range, Recorded, counted, read_each
+from scorio.sequential.one_look import WeightedMean, weighted_mean
 from scorio.sequential.one_look_result import FixedTest
 
 _DRAWS = 1 << 21
@@ -101,14 +101,8 @@ def paired_difference(
     """
     level = credibility(confidence)
     given = read_each({"A": A, "B": B}, weights, missing, range)
-    d = _differences(given)
-    mean = _mean_of(d, clusters, question_weights)
-    if mean.degenerate:
-        p = 1.0 if mean.value == 0.0 else 2.0 ** (1 - mean.units)
-        mean = replace(mean, error=0.0)
-    else:
-        p = mean.p_value
-    return _of_mean("paired difference", mean, level, p, given.reading)
+    found = _mean_of(_differences(given), clusters, question_weights)
+    return _of_mean("paired difference", found, level, given.reading, clustered=clusters is not None)
 
 
 def mean_score(
@@ -151,8 +145,9 @@ def mean_score(
     """
     level = credibility(confidence)
     given = read_each({"A": A}, weights, missing, range)
-    mean = _mean_of(given.question_means()[0], clusters, question_weights)
-    return _of_mean("mean score", mean, level, None, given.reading)
+    found = _mean_of(given.question_means()[0], clusters, question_weights)
+    clustered = clusters is not None
+    return _of_mean("mean score", found, level, given.reading, clustered=clustered, tested=False)
 
 
 def unpaired_difference(
@@ -203,11 +198,12 @@ def unpaired_difference(
     error = sqrt(sum(square))
     share = sum(one**2 / mean.freedom for one, mean in zip(square, (a, b), strict=True))
     freedom = sum(square) ** 2 / share if share else 1.0
-    mean = _Mean(a.value - b.value, error, freedom, a.units + b.units, a.clustered)
+    found = WeightedMean(a.mean - b.mean, error, freedom, a.units + b.units)
     same = parts[0].reading == parts[1].reading
     reading = f"each {parts[0].reading}" if same else f"{parts[0].reading} and {parts[1].reading}"
     # Units that are all alike say nothing of how much others would vary.
-    return _of_mean("unpaired difference", mean, level, None if mean.degenerate else mean.p_value, reading)
+    tested, clustered = error > 0.0, groups[0] is not None
+    return _of_mean("unpaired difference", found, level, reading, clustered=clustered, tested=tested)
 
 
 def permutation_test(
@@ -488,55 +484,34 @@ def _pieces(draws: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + step, draws))
 
 
-@dataclass(frozen=True, slots=True)
-class _Mean:
-    """A mean of questions or clusters, its standard error and degrees of freedom."""
-
-    value: float
-    error: float
-    freedom: float
-    units: int
-    clustered: bool
-
-    @property
-    def degenerate(self) -> bool:
-        """Whether all units are alike, up to rounding."""
-        return self.error <= 1e-12 * abs(self.value)
-
-    @property
-    def p_value(self) -> float:
-        """Student's two-sided p-value of a mean of 0."""
-        from scipy.special import stdtr
-
-        return 2.0 * float(stdtr(self.freedom, -abs(self.value) / self.error))
-
-
-def _mean_of(values: Floats, clusters: ArrayLike | None, question_weights: ArrayLike | None) -> _Mean:
+def _mean_of(values: Floats, clusters: ArrayLike | None, question_weights: ArrayLike | None) -> WeightedMean:
     """Return the weighted mean of questions with its standard error, see :func:`paired_difference`."""
     shares = read_question_weights(question_weights, values.size)
-    sizes = np.full(values.size, 1.0 / values.size) if shares is None else shares
-    estimate = float(values.mean() if shares is None else values @ shares)
-    sums = _cluster_sums(sizes * (values - estimate), clusters)
-    sizes = _cluster_sums(sizes, clusters)
-    _check_units(sums[sizes > 0.0], clusters)
-    whole_square = float(sizes @ sizes)
-    error = sqrt(float((sums**2 / (1.0 - 2.0 * sizes + whole_square)).sum()))
-    freedom = whole_square**2 / float((sizes**4).sum()) - 1.0
-    return _Mean(estimate, error, freedom, sums.size, clusters is not None)
+    if shares is None:
+        shares = np.full(values.size, 1.0 / values.size)
+    groups = _groups_of(values, clusters)
+    sizes = shares if groups is None else np.bincount(groups, weights=shares)
+    if np.count_nonzero(sizes) < 2:
+        kind = "questions" if clusters is None else "clusters"
+        raise ValueError(
+            f"there must be at least two {kind}; got {np.count_nonzero(sizes)}. Of a single question take "
+            "permutation_test or unpaired_difference, whose units are its trials"
+        )
+    return weighted_mean(values, shares, groups)
 
 
-def _of_mean(name: str, mean: _Mean, level: float, p: float | None, reading: str) -> FixedTest:
+def _of_mean(
+    name: str, found: WeightedMean, level: float, reading: str, *, clustered: bool, tested: bool = True
+) -> FixedTest:
     """Return the result of a mean; units that are all alike leave it without an interval."""
-    from scipy.special import stdtrit
-
     low = high = None
-    if not mean.degenerate:
-        reach = float(stdtrit(mean.freedom, 0.5 + level / 2.0)) * mean.error
-        low, high = mean.value - reach, mean.value + reach
-    if mean.clustered:
+    if found.error > 0.0:
+        reach = found.reach(level)
+        low, high = found.mean - reach, found.mean + reach
+    if clustered:
         name += " with clustered standard error"
-    null = None if p is None else EQUAL_MEANS
-    return FixedTest(name, mean.value, low, high, p, mean.error, level, mean.units, null, reading)
+    p, null = (found.p_value, EQUAL_MEANS) if tested else (None, None)
+    return FixedTest(name, found.mean, low, high, p, found.error, level, found.units, null, reading)
 
 
 def _unit_means(given: Recorded) -> Floats:
@@ -558,21 +533,16 @@ def _differences(given: Recorded) -> Floats:
     return a - b
 
 
-def _check_units(sums: Floats, clusters: ArrayLike | None) -> None:
-    """Refuse a single unit: nothing says how much it varies."""
-    if sums.size < 2:
-        kind = "questions" if clusters is None else "clusters"
-        raise ValueError(
-            f"there must be at least two {kind}; got {sums.size}. Of a single question take permutation_test "
-            "or unpaired_difference, whose units are its trials"
-        )
-
-
-def _cluster_sums(values: Floats, clusters: ArrayLike | None) -> Floats:
+def _groups_of(values: Floats, clusters: ArrayLike | None) -> Integers | None:
+    """Return the number of each question's cluster; None without clusters."""
     if clusters is None:
-        return values
+        return None
     labels = np.asarray(clusters)
     if labels.shape != values.shape:
         raise ValueError(f"clusters must have one entry a question ({values.size}); got shape {labels.shape}")
-    groups = np.unique(labels, return_inverse=True)[1]
-    return floats(np.bincount(groups, weights=values))
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _cluster_sums(values: Floats, clusters: ArrayLike | None) -> Floats:
+    groups = _groups_of(values, clusters)
+    return values if groups is None else floats(np.bincount(groups, weights=values))

@@ -18,26 +18,44 @@ MOST_FLIPPED = 20
 """Groups up to which all patterns of their signs are counted: a million patterns."""
 
 
-class Estimate(NamedTuple):
-    """A weighted mean of independent units."""
+class WeightedMean(NamedTuple):
+    """A weighted mean of independent units, which are questions or groups of them."""
 
     mean: float
-    error: float  # standard error
+    error: float  # standard error; 0 where all units are alike, up to rounding
     freedom: float  # degrees of freedom of the standard error
     units: int
 
+    def reach(self, confidence: float) -> float:
+        """Return half the width of Student's interval."""
+        from scipy.special import stdtrit
 
-def weighted_mean(values: Floats, shares: Floats, groups: Integers | None = None) -> Estimate:
-    """Return the mean of questions with weights that sum to 1; groups are the units, if there are any."""
+        return float(stdtrit(self.freedom, 0.5 + confidence / 2.0)) * self.error
+
+    @property
+    def p_value(self) -> float:
+        """Student's two-sided p-value of a mean of 0; of units that are all alike, that of their signs."""
+        from scipy.special import stdtr
+
+        if self.error > 0.0:
+            return 2.0 * float(stdtr(self.freedom, -abs(self.mean) / self.error))
+        return 1.0 if self.mean == 0.0 else 2.0 ** (1 - self.units)
+
+
+def weighted_mean(values: Floats, shares: Floats, groups: Integers | None = None) -> WeightedMean:
+    """Return the mean of questions with weights that sum to 1; groups are the units, if there are any.
+
+    For the formulas see :func:`scorio.sequential.paired_difference`.
+    """
     mean = float(values @ shares)
     sums, sizes = shares * (values - mean), shares
     if groups is not None:
         sums, sizes = _sums(sums, groups), _sums(sizes, groups)
     square = float(sizes @ sizes)
     variance = float((sums**2 / (1.0 - 2.0 * sizes + square)).sum()) if sums.size > 1 else 0.0
-    freedom = sums.size - 1.0 if groups is not None else square**2 / float((sizes**4).sum()) - 1.0
-    error = sqrt(variance)
-    return Estimate(mean, error if error > 1e-12 * max(abs(mean), 1.0) else 0.0, freedom, sums.size)
+    error, rounding = sqrt(variance), 1e-12 * float(np.abs(values).max())
+    freedom = square**2 / float((sizes**4).sum()) - 1.0
+    return WeightedMean(mean, error if error > rounding else 0.0, freedom, sums.size)
 
 
 def look_at_difference(
@@ -87,7 +105,7 @@ def look_at_score(
         return _flips(scores, shares, groups, confidence, against or 0.0)
     from scipy.special import stdtr, stdtrit
 
-    found = weighted_mean(scores, shares, groups)
+    found = _with_groups(weighted_mean(scores, shares, groups), groups)
     mean, freedom = found.mean, max(found.freedom, 1.0)
     answers = mean * (1.0 - mean) / found.error**2 if found.error > 0.0 else float(found.units)
     t = float(stdtrit(freedom, 0.5 + confidence / 2.0))
@@ -106,25 +124,27 @@ def look_at_score(
 def _look_at_groups(differences: Floats, shares: Floats, groups: Integers, confidence: float) -> FixedTest:
     if int(np.unique(groups).size) <= MOST_FLIPPED:
         return _flips(differences, shares, groups, confidence)
-    return _students(weighted_mean(differences, shares, groups), confidence, "cluster-robust t")
+    found = _with_groups(weighted_mean(differences, shares, groups), groups)
+    return _students(found, confidence, "cluster-robust t")
 
 
-def _students(found: Estimate, confidence: float, name: str) -> FixedTest:
+def _with_groups(found: WeightedMean, groups: Integers | None) -> WeightedMean:
+    """Return a mean with one degree of freedom less than groups, the usual ones of cluster-robust errors."""
+    return found if groups is None else found._replace(freedom=found.units - 1.0)
+
+
+def _students(found: WeightedMean, confidence: float, name: str) -> FixedTest:
     """Return Student's t; where all units are alike, what so many units can say."""
-    from scipy.special import stdtr, stdtrit
-
-    mean, error, units = found.mean, found.error, found.units
+    mean, error, units, p_value = found.mean, found.error, found.units, found.p_value
     if error > 0.0:
-        reach = float(stdtrit(found.freedom, 0.5 + confidence / 2.0)) * error
-        p_value = 2.0 * float(stdtr(found.freedom, -abs(mean) / error))
+        reach = found.reach(confidence)
         return FixedTest(name, mean, mean - reach, mean + reach, p_value, error, confidence, units)
-    p_value = 1.0 if mean == 0.0 else 2.0 ** (1 - units)
     unseen = 1.0 - (1.0 - confidence) ** (1.0 / units)  # largest share of units of another kind
     low, high = mean - unseen * (1.0 + mean), mean + unseen * (1.0 - mean)
     return _agreeing(FixedTest(name, mean, low, high, p_value, 0.0, confidence, units))
 
 
-def _mcnemar(differences: Floats, found: Estimate, confidence: float) -> FixedTest:
+def _mcnemar(differences: Floats, found: WeightedMean, confidence: float) -> FixedTest:
     """Return McNemar's exact test, with the interval of Bonett and Price (2012)."""
     from scipy.special import bdtr
 
