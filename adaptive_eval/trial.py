@@ -101,6 +101,9 @@ JUDGED = "judged_"
 JUDGEMENTS, ORDER_DECIDED = "judgements", "order_decided"
 """Names of the signals with a judge's votes, and with how many of them the order of two answers decided."""
 
+CHECK = "check_"
+"""Begins the names of the signals with the results of the parts of the scorer ``checks``."""
+
 AGAINST = "against"
 """Name of the signal that holds the stored answer that a judge has compared an answer with."""
 

@@ -31,7 +31,7 @@ EXAMPLES: dict[str, Any] = {
     "endpoints": ["http://gpu1:8000/v1"], "accepts": ["text", "image"], "api_key_env": "EXAMPLE_API_KEY",
     "extra_body": {"top_k": 20}, "deterministic": True, "batch": True, "max_response_bytes": 1048576,
     "path": "servers.txt", "servers[].url": "http://gpu1:8000/v1",
-    "concurrency": 64, "models[].endpoints[], discover: dns.name": "vllm.default.svc", "port": 8000,
+    "concurrency": 64, "models[].endpoints, discover: dns.name": "vllm.default.svc", "port": 8000,
     "models[].headers.value": "team-a", "models[].headers.env": "GATEWAY_TOKEN", "temperature": 0.6,
     "top_p": 0.95, "max_tokens": 32768, "max_completion_tokens": 32768, "presence_penalty": 0.5,
     "frequency_penalty": 0.5, "stop": ["\n\n"], "logprobs": True, "top_logprobs": 5,
@@ -45,9 +45,12 @@ EXAMPLES: dict[str, Any] = {
     "system": "You are a careful examiner.", "tasks[].scorer": "numeric", "rubric": "binary",
     "thresholds": {"fast": 0.5}, "track": ["binary"], "limit": 200, "marker": "Answer:",
     "pattern": "answer is (\\w+)", "field": "answer", "schema": {"type": "object"},
-    "cases": ["public_test_cases"], "python": "/usr/bin/python3", "function": "my_scorers:score", "endpoint": "http://gpu2:8000/v1",
+    "cases": ["public_test_cases"], "python": "/usr/bin/python3",
+    "function": "my_scorers.py:score", "endpoint": "http://gpu2:8000/v1",
     "model": "baseline-model", "criteria": "Is the answer polite?", "against": "runs/may#old",
     "tasks[].scorer, kind verifier.prompt": "Question: {input}\nAnswer: {answer}", "is_correct": "numeric",
+    "parts": {"number": "numeric", "brief": "my_scorers.py:brief"},
+    "tasks[].scorer, kind checks.weights": {"number": 3, "brief": 1},
     "metric": "acc", "tasks[].scorer, kind lm-eval.filter": "strict-match", "weights": [0, 0.5, 1],
     "thresholds_from": "runs/earlier", "count": 3, "width": 0.05, "margin": 0.02, "value": 0.8,
     "pairs": [["new", "old"]], "goals": ["ranking", {"kind": "width", "width": 0.1}], "equivalence": 0.02,
@@ -148,7 +151,8 @@ def sections() -> Iterator[tuple[str, Mapping[str, Any]]]:
                     seen.add(name)
                     part = schema["$defs"][name]
                     kind = part.get("properties", {}).get("kind", {}).get("const")
-                    many = "[]" if "array" in json.dumps(value.get("type", value)) else ""
+                    lists = [one["items"] for one in (value, *value.get("anyOf", ())) if "items" in one]
+                    many = "[]" if any(name in _references(one) for one in lists) else ""
                     place = f"{path}.{key}{many}".removeprefix(".")
                     if "properties" not in part:
                         continue

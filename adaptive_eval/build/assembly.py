@@ -177,11 +177,12 @@ class Built:
     def notices(self) -> tuple[str, ...]:
         """Notices for a person, before the run starts."""
         notices = []
-        for task, scorer in self.scorers.items():
-            if isinstance(scorer, CodeScorerConfig):
-                from adaptive_eval.scoring.sandbox import sandbox_notice
+        for task in self.config.tasks:
+            for section in task.scorer.sections:
+                if isinstance(section, CodeScorerConfig):
+                    from adaptive_eval.scoring.sandbox import sandbox_notice
 
-                notices.append(f"task {task}: {sandbox_notice(scorer.python)}")
+                    notices.append(f"task {task.name}: {sandbox_notice(section.python)}")
         if not self.drives_inspect:  # of a sample of Inspect only the text is known
             notices += [
                 f"task {one.name}: {one.repeated:,} of {len(one.questions):,} questions repeat an earlier "
@@ -252,7 +253,8 @@ class Built:
         for task in self.tasks:
             config = self.config.task(task.name)
             found[task.name] = {**config.scoring_identity(), "missing": list(self.config.on.missing)}
-            found[task.name] |= self._code(getattr(config.scorer, "function", None))
+            for section in config.scorer.sections:
+                found[task.name] |= self._code(getattr(section, "function", None))
         return found
 
     def _code(self, function: str | None) -> dict[str, str]:
@@ -301,7 +303,7 @@ class Built:
         may_be_cut = [
             task.name
             for task in config.tasks
-            if task.scorer.kind == "choice_probability"  # which asks for one token
+            if task.scorer.has("choice_probability")  # which asks for one token
             or "truncated" in task.rubric.model_fields_set
             or "length" in config.on.model_fields_set
         ]
@@ -455,7 +457,7 @@ def names_functions(config: RunConfig) -> bool:
     named = any(model.function is not None for model in config.models)
     tasks = config.tasks
     named = named or any(task.solver is not None for task in tasks)
-    return named or any(task.dataset.startswith(PYTHON) or task.scorer.kind == "python" for task in tasks)
+    return named or any(task.dataset.startswith(PYTHON) or task.scorer.has("python") for task in tasks)
 
 
 def make_importable(folder: Path) -> None:

@@ -15,7 +15,7 @@ from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer, ChoiceScorer
 from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, NumericScorer
-from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
+from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer, grader_of
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.scoring.scorer import AwaitedScorer, Scorer, grade_or_failure
 from adaptive_eval.store.reader import RunReader
@@ -31,7 +31,8 @@ from adaptive_eval.trial import (
 
 def model_graded(scorers: Mapping[str, Scorer]) -> dict[str, ModelGradedScorer]:
     """Return the scorers that ask another model, by task."""
-    return {task: scorer for task, scorer in scorers.items() if isinstance(scorer, ModelGradedScorer)}
+    graders = {task: grader_of(scorer) for task, scorer in scorers.items()}
+    return {task: grader for task, grader in graders.items() if grader is not None}
 
 
 def grading_model_of(scorer: ModelGradedScorer) -> GradingModelClient:

@@ -80,8 +80,8 @@ def _own_task(model: ModelConfig, task: Task) -> Task:
 
 def answer_key(task: Task, scorer: ScorerConfig) -> Iterator[dict[str, Any]]:
     """Yield the questions of a task as the mimic server reads them; it knows a question by its prompt."""
-    scorer = getattr(scorer, "is_correct", None) or scorer
-    kind = {"numeric": "numeric", "choice": "choice", "choice_probability": "choice"}.get(scorer.kind, "text")
+    known = {"numeric": "numeric", "choice": "choice", "choice_probability": "choice"}
+    kind = next((of for name, of in known.items() if scorer.has(name)), "text")
     for question in task.questions:
         yield {
             "id": f"{task.name}/{question.id}",
@@ -152,7 +152,7 @@ def require_tools(configs: Iterable[TaskConfig], tasks: Sequence[Task]) -> None:
     """Raise UsageError where calls are scored of a task that offers no tools: no answer could be right."""
     for config, task in zip(configs, tasks, strict=True):
         offered = any(task.render(question).fields.get("tools") for question in task.questions)
-        if config.scorer.kind == "tool_calls" and config.solver is None and not offered:
+        if config.scorer.has("tool_calls") and config.solver is None and not offered:
             raise UsageError(
                 f"the task {task.name} offers no tools, so the scorer tool_calls finds no call: put them "
                 "under tools of the task (those of a model's extra_body are not read)"

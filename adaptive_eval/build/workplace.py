@@ -67,7 +67,7 @@ def workplace_of(built: Built, remark: Callable[[str], None]) -> Iterator[Workpl
         return
     from adaptive_eval.executors.ray_cluster import connected
 
-    functions = any(task.scorer.kind == "python" for task in config.tasks)
+    functions = any(task.scorer.has("python") for task in config.tasks)
     with connected(
         section.address,
         remark,

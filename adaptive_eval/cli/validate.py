@@ -167,7 +167,7 @@ def _check(
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import check_budgets, spec_warnings
     from adaptive_eval.run.observers import channels_of
-    from adaptive_eval.scoring.model_graded import ModelGradedScorer
+    from adaptive_eval.scoring.model_graded import grader_of
     from adaptive_eval.scoring.registry import WRONG, check_sample
     from adaptive_eval.views.budgets import unbounded_words
     from adaptive_eval.views.sentences import ceiling_words
@@ -206,8 +206,8 @@ def _check(
         with ExitStack() as stack:
             asyncio.run(report_endpoints(built, built.start_mimic(stack), say, spend=probe))
     for task in built.tasks if probe else ():
-        scorer = built.scorers[task.name]
-        if isinstance(scorer, ModelGradedScorer):
+        scorer = grader_of(built.scorers[task.name])
+        if scorer is not None:
             question = task.asked(task.questions[0], 0)
             words = scorer.score(Completion(WRONG, "stop"), question).reason
             say(f"probe      {scorer.kind} of {task.name}: {WRONG!r} to question {question.id}: {words}")

@@ -27,6 +27,7 @@ from adaptive_eval.options.scorers import GradedScorerConfig
 from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, INSPECT, MIMIC, PYTHON
 from adaptive_eval.options.task_options import BINARY, RubricConfig, TaskConfig
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
+from adaptive_eval.trial import CHECK
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -318,7 +319,14 @@ _OF_A_MODEL: tuple[Callable[[RunConfig, ModelConfig, Place], Found], ...] = (
 
 def _scorer(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     """Check that code may be run; a judge or verifier has a server of its own, and dollars need prices."""
-    scorer, path = task.scorer, (*here, "scorer")
+    parts = getattr(task.scorer, "parts", {})
+    for name, part in parts.items():
+        yield from _one_scorer(task, part, (*here, "scorer", "parts", name))
+    if not parts:
+        yield from _one_scorer(task, task.scorer, (*here, "scorer"))
+
+
+def _one_scorer(task: TaskConfig, scorer: Any, path: Place) -> Found:
     if scorer.kind == "code" and not scorer.allow_execution:
         words = "runs programs that a model wrote: write {kind: code, allow_execution: true} to allow it"
         yield path, not_allowed(words)
@@ -398,7 +406,7 @@ def _answers(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     here = (*here, "answers")
     if task.solver is not None:
         yield here, "a solver makes the calls of a trial itself; leave one of the two out"
-    if task.scorer.kind in _ALONE:
+    if task.scorer.has(*_ALONE):
         words = f"the scorer {task.scorer.kind} scores one answer at a time"
         yield here, f"{words}; leave answers out, or use another scorer"
     if task.rubric.schema_definition is not None or task.track:
@@ -407,7 +415,7 @@ def _answers(config: RunConfig, task: TaskConfig, here: Place) -> Found:
 
 def _probabilities(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     """Check that models are asked for what the scorer choice_probability reads."""
-    for model in config.models if task.scorer.kind == "choice_probability" else ():
+    for model in config.models if task.scorer.has("choice_probability") else ():
         sent = model.sampling.as_sent()
         number = sent.get("logprobs") if model.api == "completions" else sent.get("top_logprobs")
         if sent.get("temperature") != 0 or not number or number < 2:
@@ -499,7 +507,9 @@ def _signal(signal: str, config: RunConfig, task: TaskConfig) -> Iterator[str]:
                 words = f"needs {signal}, from log-probabilities: give the model {shown(model.name)}"
                 yield f"{words} {example}"
         return
-    recorded = LOGGED_SIGNALS | _OF_SCORERS.get(task.scorer.kind, frozenset())
-    if task.scorer.kind != "python" and signal not in recorded:
+    recorded = {*LOGGED_SIGNALS, *(f"{CHECK}{name}" for name in getattr(task.scorer, "parts", ()))}
+    for kind, signals in _OF_SCORERS.items():
+        recorded |= signals if task.scorer.has(kind) else set()
+    if not task.scorer.has("python") and signal not in recorded:
         known = ", ".join(sorted(LOGGED_SIGNALS))
         yield f"needs the signal {shown(signal)}, which nothing records; there are {known}"

@@ -47,7 +47,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType({name: kind for kind, of in _TYPES
 `weight` times `score`, summed over the trials of a model, is its score. `weights`
 is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt; `rule` the
 stopping rule, by which the table is read again; `cluster` the group of the question, if it has one;
-`discarded` the number of earlier draws that were given up: such a trial is lost to verdicts."""
+`discarded` the number of earlier draws that were given up: such a trial is lost to verdicts. The results of
+a scorer's checks are further columns, `check_NAME`."""
 
 TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 """Columns that can be left out: they are nearly all of the size."""
@@ -55,10 +56,12 @@ TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 
 def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) -> Iterator[dict[str, Any]]:
     """Yield the trials of a run as rows, in commit order."""
-    counted = weights_of_run(reader, about.weights)
+    counted, checks = weights_of_run(reader, about.weights), reader.checks()
     for record in reader.trials():
         key = record.request.key
         row = _row(record, about.weights.get(record.request.task), about)
+        signals: Mapping[str, Any] = {} if record.score is None else record.score.signals
+        row |= {name: float(signals[name]) if name in signals else None for name in checks}
         row["weight"] = counted.get((key.model, key.index), 0.0)
         yield row if texts else {name: value for name, value in row.items() if name not in TEXTS}
 
@@ -169,7 +172,7 @@ def write_parquet(rows: Iterator[Mapping[str, Any]], path: Path) -> None:
     arrow, parquet = _libraries()
     batch = list(islice(rows, _BATCH))
     names = list(batch[0]) if batch else list(COLUMNS)
-    schema = arrow.schema([(name, getattr(arrow, COLUMNS[name])()) for name in names])
+    schema = arrow.schema([(name, getattr(arrow, COLUMNS.get(name, "float64"))()) for name in names])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch:
             writer.write_table(arrow.Table.from_pylist([encodable(row) for row in batch], schema=schema))

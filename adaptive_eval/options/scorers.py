@@ -21,6 +21,20 @@ class _Scorer(Section):
     strip_reasoning: bool = True
     """Drop <think>…</think> before looking for the answer."""
 
+    @property
+    def sections(self) -> tuple["_Scorer", ...]:
+        """The scorer itself and those that it consists of."""
+        return (self,)
+
+    def has(self, *kinds: str) -> bool:
+        """Whether it is of one of these kinds, or one that it consists of."""
+        return any(isinstance(one, SCORERS[kind]) for kind in kinds for one in self.sections)
+
+    @property
+    def numbers(self) -> tuple[float, float] | None:
+        """Lowest and highest score if scores are numbers, not right or wrong."""
+        return getattr(self, "range", None)
+
     def options(self) -> dict[str, Any]:
         """Return the scorer's options, without its kind."""
         return self.model_dump(exclude={"kind"}, by_alias=True)
@@ -242,7 +256,7 @@ class CodeScorerConfig(_Scorer):
 HERE = "in-process:"
 """Begins the name of a scorer that was given to ``evaluate`` as a function."""
 
-_PLACE = re.compile(rf"(?:{HERE}\w+|[\w.]+:\w+|[^:]+\.py:\w+)")
+_PLACE = re.compile(rf"(?:{HERE}\w+(?:@\w+)?|[\w.]+:\w+|[^:]+\.py:\w+)")
 
 
 def _function(value: str) -> str:
@@ -343,9 +357,11 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
 
 
 def _short(written: Any) -> BeforeValidator:
-    """Return a check that reads a text alone as a scorer: its kind, or the place of a function."""
+    """Return a check that reads a kind, the place of a function, or a list of checks as a scorer."""
 
     def read(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return {"kind": "checks", "parts": value}
         if not isinstance(value, str):
             return value
         return {"kind": "python", "function": value} if ":" in value else {"kind": value}
@@ -389,6 +405,11 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
     ] = None
     """A scorer that says whether the answer is right; default: the verifier, by its labels."""
 
+    @property
+    def sections(self) -> tuple["_Scorer", ...]:
+        """The scorer itself, and the one that says what is right."""
+        return (self,) if self.is_correct is None else (self, self.is_correct)
+
     @model_validator(mode="after")
     def _right_or_wrong(self) -> Self:
         if getattr(self.is_correct, "range", None) is not None:
@@ -414,11 +435,100 @@ class LmEvalScorerConfig(_ToolScorer):
     """The task's filter, if it has several."""
 
 
+_Part: TypeAlias = Annotated[
+    Annotated[_Comparing | JudgeScorerConfig | VerifierScorerConfig, Field(discriminator="kind")],
+    _short(str | _Comparing | JudgeScorerConfig | VerifierScorerConfig),
+]
+_Listed: TypeAlias = tuple[Any, ...]
+_CHECK = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
+
+
+def _by_name(value: Any) -> Any:
+    """Return parts by name; one of a list has that of its function or kind."""
+    if not isinstance(value, tuple):
+        return value
+    found: dict[str, Any] = {}
+    for part in value:
+        known = part if isinstance(part, Mapping) else {"kind": part}
+        name = str(known.get("function", known.get("kind"))).rpartition(":")[2].partition("@")[0]
+        if name in found:
+            raise ValueError(f"two parts are called {name}; give them names: {{NAME: SCORER, OTHER: SCORER}}")
+        found[name] = part
+    return found
+
+
+def _named(value: str) -> str:
+    if not _CHECK.fullmatch(value):
+        raise ValueError(f"{shown(value)} cannot name a check; use up to 40 letters, digits and _")
+    return value
+
+
+class ChecksScorerConfig(GradedScorerConfig):
+    """Several scorers of one answer, which together say whether it is right."""
+
+    kind: Literal["checks"] = "checks"
+    place: ClassVar[str] = "scoring.combined:ChecksScorer"
+    at_once: ClassVar[bool] = True
+    parts: Annotated[
+        dict[Annotated[str, AfterValidator(_named)], _Part],
+        BeforeValidator(_by_name, json_schema_input_type=dict[str, _Part] | _Listed),
+    ] = Field(min_length=1, max_length=20)
+    """Scorers by name, or a list of them. The result of each is the signal check_NAME."""
+    by: Literal["all", "any", "mean"] = "all"
+    """Right if all parts say so, or if any does; mean: the score is the mean of theirs, from 0 to 1."""
+    weights: dict[str, Annotated[float, Field(gt=0)]] | None = None
+    """Of by: mean: how much each part counts. Default: all the same."""
+
+    @property
+    def sections(self) -> tuple["_Scorer", ...]:
+        """The scorer itself and its parts."""
+        return (self, *(one for part in self.parts.values() for one in part.sections))
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category, as JSON-able data."""
+        return {**super().identity(), "parts": {name: part.identity() for name, part in self.parts.items()}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mean_is_a_number(cls, data: Any) -> Any:
+        is_mean = isinstance(data, dict) and data.get("by") == "mean" and "right_from" not in data
+        return {"range": (0.0, 1.0), **data} if is_mean else data
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if not self.strip_reasoning:
+            raise ValueError("strip_reasoning is an option of the parts: write it there")
+        if self.by != "mean" and (self.weights or self.range or self.right_from != 0.5):
+            raise ValueError("weights, range and right_from are for by: mean; leave them out")
+        if self.range not in (None, (0.0, 1.0)):
+            raise ValueError("range: the mean of the parts goes from 0 to 1; leave it out")
+        if self.weights is not None and self.weights.keys() != self.parts.keys():
+            raise ValueError(f"weights: give one to each part: {', '.join(self.parts)}")
+        for name, part in self.parts.items():
+            if self.by != "mean" and part.numbers is not None:
+                raise ValueError(
+                    f"{name}: its scores are numbers, and say not what is right: write right_from, not "
+                    "range, or by: mean"
+                )
+            if getattr(part, "against", None) is not None:
+                raise ValueError(f"{name}: against takes the place of the target; use this judge alone")
+        if sum(isinstance(part, ModelGradedScorerConfig) for part in self.parts.values()) > 1:
+            raise ValueError("one part may be a judge or verifier, and there are several")
+        return self
+
+
 ScorerConfig: TypeAlias = (
-    _Comparing | JudgeScorerConfig | VerifierScorerConfig | InspectScorerConfig | LmEvalScorerConfig
+    _Comparing
+    | ChecksScorerConfig
+    | JudgeScorerConfig
+    | VerifierScorerConfig
+    | InspectScorerConfig
+    | LmEvalScorerConfig
 )
 
-AnyScorer: TypeAlias = Annotated[ScorerConfig, Field(discriminator="kind"), _short(str | ScorerConfig)]
+AnyScorer: TypeAlias = Annotated[
+    ScorerConfig, Field(discriminator="kind"), _short(str | ScorerConfig | _Listed)
+]
 """A scorer as a config writes it."""
 
 SCORERS: Mapping[str, type[_Scorer]] = MappingProxyType(

@@ -300,8 +300,8 @@ class TaskConfig(Section):
     system: str | None = Field(default=None, min_length=1)
     """The system message."""
     scorer: AnyScorer
-    """How an answer is judged: a kind such as math, FILE.py:FUNCTION for a function of yours, or a mapping
-    with kind and options."""
+    """How an answer is judged: a kind such as math, FILE.py:FUNCTION for a function of yours, a mapping with
+    kind and options, or a list of these: several checks."""
     rubric: _Rubric = Field(default_factory=RubricConfig)
     """Categories and their worth: a schema's name, or a mapping with schema and weights."""
     weight: float = Field(default=1.0, gt=0)

@@ -50,7 +50,7 @@ QUESTIONS = "questions.jsonl"
 
 _ANSWER_COLUMNS = ("model", "task", "question", "repeat", "category", "extracted", "answer", "missing")
 
-AsScorer: TypeAlias = str | Mapping[str, Any] | Callable[..., Any]
+AsScorer: TypeAlias = str | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Place: TypeAlias = str | PathLike[str]
 
@@ -124,13 +124,16 @@ class Evaluation:
         """Return a table of the results, or all answers, as a ``pandas.DataFrame``."""
         if table != "answers":
             return self.results.to_frame(table)
-        columns: dict[str, list[Any]] = {name: [] for name in _ANSWER_COLUMNS}
+        with RunReader(self.directory) as reader:
+            checks = reader.checks()
+        columns: dict[str, list[Any]] = {name: [] for name in (*_ANSWER_COLUMNS, *checks)}
         for record in self.answers():
             asked, score, answer = record.request, record.score, record.completion
             scored = (None, None) if score is None else (score.category, score.extracted)
             text = None if answer is None else answer.text
             row = (asked.key.model, asked.task, asked.question, asked.repeat, *scored, text, record.missing)
-            for name, value in zip(_ANSWER_COLUMNS, row, strict=True):
+            signals: Mapping[str, Any] = {} if score is None else score.signals
+            for name, value in zip(columns, (*row, *map(signals.get, checks)), strict=True):
                 columns[name].append(value)
         return frame_of(columns)
 
@@ -249,7 +252,7 @@ async def evaluate_async(
     goal, stopping, budget : str or mapping, optional
         As in a config: ``"ranking"``, ``{"kind": "baseline", "model": "old"}``, ``{"equivalence": 0.02}``,
         ``{"trials": 2000}``.
-    scorer : str, mapping or callable, optional
+    scorer : str, mapping, sequence or callable, optional
         As in a config (default ``exact``), or a function, ``async`` or plain, with a parameter ``answer`` and
         any of ``target``, ``row`` and ``question``, that returns whether the answer is right, a score from
         0 to 1, or a mapping with ``score`` and ``signals``; see
@@ -500,6 +503,8 @@ def _named(scorer: Any, given: dict[str, Callable[..., Any]]) -> Any:
     """Return a scorer as a config has it, with a name in the place of a function."""
     if isinstance(scorer, Mapping):
         return {key: _named(value, given) for key, value in scorer.items()}
+    if isinstance(scorer, list | tuple):
+        return [_named(one, given) for one in scorer]
     if not callable(scorer):
         return scorer
     from adaptive_eval.scoring.user_function import name_here

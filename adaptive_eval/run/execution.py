@@ -74,7 +74,7 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
         asked = await run.finish()
         results = run.session.results()
     assert run.session.stopped is not None
-    if any(task.track for task in built.config.tasks):
+    if any(task.track or task.scorer.has("checks") for task in built.config.tasks):
         from adaptive_eval.run.rescoring import track
 
         track(run.built, directory, say)

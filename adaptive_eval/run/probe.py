@@ -80,7 +80,7 @@ async def report_endpoints(
         finally:
             for endpoint in chain.from_iterable(endpoints.values()):
                 await endpoint.aclose()
-    readers = [task.name for task in built.config.tasks if task.scorer.kind == "choice_probability"]
+    readers = [task.name for task in built.config.tasks if task.scorer.has("choice_probability")]
     if deaf and readers:
         raise EndpointsUnusable(
             f"{', '.join(deaf)}: the server gives no log-probabilities, which the scorer choice_probability "

@@ -47,6 +47,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import (
     AGAINST,
+    CHECK,
     NOTHING_FOUND,
     UNSCORED,
     DiscardCause,
@@ -222,7 +223,8 @@ class _Answers:
                 for place, (_, of, *_) in enumerate(self.keys)
                 if of == task and categories[place] is not None
             ]
-            records = [_signals(self.scores[place]) for place in places]
+            check = spec.check if task in spec.by_task else None
+            records = [_signals(self.scores[place], check) for place in places]
             section = spec.by_task.get(task) or spec.rubric or self.built.config.task(task).rubric
             if spec.rubric is None and spec.scorer is not None:  # the range is the scorer's
                 section = section.model_copy(update={"range": getattr(spec.scorer, "range", None)})
@@ -300,7 +302,8 @@ def _with(record: TrialRecord, score: Score) -> Score:
     """Return a trial's new score with the further signals of its old one."""
     assert record.score is not None
     assert record.completion is not None
-    kept = {name: value for name, value in record.score.signals.items() if name not in _OF_ONE_SCORER}
+    old = record.score.signals.items()
+    kept = {name: value for name, value in old if name not in _OF_ONE_SCORER and not name.startswith(CHECK)}
     signals = {**kept, **attempt_signals(record.completion), **score.signals}
     return replace(score, signals=signals)
 
@@ -340,15 +343,18 @@ def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str
     return categories
 
 
-def _signals(score: Score | None) -> Mapping[str, Signal]:
-    return {} if score is None else score.signals
+def _signals(score: Score | None, check: str | None) -> Mapping[str, Signal]:
+    """Return the signals of an answer; those by which one check judges it, if one is named."""
+    signals = {} if score is None else score.signals
+    result = None if check is None else signals.get(check)
+    return signals if result is None else {**signals, "is_correct": result, "score": result}
 
 
 def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     """Return the new scorer, which must be able to read the tasks' targets; None where none is asked for."""
     if scorer is None:
         return None
-    if scorer.kind == "python":
+    if scorer.has("python"):
         make_importable(built.config.base_dir)
     made = build_scorer(scorer.kind, scorer.options())
     several = {None if (one := built.config.task(name).answers) is None else one.by for name in tasks}
@@ -402,6 +408,7 @@ class RescoringSpec:
     rubric: RubricConfig | None = None
     scorer: Any = None
     by_task: Mapping[str, RubricConfig] = field(default_factory=dict)
+    check: str | None = None  # the signal of the check that judges the answers to these tasks
 
 
 class _Written(Section):
@@ -447,12 +454,16 @@ def read_scorer(text: str) -> Any:
 
 
 def tracked(config: RunConfig) -> list[RescoringSpec]:
-    """Return the rubrics that a config tracks in addition to those that decide, one spec for each name."""
+    """Return the rubrics that a config tracks, and the checks of its scorers, one spec for each name."""
     by_name: dict[str, dict[str, RubricConfig]] = {}
+    checks: dict[str, dict[str, RubricConfig]] = {}
     for task in config.tasks:
         for rubric in task.track:
             by_name.setdefault(rubric.label, {})[task.name] = rubric
-    return [RescoringSpec(name, by_task=rubrics) for name, rubrics in by_name.items()]
+        for name, part in getattr(task.scorer, "parts", {}).items() if task.answers is None else ():
+            checks.setdefault(f"{CHECK}{name}", {})[task.name] = RubricConfig(range=part.numbers)
+    specs = [RescoringSpec(name, by_task=rubrics) for name, rubrics in by_name.items()]
+    return [*specs, *(RescoringSpec(name, by_task=rubrics, check=name) for name, rubrics in checks.items())]
 
 
 def _written(text: str, option: str) -> _Written:

@@ -152,6 +152,12 @@ class ModelGradedScorer(ModelGradedScorerConfig, ABC):
         return Score(None, None, signals, f"the {self.kind} ({self.model}) {why}")
 
 
+def grader_of(scorer: object) -> ModelGradedScorer | None:
+    """Return the judge or verifier that a scorer is, or has among its parts."""
+    parts = getattr(scorer, "scorers", {"": scorer}).values()
+    return next((one for one in parts if isinstance(one, ModelGradedScorer)), None)
+
+
 def asked(question: Question) -> str:
     r"""Return the question as another model reads it: its text or conversation, and its options.
 

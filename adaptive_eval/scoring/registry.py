@@ -14,7 +14,7 @@ from adaptive_eval.options.scorers import (
     JsonScorerConfig,
     RegexScorerConfig,
 )
-from adaptive_eval.scoring.model_graded import ModelGradedScorer
+from adaptive_eval.scoring.model_graded import grader_of
 from adaptive_eval.scoring.scorer import AnswerScorer, Scorer, score_or_failure
 from adaptive_eval.trial import Completion, Question, Score
 
@@ -39,8 +39,9 @@ def build_scorer(
 
         return FunctionScorer(**options).calling(function)
     module, name = SCORERS[kind].place.split(":")
-    scorer: Scorer = getattr(import_module(f"adaptive_eval.{module}"), name)(**options)
-    return scorer
+    scorer: Any = getattr(import_module(f"adaptive_eval.{module}"), name)(**options)
+    made: Scorer = scorer.taking(given) if given and kind == "checks" else scorer
+    return made
 
 
 WRONG = "I do not know."
@@ -63,7 +64,7 @@ def check_sample(scorer: Scorer, question: Question) -> Iterator[Coded]:
     >>> list(check_sample(build_scorer("numeric"), Question("sums", "q1", "4")))
     []
     """
-    if isinstance(scorer, ModelGradedScorer | ChoiceProbabilityScorerConfig):
+    if isinstance(scorer, ChoiceProbabilityScorerConfig) or grader_of(scorer) is not None:
         return
     if _scored(scorer, WRONG, question).category:
         yield Coded("warning/all-alike", f"task {question.task}: the scorer calls the answer {WRONG!r} right")
@@ -118,7 +119,7 @@ def score_here(
         for tag, answers in batches:
             if scorer is None or not answers:
                 yield tag, []
-            elif isinstance(scorer, ModelGradedScorer):
-                yield tag, scorer.score_all(answers)
+            elif (score_all := getattr(scorer, "score_all", None)) is not None:
+                yield tag, score_all(answers)
             else:
                 yield tag, list(apply(lambda one: score_or_failure(scorer, *one), answers))

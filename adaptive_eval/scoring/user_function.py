@@ -189,7 +189,7 @@ def name_here(function: Callable[..., Any]) -> str:
     """
     name = "".join(letter if letter.isalnum() else "_" for letter in _name_of(function))
     code = getattr(function, "__code__", None)
-    return f"{HERE}{name}" + (f"_{sha256(_content(code).encode()).hexdigest()[:8]}" if code else "")
+    return f"{HERE}{name}" + (f"@{sha256(_content(code).encode()).hexdigest()[:8]}" if code else "")
 
 
 def _content(code: CodeType) -> str:

@@ -38,7 +38,7 @@ from adaptive_eval.store.trial_rows import (
     ids_of,
     question_ids,
 )
-from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import CHECK, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
@@ -360,6 +360,11 @@ class RunReader:
                     found[name.removeprefix(prefix)] += count
             counts[key] = answers + count, found
         return counts
+
+    def checks(self) -> list[str]:
+        """Return the names of the signals of the scorer ``checks`` that any answer has."""
+        found = (signals for _, signals in self.signals_named(CHECK).values())
+        return list(dict.fromkeys(f"{CHECK}{name}" for names in found for name in names))
 
     def decisions(self, since: int = 0) -> list[DecisionRecord]:
         """Return every decision in commit order, without the first `since`."""

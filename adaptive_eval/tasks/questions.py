@@ -110,7 +110,7 @@ class QuestionReader:
 
     def _question(self, row: Row, names: Columns) -> Question | None:
         values: dict[str, Any] = dict(row.values)
-        media, json_target = self.section.media, self.section.scorer.kind in _JSON_TARGETS
+        media, json_target = self.section.media, self.section.scorer.has(*_JSON_TARGETS)
         choices: tuple[str, ...] = ()
         labels: Sequence[str] = ()
         wrong: list[str] = []

@@ -11,6 +11,7 @@ from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, R
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import DEFAULT_PASSES
+from adaptive_eval.options.scorers import ModelGradedScorerConfig
 from adaptive_eval.views.numbers import NOTHING, percent
 
 _NAMES = {"wall_clock": "time", "usd": "USD"}
@@ -153,13 +154,22 @@ def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunC
         settings = _raised(chosen, factor, f"{item_place('tasks', owner, config)}.budget")
     elif scope == "scorer":
         task = owner.partition(" of ")[2]
-        settings = _raised(chosen, factor, f"{item_place('tasks', task, config)}.scorer.budget")
+        settings = _raised(
+            chosen, factor, f"{item_place('tasks', task, config)}.{_grader_place(config, task)}"
+        )
     spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
     stopped = {line.model for line in results.models if line.state == "stopped"}
     for model in dict.fromkeys(model for model in spent if model in stopped):
         chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
         settings += _raised(chosen, factor, f"{item_place('models', model, config)}.budget")
     return settings
+
+
+def _grader_place(config: RunConfig, task: str) -> str:
+    """Return the place of the budget of a task's judge or verifier, which may be one of several checks."""
+    parts = getattr(config.task(task).scorer, "parts", {})
+    named = [f"parts.{name}." for name, part in parts.items() if isinstance(part, ModelGradedScorerConfig)]
+    return f"scorer.{''.join(named)}budget"
 
 
 def _raised(lines: Sequence[BudgetLine], factor: float, place: str) -> list[str]:

@@ -209,7 +209,7 @@ def _rankings(tables: ReportTables) -> Iterator[Section]:
     if rankings:
         words = note(rankings_note(rankings, tables.summary.results))
         verdicts = [Para(text) for text in report_by_labels(rankings)]
-        yield Section("rankings", "Ranks by rubric", [tables.rankings(), words, *verdicts])
+        yield Section("rankings", "Ranks by rubric or check", [tables.rankings(), words, *verdicts])
 
 
 def _promises(tables: ReportTables) -> Section:

@@ -193,7 +193,9 @@ class ReportTables:
             column(name, _cell_at(place), Unit.NUMBER) for place, name in enumerate(head[1:], start=1)
         ]
         look = Look(names=self.names)
-        return table_of("Ranks by rubric", columns, rows, look, classes=_grid("figures", len(columns)))
+        return table_of(
+            "Ranks by rubric or check", columns, rows, look, classes=_grid("figures", len(columns))
+        )
 
     def budgets(self) -> Table | None:
         """Return the budgets that have a limit, and those of scorers; None where there are none."""

@@ -353,7 +353,7 @@ def saved_words(results: Results) -> list[str]:
 def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> str:
     """Return how to read the rankings by other rubrics."""
     words = (
-        "The same answers, ranked by each rubric: rank interval, score on that rubric's scale, and places "
+        "The same answers, ranked by each rubric or check: rank interval, score on its scale, and places "
         "moved against the ranking that the run was decided by. The run's error rate holds for that ranking "
         "only."
     )

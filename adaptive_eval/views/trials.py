@@ -10,6 +10,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.trial import (
     AGAINST,
+    CHECK,
     Completion,
     DiscardCause,
     Score,
@@ -196,7 +197,11 @@ def _score_lines(score: Score, target: str | None) -> Iterator[str]:
     expected = "" if target is None else f"   target {inert(target)}"
     yield f"  extracted  {extracted}{expected}"
     yield f"  why        {inert(score.reason)}"
-    signals = [f"{name} {figure(value)}" for name, value in score.signals.items() if name != AGAINST]
+    shown = {name: f"{name} {figure(value)}" for name, value in score.signals.items() if name != AGAINST}
+    checks = [text.removeprefix(CHECK) for name, text in shown.items() if name.startswith(CHECK)]
+    if checks:
+        yield f"  checks     {inert(', '.join(checks))}"
+    signals = [text for name, text in shown.items() if not name.startswith(CHECK)]
     yield f"  signals    {inert(', '.join(signals))}"
 
 

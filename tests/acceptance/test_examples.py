@@ -39,7 +39,8 @@ def test_a_page_shows_the_files_that_run(page):
         assert (EXAMPLES / name).read_text("utf-8") in shown, name
 
 
-LABELS = {"own_scorer": ("large (70B)", "small (8B)"), "agent": ("large", "small")}
+SIZES = ("large (70B)", "small (8B)")
+LABELS = {"own_scorer": SIZES, "checks": SIZES, "agent": ("large", "small")}
 
 
 @pytest.mark.slow
@@ -52,6 +53,7 @@ def test_an_example_ranks_its_models(name, clone):
     signals = [record.score.signals for record in records if record.score]
     assert len(signals) == len(records)
     assert all(("words" in one) == (name == "own_scorer") for one in signals)
+    assert all(("check_brief" in one) == (name == "checks") for one in signals)
 
 
 @pytest.mark.slow

@@ -98,9 +98,9 @@ def test_the_report_ranks_by_every_rubric_and_the_run_was_decided_by_one(run):
     assert scores[0] == scores[1]
     assert found["as run"]["models"][0]["score"] > 1.0 >= scores[0][0]
     text, page = (run / "report.md").read_text(), (run / "report.html").read_text()
-    assert "## Ranks by rubric" in text
+    assert "## Ranks by rubric or check" in text
     assert "Kendall τ" in text
-    assert '<h2 id="rankings">Ranks by rubric</h2>' in page
+    assert '<h2 id="rankings"><bdi>Ranks by rubric or check</bdi></h2>' in page
 
 
 @pytest.mark.slow
