@@ -16,6 +16,7 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, Choices
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_groups import stored_groups
+from adaptive_eval.interop.run_tables import with_lost_draws
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
@@ -86,7 +87,7 @@ def trials_of_run(
     their ids.
     """
     with RunReader(directory) as reader:
-        meta, columns = reader.meta(), reader.outcomes()
+        meta, columns = reader.meta(), with_lost_draws(reader.outcomes(), reader)
         copies = {one.request.key for one in reader.trials(missing=True) if one.missing == COPY_REASON}
         is_grouped = bool(stored_groups(reader))
     if IMPORTED in meta:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
+import numpy as np
+
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.core.results import from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
@@ -303,6 +305,7 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
     models = [choices.named(name, directory) for name in columns.models]
     with RunReader(directory) as reader:
         keys = {record.request.key: record.missing for record in reader.trials(missing=True)}
+        columns = with_lost_draws(columns, reader)
     reasons = {(key.model, key.index): reason for key, reason in keys.items()}
     names = ("model", "question", "repeat", "category", "step")
     cells = zip(*(getattr(columns, name).tolist() for name in names), strict=True)
@@ -312,6 +315,21 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         known = (models[model], choices.task or task, name, place, repeat)
         reason = reasons.get((columns.models[model], step), "no answer")
         yield Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
+
+
+def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumns:
+    """Return the outcomes of a run, without a category where discarded draws make a trial lost."""
+    config = config_of_file(reader)
+    redrawn = set() if config is None else set(config.on.discarded)
+    lost: dict[str, list[int]] = {}
+    for record in reader.trials(discarded=True):
+        if set(record.discarded) - redrawn:
+            lost.setdefault(record.request.key.model, []).append(record.request.key.index)
+    category = columns.category.copy()
+    for model, steps in lost.items():
+        of_model = columns.model == columns.models.index(model)
+        category[of_model & np.isin(columns.step, steps)] = -1
+    return replace(columns, category=category)
 
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:

@@ -8,7 +8,10 @@ from command_line import command, finished, mimic_config, write_config
 from adaptive_eval import EvaluationWarning, evaluate
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.run.rescoring import RescoringSpec, read_scorer, rescore, stored_scoring
+from adaptive_eval.simulate.recorded import LOST
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -80,6 +83,8 @@ def test_discarded_draws_are_lost_to_another_scoring_too(tmp_path):
         stored = sum(bool(record.discarded) for record in reader.trials())
     assert (again.results.models, again.results.pairs) == (before.models, before.pairs)
     assert sum(line.discarded_trials for line in before.models) == stored > 0
+    table = read_recorded([tmp_path / "run"], Choices())
+    assert (table.categories == LOST).sum() == stored, "analyze and references know it, too"
 
 
 def test_a_rubric_ranks_by_its_own_weights_without_touching_the_old_scoring(run):
