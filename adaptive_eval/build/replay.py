@@ -8,7 +8,7 @@ the file names is imported or opened: the file itself describes the session.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import isclose
 from typing import Any
@@ -85,7 +85,9 @@ def replay(reader: RunReader) -> Replay:
     results = course.counted(session.results())
     compared = course.earlier or results
     found = [] if stored.latest is None else list(stored.differences(compared, whole=compared is results))
-    found += stored.contradicted(session.decisions)
+    found += stored.contradicted(session.decisions, session.spec.names)
+    if IMPORTED not in meta:  # their logs are of another tool
+        found += reader.unaccounted()
     return Replay(
         session, stored.completed(results, reader), tuple(session.decisions), tuple(dict.fromkeys(found))
     )
@@ -171,7 +173,7 @@ class _Stored:
         for name in _OF_RUN:
             if not _alike(getattr(old, name), getattr(made, name)):
                 yield f"{name}: stored {getattr(old, name)!r}, from the trials {getattr(made, name)!r}"
-        if whole and _reason(old) != _reason(made):
+        if whole and not _alike(_reason(old), _reason(made)):
             yield f"stop: stored {_reason(old)}, from the trials {_reason(made)}"
         compared = [name for name in _OF_MODELS if whole or name not in _AT_THE_END]
         lines = {line.model: line for line in made.models}
@@ -180,10 +182,12 @@ class _Stored:
         if not _alike([_scores(task) for task in old.tasks], [_scores(task) for task in made.tasks]):
             yield "the scores of the tasks: stored ones are not those of the trials"
 
-    def contradicted(self, made: Sequence[Decision]) -> Iterator[str]:
-        """Yield the stored verdicts that the trials do not lead to, and those that are not stored."""
-        now = {_mark(one): one for one in made if one.kind == "pair"}
-        old = {_mark(one): one for one in self.decisions if one.kind == "pair"}
+    def contradicted(self, made: Sequence[Decision], models: Collection[str]) -> Iterator[str]:
+        """Yield the stored decisions that the trials do not lead to, and those that are not stored."""
+        for one in self.decisions:
+            if not set(one.models) <= set(models):
+                yield f"decision: {_said(one)} is stored, and the run has no such model"
+        now, old = self._from_trials(made), self._from_trials(self.decisions)
         for mark, one in old.items():
             if mark not in now:
                 yield f"decision: {_said(one)} is stored, and the trials do not lead to it"
@@ -194,6 +198,14 @@ class _Stored:
         for mark, one in now.items():
             if mark not in old:
                 yield f"decision: the trials lead to {_said(one)}, and it is not stored"
+
+    def _from_trials(self, decisions: Sequence[Decision]) -> dict[Any, Decision]:
+        """Return the decisions that follow from the trials: of models, and the last stop."""
+        found = {_mark(one): one for one in decisions if one.kind in ("pair", "retired")}
+        ends = [one for one in decisions if one.kind == "stop"]
+        if ends and self.stop is not None and ends[-1].verdict not in AT_THEIR_PLACE:
+            found[_mark(ends[-1])] = ends[-1]
+        return found
 
     def completed(self, made: Results, reader: RunReader) -> Results:
         """Return results with what does not follow from outcomes: warnings of servers, costs of scoring."""
@@ -315,8 +327,8 @@ def _scores(task: TaskResult) -> tuple[Any, ...]:
     return task.task, task.questions, task.weight, scores
 
 
-def _reason(results: Results) -> str | None:
-    return None if results.stop is None else results.stop.reason
+def _reason(results: Results) -> tuple[str, Any] | None:
+    return None if results.stop is None else (results.stop.reason, results.stop.evidence)
 
 
 def _written(value: Any) -> str:
@@ -344,13 +356,14 @@ def _alike(old: Any, now: Any) -> bool:
     return bool(old == now)
 
 
-def _mark(decision: Decision) -> tuple[tuple[str, ...], str, int]:
-    return decision.models, decision.verdict, decision.step
+def _mark(decision: Decision) -> tuple[str, tuple[str, ...], str, int]:
+    return decision.kind, decision.models, decision.verdict, decision.step
 
 
 def _said(decision: Decision) -> str:
-    return f"{decision.verdict} of {' and '.join(decision.models)} at step {decision.step}"
+    of = f" of {' and '.join(decision.models)}" if decision.models else ""
+    return f"{decision.kind} {decision.verdict}{of} at step {decision.step}"
 
 
 def _ground(decision: Decision) -> tuple[Any, ...]:
-    return decision.trials, decision.evidence
+    return (decision.trials if decision.kind == "pair" else None), decision.evidence

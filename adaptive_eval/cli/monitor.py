@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ import click
 from adaptive_eval.cli.options import PATH, WholeNumber, display_option, flag, given_options, option
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import INTERRUPTED
+from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.run_files import holds_runs
+from adaptive_eval.store.run_files import RUN_FILE, holds_runs
 
 if TYPE_CHECKING:
     from adaptive_eval.views.summary import Summary
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the run."""
+
+
+ENDED = ("stopped", "interrupted")
+"""States of a run that no process writes."""
 
 
 @click.command("monitor")
@@ -50,6 +55,9 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
 
     A FOLDER of runs is listed, the latest change first: state, trials, cost and verdict. Default: runs.
 
+    The results of a run that has ended are made again from its trials, up to 100,000 of them; a live run
+    and those of a folder are shown as stored, not replayed.
+
     The run file is only read. Ctrl-C ends the watching, not the run.
     """
     once, bayes = options["once"], options["bayes"]
@@ -68,13 +76,14 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
         return 0
     from adaptive_eval.views.reading import Attachment
 
-    with RunReader(run) as reader:
+    with RunReader(run) as reader, decoding(reader.directory / RUN_FILE):
         attachment = Attachment(reader, time.time)
         try:
             if once:
-                view = _print_once(attachment.summary(), as_json, display, bayes)
+                view = _print_once(_replayed(reader, attachment.summary(), ENDED), as_json, display, bayes)
             else:
                 views = attachment.follow(time.sleep, LOOK_EVERY, wait_out=until == "resolved")
+                views = (_replayed(reader, view, ENDED[:1]) for view in views)  # one that waits sees no end
                 view = _print_json(views) if as_json else _watch(views, run, display, bayes)
         except KeyboardInterrupt:
             click.echo("Left; the run itself is not affected.", err=True)
@@ -82,6 +91,14 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
     if until is None:
         return 0
     return INTERRUPTED if view.stop is None else view.results.exit_code
+
+
+def _replayed(reader: RunReader, summary: Summary, states: Collection[str]) -> Summary:
+    """Return a view of a run that has ended as its trials lead to it; a live one is of the stored results."""
+    from adaptive_eval.build.replay import replayed
+    from adaptive_eval.views.reading import as_trials_say
+
+    return as_trials_say(reader, summary, replayed) if summary.state in states else summary
 
 
 def _print_json(views: Iterator[Summary]) -> Summary:
@@ -131,6 +148,7 @@ def _list(folder: Path, as_json: bool) -> None:
 
     for row in open_folder(folder).rows():
         click.echo(json.dumps(_row_data(row)) if as_json else _row_line(row))
+    click.echo("These are stored results, not replayed: adaptive-eval validate RUN compares them.", err=True)
 
 
 def _row_data(row: RunRow) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from adaptive_eval.store.codec import unpack
 from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.store.queries import TRIALS, largest_id
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.run_files import CHECKSUM, OBJECTS, checksum_of, known_objects
 from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of
 from adaptive_eval.trial import TrialKey, TrialRequest
 
@@ -28,7 +29,7 @@ class Damage:
     """The damage of a run file; false where there is none.
 
     `lost` trials of `trials` are unreadable or do not match their checksum, among them those with the
-    numbers `first`; `structure` is what SQLite's own check reports.
+    numbers `first`; `structure` says what is wrong with the file apart from them.
     """
 
     trials: int = 0
@@ -53,7 +54,7 @@ class Damage:
             numbers = f"numbers {', '.join(map(str, self.first))}{more}"
             parts.append(f"{self.lost:,} of {self.trials:,} stored trials are damaged ({numbers})")
         if self.structure:
-            parts.append(f"SQLite's check reports: {self.structure[0]}")
+            parts.append(self.structure[0])
         return "; ".join(parts)
 
 
@@ -164,10 +165,47 @@ def find_damage(db: sqlite3.Connection, path: Path) -> Damage:
     try:
         found = db.execute("PRAGMA integrity_check(20)").fetchall()
         damage = RunContents(db, path).check()
-        damage.structure = [str(line) for (line,) in found if line != "ok"]
+        damage.structure = [f"SQLite's check reports: {line}" for (line,) in found if line != "ok"]
+        damage.structure += damage.structure or _faults(db)
     except UNREADABLE as error:
         raise RunDamaged(f"{path} is damaged and cannot be read ({error})") from error
     return damage
+
+
+_TYPES = {"INTEGER": "'integer'", "REAL": "'real'", "TEXT": "'text', 'blob'", "BLOB": "'blob'"}
+_WITH_GAPS = {"snapshots", "outcomes"}  # thinned; named trial by trial
+
+
+def _faults(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield what differs from the schema, and from the checksum of the description."""
+    objects = set(db.execute(OBJECTS))
+    missing = sorted(known_objects() - objects)
+    yield from (f"the {kind} {name} is missing" for kind, name, _ in missing)
+    if missing:
+        return
+    for table in sorted(name for kind, name, _ in objects if kind == "table"):
+        yield from _faults_of(db, table)
+    for table, row, parent, _ in db.execute("PRAGMA foreign_key_check"):
+        yield f"row {row} of {table} names a row of {parent} that is not there"
+    stored = [value for key, value in db.execute("SELECT key, value FROM meta") if unpack(key) == CHECKSUM]
+    if [*map(unpack, stored)] != [checksum_of(db)]:
+        yield "the description of the run (meta) does not match its checksum"
+
+
+def _faults_of(db: sqlite3.Connection, table: str) -> Iterator[str]:
+    columns = db.execute(f"PRAGMA table_info({table})").fetchall()
+    wrong = []
+    for _, name, kind, not_null, _, key in columns:
+        others = "" if not_null or key else ", 'null'"
+        wrong.append(f"sum(typeof({name}) NOT IN ({_TYPES[kind]}{others}))")
+    has_numbers = columns[0][1] == "id" and table not in _WITH_GAPS
+    numbers = "count(*), max(id) + 1" if has_numbers else "0, 0"
+    *counts, rows, end = db.execute(f"SELECT {', '.join(wrong)}, {numbers} FROM {table}").fetchone()  # noqa: S608
+    for column, count in zip(columns, counts, strict=True):
+        if count:
+            yield f"{count:,} rows of {table} hold no {column[2].lower()} in {column[1]}"
+    if rows != (end or 0):
+        yield f"{table} has {rows:,} rows, whose numbers lead to {end:,}"
 
 
 def require_undamaged(db: sqlite3.Connection, path: Path) -> None:

@@ -11,6 +11,7 @@ from adaptive_eval.store.cells import COUNTED
 from adaptive_eval.store.codec import dump_json, pack, packed, real, unpack, whole
 from adaptive_eval.store.queries import OUTCOME, TEXTS, largest_id
 from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.run_files import seal
 from adaptive_eval.store.trial_rows import checksum_of, outcome_row, sent_parts, texts_of
 from adaptive_eval.trial import TrialRequest
 
@@ -276,7 +277,9 @@ class Pending:
         for table in self._tables:
             table.write()
         tally(self._db, self._outcomes.next_id)
-        self._db.executemany(_UPSERT_META, map(packed, self._meta.items()))
+        if self._meta:
+            self._db.executemany(_UPSERT_META, map(packed, self._meta.items()))
+            seal(self._db)
         for row in self._snapshots.rows:
             expired = ((number,) for number in expired_by(row[0], self._keep))
             self._db.executemany("DELETE FROM snapshots WHERE id = ?", expired)

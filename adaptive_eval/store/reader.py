@@ -29,7 +29,7 @@ from adaptive_eval.store.records import (
     SnapshotRecord,
     TrialRecord,
 )
-from adaptive_eval.store.run_files import RunFiles, open_for_reading
+from adaptive_eval.store.run_files import CHECKSUM, RunFiles, open_for_reading
 from adaptive_eval.store.trial_rows import (
     TrialDecoder,
     attempt_of,
@@ -141,7 +141,14 @@ class RunReader:
         """Return the run's description."""
         rows = self._rows("SELECT key, value FROM meta")
         entries = self._made(lambda key, value: (unpack(key), unpack(value)), rows)
-        return Description(self._files.directory, dict(entries))
+        return Description(self._files.directory, {key: value for key, value in entries if key != CHECKSUM})
+
+    def unaccounted(self) -> Iterator[str]:
+        """Yield what the log lacks of trials that were asked for here: a launch, an attempt that answered."""
+        for name, query in queries.UNACCOUNTED.items():
+            ((number,),) = self._rows(query)
+            if number:
+                yield f"{number:,} trials have no {name} in the log that agrees with them"
 
     def count(self) -> int:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""
@@ -520,6 +527,9 @@ def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) ->
             raise TypeError(f"{stored!r:.40} is no number")
     body = load_json(packed)
     endpoints = tuple(EndpointHealth(**health) for health in body["endpoints"])
+    for one in endpoints:
+        if not isinstance(one.errors, dict) or not all(isinstance(n, int) for n in one.errors.values()):
+            raise ValueError("the errors of an endpoint are no counts")
     return SnapshotRecord(at, elapsed, trials, body["results"], endpoints)
 
 

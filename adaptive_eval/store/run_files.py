@@ -9,6 +9,7 @@ run, whatever else it holds.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -17,12 +18,13 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.errors import RunDamaged, RunExists, RunFileError, RunNotFound, RunOfOtherVersion
-from adaptive_eval.store.codec import packed
+from adaptive_eval.store.codec import packed, unpack
 from adaptive_eval.store.file_errors import translated
 
 Durability: TypeAlias = Literal["full", "normal"]
@@ -40,7 +42,7 @@ APPLICATION_ID = 0x41455652
 FILE_VERSION = int(_SCHEMA.partition("user_version = ")[2].partition(";")[0])
 """The version of the schema, in the file's ``user_version``: no other one is read or written."""
 
-_OBJECTS = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE type != 'index' OR sql IS NOT NULL"
+OBJECTS = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE type != 'index' OR sql IS NOT NULL"
 _BUSY_SECONDS = 5.0
 _ONE_THREAD_ONLY = sqlite3.threadsafety != 3  # 3: this SQLite serialises calls itself, as nearly all do
 _PAGE_BYTES = 8192  # on SQLite's 4096 two answers of 4 KB fit, compressed, and a fifth stays empty
@@ -172,12 +174,29 @@ def create_database(files: RunFiles, meta: Mapping[str, str]) -> None:
             db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             db.executescript(f"BEGIN;\n{_SCHEMA}")
             db.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", map(packed, meta.items()))
+            seal(db)
             db.execute("COMMIT")
             _use_wal(db, files.draft)
         _sync(files.draft)
         files.draft.rename(files.database)
         _sync(files.directory)
         _sync(files.directory.absolute().parent)
+
+
+CHECKSUM = "checksum"
+"""The key of the description's checksum in itself."""
+
+
+def checksum_of(db: sqlite3.Connection) -> str:
+    """Return the checksum of a run's description, that entry left out."""
+    entries = {unpack(key): unpack(value) for key, value in db.execute("SELECT key, value FROM meta")}
+    entries.pop(CHECKSUM, None)
+    return blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def seal(db: sqlite3.Connection) -> None:
+    """Store the checksum of the description, within the caller's transaction."""
+    db.execute("REPLACE INTO meta (key, value) VALUES (?, ?)", packed((CHECKSUM, checksum_of(db))))
 
 
 def _use_wal(db: sqlite3.Connection, path: Path) -> None:
@@ -326,11 +345,11 @@ _STEPS_A_BYTE = 100
 
 
 @lru_cache
-def _known_objects() -> frozenset[tuple[str, str, str]]:
+def known_objects() -> frozenset[tuple[str, str, str]]:
     """Return type, name and definition of each table and index of a run file."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
-        return frozenset(db.execute(_OBJECTS))
+        return frozenset(db.execute(OBJECTS))
 
 
 def _require_run_file(db: sqlite3.Connection, path: Path) -> None:
@@ -344,7 +363,7 @@ def _require_run_file(db: sqlite3.Connection, path: Path) -> None:
             f"{path} is a run file made by version {version}; this adaptive-eval reads version "
             f"{FILE_VERSION}. Use the adaptive-eval that wrote it, or start a new run"
         )
-    foreign = set(db.execute(_OBJECTS)) - _known_objects()
+    foreign = set(db.execute(OBJECTS)) - known_objects()
     if foreign:
         kind, name, _ = min(foreign)
         raise RunDamaged(

@@ -140,7 +140,10 @@ def write_reports(
             reader.require_undamaged()
         examples_with = targets(reader) if with_examples else None
         summary = summarise(reader, examples_with=examples_with, replay=replay)
-    folder = Path(directory if output is None else output)
+    return _write_report(summary, Path(directory if output is None else output))
+
+
+def _write_report(summary: Summary, folder: Path) -> ReportPaths:
     write_files(folder, _files(summary))
     return ReportPaths(folder / "report.html", folder / "report.md", folder / "report.json", folder / TABLES)
 
@@ -258,14 +261,15 @@ def write_leaderboard(
         folder = run.resolve().name
         with RunReader(run) as reader:
             reader.require_undamaged()
-            found[folder] = summarise(reader, replay=replay)
+            examples_with = targets(reader) if with_examples else None
+            found[folder] = summarise(reader, examples_with=examples_with, replay=replay)
         if (site / folder / RUN_FILE).exists() and (site / folder).resolve() != run.resolve():
             raise UsageError(
                 f"{site / folder} holds another run, whose report that of {run} would replace; choose "
                 "another directory with --output"
             )
         _set_aside(site / folder, found[folder])
-        write_reports(run, site / folder, with_examples=with_examples, targets=targets, replay=replay)
+        _write_report(found[folder], site / folder)
     boards = _told_apart(list(_boards(found)))
     stored = (_stored(file.parent) for file in site.glob("*/report.json") if file.parent.name not in found)
     earlier = sorted(filter(None, stored), key=lambda one: -one.updated)

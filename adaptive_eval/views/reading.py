@@ -1,5 +1,7 @@
 """Reads summaries from a run file: once for a report, or repeatedly while the run asks."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -8,8 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adaptive_eval.core.results import Decision
 from adaptive_eval.errors import RunFileError
@@ -19,6 +22,9 @@ from adaptive_eval.store.records import SnapshotRecord, TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE, RunFiles
 from adaptive_eval.views.details import NAME, STARTED_AT, read_details
 from adaptive_eval.views.summary import RunHeader, Summary, summary_at, waiting_summary
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 ELSEWHERE = 300.0
 """Seconds for which a snapshot shows that a run on another host lives, whose process cannot be asked for."""
@@ -194,12 +200,12 @@ def summarise(
             code="run/no-results",
         )
     if replay is not None:
-        summary = _as_trials_say(reader, summary, replay)
+        summary = as_trials_say(reader, summary, replay)
     details = read_details(reader, summary.results, examples_with=examples_with)
     return replace(summary, details=details)
 
 
-def _as_trials_say(reader: RunReader, summary: Summary, replay: Callable[[RunReader], Replayed]) -> Summary:
+def as_trials_say(reader: RunReader, summary: Summary, replay: Callable[[RunReader], Replayed]) -> Summary:
     """Return the summary where the trials lead to it, else that to which they lead, with a warning."""
     latest, trials = reader.latest_snapshot(), reader.count()
     if trials > MOST_REPLAYED:
@@ -259,8 +265,15 @@ def started_at(meta: Mapping[str, str]) -> float | None:
 
 
 def decision_from(body: Mapping[str, Any]) -> Decision:
-    """Rebuild a decision from its stored form."""
-    return Decision(**{**body, "models": tuple(body["models"])})
+    """Rebuild a decision from its stored form; TypeError or ValueError where it is none."""
+    return _adapter().validate_python(dict(body))
+
+
+@cache
+def _adapter() -> TypeAdapter[Decision]:
+    from pydantic import TypeAdapter  # a run that shows nothing stored needs none of it
+
+    return TypeAdapter(Decision)
 
 
 def still_valid(decisions: Iterable[Decision]) -> list[Decision]:

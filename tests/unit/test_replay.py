@@ -13,6 +13,7 @@ from adaptive_eval.build.replay import replay
 from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
+from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views import reading
@@ -163,3 +164,54 @@ def test_a_report_of_too_many_trials_says_that_it_is_not_replayed(run, tmp_path,
     monkeypatch.setattr(reading, "MOST_REPLAYED", 100)
     before, *_ = _shown(run, tmp_path / "honest")
     assert "not replayed" in str(before["warnings"])
+
+
+def _add_decision(run, body):
+    with sqlite3.connect(run / "run.db") as db:
+        number, at, trials = db.execute("SELECT max(id) + 1, max(at), max(trials) FROM decisions").fetchone()
+        db.execute("INSERT INTO decisions VALUES (?, ?, ?, ?)", (number, at, trials, pack(dump_json(body))))
+    db.close()
+
+
+_FORGED = {"step": 3, "trials": 9, "text": "", "evidence": {}}
+
+
+@pytest.mark.parametrize(
+    ("forge", "words"),
+    [
+        ({"kind": "stop", "models": [], "verdict": "resolved"} | _FORGED, "stop resolved"),
+        ({"kind": "retired", "models": ["oak"], "verdict": "retired"} | _FORGED, "retired of oak"),
+        ({"kind": "model_stopped", "models": ["nobody"], "verdict": "endpoints"} | _FORGED, "nobody"),
+        ({"kind": "nonsense", "models": [], "verdict": ""} | _FORGED, "damaged"),
+        ({"kind": "stop", "models": [], "verdict": "resolved"} | _FORGED | {"step": "x"}, "damaged"),
+        ("DELETE FROM attempts", "attempt"),
+        ("UPDATE launches SET seed = seed + 1 WHERE id = 4", "launch"),
+        ("UPDATE launches SET model = 'oak' WHERE id = 4", "no integer in model"),
+        ("UPDATE launches SET model = 99 WHERE id = 4", "row of models that is not there"),
+        ("DELETE FROM attempts WHERE id = 3", "attempts has"),
+        ("UPDATE meta SET value = '{}' WHERE key = 'name'", "checksum"),
+        ("INSERT INTO meta VALUES ('more', '1')", "checksum"),
+        ("DROP INDEX attempts_failed", "attempts_failed is missing"),
+    ],
+    ids=range(13),
+)
+def test_every_forged_row_is_named_and_no_view_ends_in_a_traceback(tmp_path, forge, words):
+    run = tmp_path / "run"
+    runs.make_run(run, meta={"name": "forged"})
+    if isinstance(forge, dict):
+        _add_decision(run, forge)
+    else:
+        with sqlite3.connect(run / "run.db") as db:
+            db.execute(forge)
+        db.close()
+    assert words in runs.command("validate", run, code=1).stdout
+    for command in ("report", run, "--output", tmp_path / "out"), ("monitor", run, "--once"):
+        error = runs.command(*command).exception
+        assert error is None or isinstance(error, RunFileError), error
+
+
+def test_a_run_that_has_ended_is_watched_as_its_trials_lead_to_it(run):
+    honest = runs.printed("monitor", run, "--once", "--json")
+    _change(run, "snapshots", _exchange)
+    seen = json.loads(runs.printed("monitor", run, "--once", "--json"))
+    assert seen["verdict"] == json.loads(honest)["verdict"]

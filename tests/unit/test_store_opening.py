@@ -106,7 +106,9 @@ def describe(folder, config, lacking=None):
     """Make a run that is described by `config`, but for an entry of the description."""
     meta = {"config": json.dumps(config), "source": "c.yaml", "base_dir": str(folder), "identity": "{}"}
     runs.make_run(folder / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
-    change(folder / "run", f"DELETE FROM meta WHERE key = '{lacking}'")
+    with closing(sqlite3.connect(folder / "run" / "run.db")) as db, db:
+        db.execute("DELETE FROM meta WHERE key = ?", (lacking,))
+        run_files.seal(db)
 
 
 def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
