@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store.codec import unpack
 from adaptive_eval.store.file_errors import UNREADABLE
-from adaptive_eval.store.queries import TRIALS, largest_id
+from adaptive_eval.store.queries import FILTERS, TRIALS, largest_id
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.run_files import CHECKSUM, OBJECTS, checksum_of, known_objects
 from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of
@@ -157,7 +157,7 @@ _SPAN = "WHERE id > :last AND id <= :end ORDER BY id LIMIT :batch"
 _NAMES = "SELECT id, name FROM {} " + _SPAN  # noqa: S608 - our own words
 _QUESTIONS = "SELECT id, task, name FROM questions " + _SPAN  # noqa: S608
 _ALL = "SELECT * FROM {} " + _SPAN  # noqa: S608
-_NO_FILTERS = dict.fromkeys(("models", "questions", "step", "category", "missing", "discarded", "after_stop"))
+_NO_FILTERS = dict.fromkeys(FILTERS)
 
 
 def find_damage(db: sqlite3.Connection, path: Path) -> Damage:

@@ -35,8 +35,19 @@ WHERE o.id {{beyond}} :last AND o.id <= :end
   AND (:missing IS NULL OR (o.missing IS NOT NULL) = :missing)
   AND (:discarded IS NULL OR (o.discarded IS NOT NULL) = :discarded)
   AND (:after_stop IS NULL OR o.after_stop = :after_stop)
+  AND (:lowest IS NULL OR o.category >= :lowest)
+  AND (:below IS NULL OR o.category < :below)
+  AND (:truncated IS NULL OR (o.finish_reason = 'length') = :truncated)
+  AND (:beaten IS NULL OR (o.question, o.repeat) IN
+       (SELECT question, repeat FROM outcomes WHERE model = :beaten AND category < :lowest))
 ORDER BY o.id {{order}} LIMIT :batch
 """  # noqa: S608 - our own words
+FILTERS = (
+    *("models", "questions", "step", "category", "missing", "discarded", "after_stop"),
+    *("lowest", "below", "truncated", "beaten"),
+)
+"""Parameters of the query of trials that choose among them, each NULL for all."""
+
 TRIALS = _QUERY.format(beyond=">", order="ASC")
 """Whole trials after id ``:last``, each filter NULL or a value; rows are for :class:`TrialDecoder`."""
 

@@ -258,6 +258,10 @@ class RunReader:
         missing: bool | None = None,
         discarded: bool | None = None,
         after_stop: bool | None = None,
+        lowest: int | None = None,
+        below: int | None = None,
+        truncated: bool | None = None,
+        beaten: str | None = None,
         newest_first: bool = False,
         beyond: TrialKey | None = None,
         limit: int | None = None,
@@ -274,6 +278,12 @@ class RunReader:
             Only trials with this step, this category.
         missing, discarded, after_stop : bool, optional
             Only trials that are, or are not, missing, with draws that were given up, or after the stop.
+        lowest, below : int, optional
+            Only trials whose category is at least, or less than this.
+        truncated : bool, optional
+            Only answers that are, or are not, cut off at the token limit.
+        beaten : str, optional
+            Only where this model's trial of the same question and repeat has a category below `lowest`.
         newest_first : bool
             In reverse order.
         beyond : TrialKey, optional
@@ -298,6 +308,10 @@ class RunReader:
             "missing": missing,
             "discarded": discarded,
             "after_stop": after_stop,
+            "lowest": lowest,
+            "below": below,
+            "truncated": truncated,
+            "beaten": None if beaten is None else id_of(models, beaten),
             "end": end,
             # with log-probabilities one trial can take megabytes
             "batch": _TRIALS_AT_ONCE if limit is None else min(limit, _TRIALS_AT_ONCE),
@@ -322,6 +336,10 @@ class RunReader:
             left -= len(records)
             if left <= 0:
                 return
+
+    def tasks(self) -> tuple[str, ...]:
+        """Return the names of the tasks of which there are questions."""
+        return self._names("tasks")
 
     def _place(self, models: Sequence[str], key: TrialKey) -> int | None:
         """Return the number of a trial in the log, None for one that is not stored."""

@@ -106,6 +106,44 @@ class Side:
     kind: str = "side"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Values of which one is chosen, with their words."""
+
+    name: str
+    label: str
+    options: Sequence[tuple[str, str]]
+    chosen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a reader asks a server for."""
+
+    choices: Sequence[Choice]
+    text: str
+    kind: str = "form"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """An answer, of which a list shows one at a time."""
+
+    title: str
+    badge: tuple[str, str]
+    blocks: Sequence["Block"]
+    classes: str = ""  # by which it is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Answers in a list: the arrow keys go through them. A file chooses among them by its style sheet."""
+
+    listed: Sequence[Sample]
+    choices: Sequence[Choice] = ()
+    kind: str = "samples"
+
+
 @dataclass(frozen=True, slots=True)
 class Fold:
     """What a page shows only when it is opened."""
@@ -116,7 +154,9 @@ class Fold:
     kind: str = "fold"
 
 
-Block: TypeAlias = Para | Warn | Items | Heading | Code | Passage | Side | Plots | Bins | Fold | Table
+Block: TypeAlias = (
+    Para | Warn | Items | Heading | Code | Passage | Side | Form | Samples | Plots | Bins | Fold | Table
+)
 
 
 @dataclass(frozen=True, slots=True)

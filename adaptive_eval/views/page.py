@@ -7,9 +7,8 @@ rendered again, with a script of ours that fetches it. Every text that a templat
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from adaptive_eval import __version__
-from adaptive_eval.trial import TrialKey
 from adaptive_eval.views import inert
 from adaptive_eval.views.blocks import Page, Para, to_text
 from adaptive_eval.views.numbers import NOTHING, count
@@ -78,12 +76,7 @@ class Live:
 
     root: str  # from the page to the start
     listed: bool = False  # whether there is a page of several runs
-    numbers: Mapping[str, int] = field(default_factory=dict)  # of models, in the addresses of their trials
-    follows: bool = True  # whether it is fetched again and again
-
-    def trial(self, key: TrialKey) -> str:
-        """Return the address of a trial's page."""
-        return f"trials/{self.numbers[key.model]}/{key.index}"
+    follows: bool = True  # whether it is fetched again and again, or asks for other answers
 
 
 def shown(value: Any) -> Any:
@@ -153,7 +146,7 @@ def to_markdown(summary: Summary) -> str:
 
 def to_html(summary: Summary, live: Live | None = None) -> str:
     """Return the report as one self-contained HTML page, or as the live page."""
-    return render(report_page(summary, None if live is None else live.trial), live)
+    return render(report_page(summary, "" if live is None else "samples"), live)
 
 
 def _lines(text: str) -> Markup:

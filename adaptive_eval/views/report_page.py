@@ -1,9 +1,7 @@
 """The report of a run, section by section, for a page and as Markdown."""
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator
 
-from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.accounts import MOST_QUESTIONS, MOST_SUSPECT, suspect
 from adaptive_eval.views.blocks import (
     Bins,
@@ -16,12 +14,10 @@ from adaptive_eval.views.blocks import (
     Para,
     Plots,
     Section,
-    Side,
     Warn,
     note,
 )
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.inert import excerpt
 from adaptive_eval.views.label_sentences import report_by_labels
 from adaptive_eval.views.numbers import count, duration, fixed, percent, short, usd
 from adaptive_eval.views.plots import MOST_DECISIONS, MOST_TIES, course_plots, histogram
@@ -48,21 +44,18 @@ from adaptive_eval.views.run_sentences import (
     suspects_note,
     uncounted_words,
 )
+from adaptive_eval.views.samples import samples_in_file
 from adaptive_eval.views.score_tables import paper_latex, paper_table
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.tables import markdown_table
-from adaptive_eval.views.trials import Example, last_prompt, why_words
 from adaptive_eval.views.verdicts import is_single, rank_column, saving, tie_words, tied_groups
-
-Address: TypeAlias = Callable[[TrialKey], str]
-"""Gives the address of a trial's page."""
 
 _MOST_PROBLEMS = 50
 _SAVED = 0.95  # share of uniform allocation's trials below which a page says what is saved
 
 
-def report_page(summary: Summary, address: Address | None = None, *, html: bool = True) -> Page:
-    """Return the report of a run; `address` gives that of a trial's page, where there are such pages."""
+def report_page(summary: Summary, samples: str = "", *, html: bool = True) -> Page:
+    """Return the report of a run; `samples` is the address of its answers, where a server has them."""
     tables = ReportTables(summary, html)
     sections = [
         _ranking(tables),
@@ -76,7 +69,7 @@ def report_page(summary: Summary, address: Address | None = None, *, html: bool 
         _cost(tables),
         *_endpoints(tables),
         *_questions(tables),
-        *_examples(tables, address),
+        *_examples(tables, samples),
         *_decisions(tables),
         _paper(tables),
         _reproduce(tables),
@@ -283,44 +276,14 @@ _SEVERAL_NOTE = (
 )
 
 
-def _examples(tables: ReportTables, address: Address | None) -> Iterator[Section]:
-    found = tables.summary.known.examples
-    if not tables.html or found is None or not found.models:
-        return
-    words = "The first right, wrong and unparsed answer of each model; long texts are cut in the middle."
-    blocks: list[Block] = [note(f"{words} adaptive-eval samples RUN shows all.")]
-    for number, (owner, answers) in enumerate(found.models):
-        parts: list[Block] = []
-        for one in answers:
-            title = f"{one.kind.capitalize()}: question {one.record.request.question}"
-            parts += [Heading(title), _asked(one), *_answered(one, address)]
-        title = f"{tables.names[owner]}: {', '.join(one.kind for one in answers)}"
-        blocks.append(Fold(f"examples-{number}", title, parts))
-    if found.apart:
-        blocks.append(Heading("Where models differ most"))
-    for number, question in enumerate(found.apart):
-        columns, said = [], []
-        for one in question.answers:
-            label = tables.names[one.record.request.key.model]
-            columns.append([Heading(label), *_answered(one, address)])
-            said.append(f"{label} {one.kind}")
-        title = f"{question.task} / {question.question}: {', '.join(said)}"
-        blocks.append(Fold(f"apart-{number}", title, [_asked(question.answers[0]), Side(columns)]))
-    yield Section("examples", "Examples of answers", blocks)
-
-
-def _asked(one: Example) -> Block:
-    return Code("Question", excerpt(last_prompt(one.record.sent)))
-
-
-def _answered(one: Example, address: Address | None) -> Iterator[Block]:
-    links = [] if address is None else [(address(one.record.request.key), "all of it")]
-    colour = {"right": "better", "wrong": "worse"}.get(one.kind, "open")
-    expected = None if one.kind == "right" else one.expected
-    first, *rest = why_words(one.record, expected)
-    yield Para(first, (one.kind, colour), links=links)
-    yield from map(Para, rest)
-    yield Code("Answer", excerpt(one.record.completion.text if one.record.completion else ""))
+def _examples(tables: ReportTables, samples: str) -> Iterator[Section]:
+    found, title = tables.summary.known.examples, "Answers one by one"
+    if samples:
+        links = [(samples, "Look through all answers")]
+        yield Section("examples", title, [Para("By model, task, result or text:", links=links)])
+    elif tables.html and found is not None and found.models:
+        blocks = samples_in_file(found, tables.names, tables.summary.known.stored)
+        yield Section("examples", title, blocks)
 
 
 def _decisions(tables: ReportTables) -> Iterator[Section]:

@@ -49,7 +49,7 @@ def trial_page(
         table = table_of("Attempts of the trial", _ATTEMPTS, attempts)
         sections.append(Section("attempts", "Attempts", [table]))
     title = f"Trial {key.index:,} of {key.model}"
-    links = [("../../", "The run")]
+    links = [("../../", "The run"), ("../../samples", "All answers")]
     return Page(title=title, badges=badges, intro=[Para(words, links=links)], sections=sections)
 
 

@@ -255,6 +255,7 @@ MODELS = 12
 QUESTIONS = 5
 """Questions on which models differ most that are shown with an answer of every model."""
 
+_FEW = 2  # trials of a model and kind that are shown in addition
 _LOOKED_AT = 20  # trials of a model and category among which examples are looked for
 
 
@@ -282,6 +283,7 @@ class Examples:
 
     models: tuple[tuple[str, tuple[Example, ...]], ...] = ()
     apart: tuple[ApartExample, ...] = ()
+    further: tuple[Example, ...] = ()  # missing and cut-off trials, and those with discarded draws
 
 
 def no_target(record: TrialRecord) -> None:
@@ -305,7 +307,21 @@ def examples(
     differing = [one for one in most_apart(questions or ())[:QUESTIONS] if one.spread > 0]
     models = tuple(one for one in own if one[1])
     apart = [_of_question(reader, one, chosen, target) for one in differing]
-    return Examples(models, tuple(one for one in apart if one.answers))
+    further = tuple(_further(reader, chosen, target))
+    return Examples(models, tuple(one for one in apart if one.answers), further)
+
+
+def _further(reader: RunReader, accounts: Sequence[ModelAccount], target: TargetLookup) -> Iterator[Example]:
+    """Yield a few trials without an answer, with one that is cut off, and with discarded draws."""
+    found = list(reader.trials(discarded=True, limit=len(accounts)))
+    for one in accounts:
+        if one.missing:
+            found += reader.trials(model=one.model, missing=True, limit=_FEW)
+        if one.truncated:
+            found += reader.trials(model=one.model, truncated=True, limit=_FEW)
+    tops = {one.model: len(one.categories) - 1 for one in accounts}
+    for record in found:
+        yield _example(record, tops.get(record.request.key.model, 1), target)
 
 
 def _of_model(reader: RunReader, account: ModelAccount, target: TargetLookup) -> Iterator[Example]:
@@ -334,7 +350,8 @@ def _of_question(
 
 def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     score = record.score
-    assert score is not None
+    if score is None or record.missing is not None:
+        return Example(record, "missing", target(record))
     kind: Kind = "wrong" if score.extracted is not None else "unparsed"
     if _is_number(score):
         kind = _result(score)

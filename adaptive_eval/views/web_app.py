@@ -31,6 +31,7 @@ from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, problem, render, style_source
+from adaptive_eval.views.samples import Wanted, key_named, part_of, samples_page
 from adaptive_eval.views.trial_page import trial_page
 from adaptive_eval.views.trials import others_on, prompt_text
 from adaptive_eval.views.web_connections import bounded_server
@@ -163,6 +164,7 @@ def create_app(folder: Folder, token: str) -> ASGIApp:
     routes = [
         Route("/", site.runs),
         Route("/runs/{run}/", site.run),
+        Route("/runs/{run}/samples", site.samples),
         Route("/runs/{run}/trials/{model:place}/{step:place}", site.trial),
         Route("/runs/{run}/trials/{model:place}/{step:place}/{text}.txt", site.text),
         Mount("/static", StaticFiles(directory=_STATIC)),
@@ -198,8 +200,24 @@ class _Site:
         numbers = {name: place for place, name in enumerate(watch.models())}
         with RunReader(watch.directory) as reader:
             others = others_on(reader, record, watch.models())
-        live = Live("../../../../", not self._folder.single, numbers)
+        live = Live("../../../../", not self._folder.single)
         html = render(trial_page(record, others, attempts, numbers), live).encode()
+        return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)
+
+    def samples(self, request: Request) -> Response:
+        """Answer with some of the answers of a run: those that the address asks for."""
+        watch = self._folder.watch(request.path_params["run"])
+        models, query = watch.models(), dict(request.query_params)
+        back, wanted = "before" in query, Wanted.asked(query)
+        beyond = key_named(query.get("before" if back else "after", ""), models)
+        with RunReader(watch.directory) as reader:
+            tasks = sorted(reader.tasks())
+            filters = wanted.filters(models, tasks, watch.top)
+            part = part_of(reader, wanted, filters, beyond, back=back and beyond is not None)
+            numbers = {name: place for place, name in enumerate(models)}
+            answers = samples_page(wanted, part, models, tasks, numbers, watch.targets(reader))
+        live = Live("../../", not self._folder.single, follows=False)
+        html = render(answers, live).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)
 
     def text(self, request: Request) -> Response:

@@ -55,7 +55,8 @@ class Watch:
     ) -> None:
         self.directory = directory
         self._files = RunFiles(directory)
-        self._listed, self._targets, self._running = listed, targets, running
+        self._listed, self.targets, self._running = listed, targets, running
+        self.top = 1  # the highest category
         self._ticks, self._effort = ticks, effort
         self._lock = threading.RLock()
         self._rendered: Rendered | None = None
@@ -68,7 +69,6 @@ class Watch:
         self._identity = self._files.identity()
         self._reader = RunReader(self.directory)
         self._attachment = Attachment(self._reader, time.time, self._running)
-        self._target = self._targets(self._reader)
         self._course: Course | None = None
 
     def close(self) -> None:
@@ -110,9 +110,9 @@ class Watch:
         if self._course is None:
             self._course = Course(results)
         self._course.catch_up(self._reader)
-        details = read_details(self._reader, results, examples_with=self._target, course=self._course.moments)
-        numbers = {name: number for number, name in enumerate(self._names)}
-        return to_html(replace(summary, details=details), Live("../../", self._listed, numbers))
+        details = read_details(self._reader, results, course=self._course.moments)
+        self.top = max(1, *(len(one.categories) - 1 for one in details.models))
+        return to_html(replace(summary, details=details), Live("../../", self._listed))
 
     def _follow_replacement(self) -> None:
         """Start over if another run has been put into the directory."""

@@ -143,7 +143,9 @@ def test_nothing_is_loaded_and_nothing_runs(page, summary, tmp_path):
         assert not [name for name in names if name.startswith("on")]
         assert not re.search(r"url\(|@import|https?://(?!127\.)", text)
         assert "default-src 'none'" in text
-    assert {name for name, _ in hostile.attributes} <= {name for name, _ in page.attributes} | {"title"}
+    assert {name for name, _ in hostile.attributes} <= {name for name, _ in page.attributes} | {
+        *("title", "type", "checked")
+    }
     assert not {"\x1b", "\u202e"} & set(html)
     said = " ".join([hostile.shown, *(value for name, value in hostile.attributes if name == "title")])
     for text in (*hostile_run.NAMES, hostile_run.SCRIPT, hostile_run.BREAKOUT):
