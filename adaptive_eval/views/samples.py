@@ -196,8 +196,9 @@ def _blocks(record: TrialRecord, expected: str | None, address: str) -> Iterator
     """Yield prompt, answer and why it has its score first, and the raw figures last."""
     messages = messages_of(record.sent)
     for role, content in messages[-_MESSAGES:]:
-        yield Code(f"Prompt ({role})", excerpt(content), classes="prompt")
+        yield from (note(f"Prompt ({role})"), Code("Prompt", excerpt(content)))
     if record.completion is not None:
+        yield note("Answer")
         yield Code("Answer", excerpt(answer_text(record.completion) or "(empty)"))
     yield from map(Para, why_words(record, expected))
     if address:

@@ -43,6 +43,7 @@ def test_a_server_shows_the_answers_that_are_asked_for(browser, run):
         page = chromium.watched(browser, f"{address}runs/forest/")
         page.get_by_role("link", name="Look through all answers").click()
         page.locator(".sample").nth(29).wait_for()
+        page.wait_for_load_state()
         shown = page.locator(".sample:visible > .shown:visible")
         assert shown.count() == 1
         assert [one.get_attribute("aria-label") for one in shown.locator("pre").all()][-1] == "Answer"
