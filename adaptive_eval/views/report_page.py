@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from adaptive_eval.views.accounts import MOST_QUESTIONS, MOST_SUSPECT, suspect
+from adaptive_eval.views.answer_list import samples_in_file
 from adaptive_eval.views.blocks import (
     Bins,
     Block,
@@ -44,7 +45,6 @@ from adaptive_eval.views.run_sentences import (
     suspects_note,
     uncounted_words,
 )
-from adaptive_eval.views.samples import samples_in_file
 from adaptive_eval.views.score_tables import paper_latex, paper_table
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.tables import markdown_table

@@ -29,9 +29,9 @@ from adaptive_eval.http_server import listen
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import TrialKey
+from adaptive_eval.views.answer_list import Wanted, key_named, part_of, samples_page
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, problem, render, style_source
-from adaptive_eval.views.samples import Wanted, key_named, part_of, samples_page
 from adaptive_eval.views.trial_page import trial_page
 from adaptive_eval.views.trials import others_on, prompt_text
 from adaptive_eval.views.web_connections import bounded_server
