@@ -24,7 +24,7 @@ from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.decisions import POLICIES, RULES
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Rate, simulate
-from adaptive_eval.simulate.coins import Stream
+from adaptive_eval.simulate.coins import ReplicateAnswers
 from scorio.sequential.parts import Floats, RunSequence
 
 MEAN, MODELS, QUESTIONS, PASSES = 0.6, 4, 40, 8
@@ -49,7 +49,9 @@ class Sampled:
         """Return the mean of the population."""
         return np.full(len(spec.models), MEAN)
 
-    def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
+    def begin(
+        self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence
+    ) -> ReplicateAnswers:
         """Draw the questions of one run."""
         questions, answers = seed.spawn(2)
         shape = (len(spec.models), spec.questions)

@@ -23,7 +23,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, simulate
-from adaptive_eval.simulate.coins import Stream, to_score_units
+from adaptive_eval.simulate.coins import ReplicateAnswers, to_score_units
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
@@ -124,7 +124,9 @@ class Pairs:
         """Return the true scores; where outcomes are not binary, equal numbers for equal models."""
         return to_score_units(spec, np.tile([self.mean + self.gap, self.mean], self.pairs))
 
-    def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
+    def begin(
+        self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence
+    ) -> ReplicateAnswers:
         """Draw the chances and the answers of one board."""
         of_chances, of_trials = seed.spawn(2)
         return GivenChances(self.chances(of_chances)).begin(spec, run_sequence, of_trials)

@@ -12,7 +12,7 @@ from decisions_pairs import Pairs
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtr
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.spec import (
     AllocationSpec,
     GoalSpec,
@@ -214,8 +214,8 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
     chances = np.concatenate(
         [setting.chances(gap, placed, weights, np.random.default_rng(one)) for one in children]
     )
-    board, answers, holes = Board(spec), GivenChances(chances), np.random.default_rng(of_holes)
-    comparison = Comparison(spec, board)
+    board, answers, holes = SessionAnswers(spec), GivenChances(chances), np.random.default_rng(of_holes)
+    comparison = SessionContrasts(spec, board)
     stream = answers.begin(spec, board.run_sequence, of_run)
     models, rows = np.arange(2 * pairs), np.arange(comparison.fold.progress.size)
     truth = np.full(rows.size, gap)

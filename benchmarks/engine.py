@@ -287,13 +287,15 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
-    from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicSpec, ModelSpec
+    from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicModelSpec, MimicSpec
     from adaptive_eval.mimic.process import MimicProcess
 
     questions = tuple(
         KnownQuestion(id=f"q{q}", question=prompt(q), target=str(q + 12)) for q in range(QUESTIONS)
     )
-    with MimicProcess(MimicSpec(models=(ModelSpec(name=MODEL, mean=0.6),), questions=questions)) as mimic:
+    with MimicProcess(
+        MimicSpec(models=(MimicModelSpec(name=MODEL, mean=0.6),), questions=questions)
+    ) as mimic:
         yield mimic.base_url
 
 

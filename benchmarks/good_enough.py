@@ -29,7 +29,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import BestK
 from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances, drivers
@@ -50,7 +50,7 @@ def spec_of(models: int, questions: int, margin: float, k: int, passes: int) -> 
 
 def run(spec: SessionSpec, chance: Floats, seed: int, *, claims: bool) -> tuple[int, list[int], bool]:
     """Return the trials of a run, the models that it chooses, and whether it ends before its cap."""
-    board = Board(spec)
+    board = SessionAnswers(spec)
     stream = GivenChances(chance).begin(spec, board.run_sequence, np.random.SeedSequence(seed))
     one = drivers._Run(spec, board, stream)
     if not claims:

@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicModelSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 
 COMMAND = Path(sys.executable).with_name("adaptive-eval")
@@ -127,7 +127,7 @@ def main() -> None:
         steps = range(options.models)
         spec = MimicSpec(
             models=tuple(
-                ModelSpec(
+                MimicModelSpec(
                     name=f"m{n}",
                     mean=0.6 + options.spread * (n / max(options.models - 1, 1) - 0.5),
                     latency=LatencySpec(median=options.latency),

@@ -17,8 +17,8 @@ import numpy as np
 from decisions_settings import PIECE, SETTINGS, Place, Setting
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board, Comparison
-from adaptive_eval.core.goals import BETTER, OPEN, WORSE, Decided, Goal
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
+from adaptive_eval.core.goals import BETTER, OPEN, WORSE, AllDecided, Goal
 from adaptive_eval.simulate import GivenChances
 from scorio.sequential.parts import MISSING
 
@@ -59,12 +59,12 @@ def claims(setting: Setting, gap: float, pairs: int, seed: int, placed: Place = 
     weights = np.array(spec.task_weights)
     children = of_chances.spawn(pairs)
     chances = [setting.chances(gap, placed, weights, np.random.default_rng(one)) for one in children]
-    board, holes = Board(spec), np.random.default_rng(of_holes)
+    board, holes = SessionAnswers(spec), np.random.default_rng(of_holes)
     models, none = np.arange(2 * pairs), np.full(pairs, np.nan)
     margins = np.full(pairs, setting.margin)
-    all_claims = Decided(np.arange(pairs), "claims")
+    all_claims = AllDecided(np.arange(pairs), "claims")
     goal = Goal(models[1::2], models[::2], np.zeros(pairs), none, margins, all_claims)
-    comparison = Comparison(spec, board, goal)
+    comparison = SessionContrasts(spec, board, goal)
     stream = GivenChances(np.concatenate(chances)).begin(spec, board.run_sequence, of_run)
     start, steps = 0, setting.passes * spec.questions
     while start < steps:

@@ -43,7 +43,7 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialOutcome, TrialRequest, Usage
-from adaptive_eval.views.web_runs import Watch
+from adaptive_eval.views.web_runs import WatchedRun
 
 MODELS, QUESTIONS = 20, 500
 STEPS = 25
@@ -159,10 +159,10 @@ def look(directory: Path, count: int, moments: Moments) -> None:
         now[0] += 60.0
         page.page()
 
-    page = Watch(directory, ticks=lambda: now[0], effort=lambda: 0.0)
+    page = WatchedRun(directory, ticks=lambda: now[0], effort=lambda: 0.0)
     again()  # compiles the templates, once a process
     page.close()
-    page = Watch(directory, ticks=lambda: now[0], effort=lambda: 0.0)
+    page = WatchedRun(directory, ticks=lambda: now[0], effort=lambda: 0.0)
     measured("cold", again)
     with RunWriter.open(directory, durability="normal") as writer:
         for number, batch in enumerate(batches(count + 5 * MODELS * STEPS, count)):

@@ -17,7 +17,7 @@ from adaptive_eval.cli.main import COMMANDS, cli
 from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.mimic.mimic_spec import ServerOptions
 from adaptive_eval.options.section import Record, Section
-from adaptive_eval.views.column_types import Column, Outlet, Unit, selected
+from adaptive_eval.views.column_types import Column, Shown, Unit, selected
 from adaptive_eval.views.report_columns import REPORT
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -102,7 +102,7 @@ def schema_page(text: str) -> str:
 
 def key_lines(columns: Sequence[Column[Any]]) -> list[str]:
     """Return a line for each key in JSON."""
-    shown = selected(columns, Outlet.JSON)
+    shown = selected(columns, Shown.JSON)
     return [f"- `{column.key}`: {column.meaning or column.unit.value}" for column in shown]
 
 

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.reading import Attachment, decision_from
-from adaptive_eval.views.summary import RunHeader, Summary, summary_at
+from adaptive_eval.views.summary import RunHeader, RunSummary, summary_at
 from adaptive_eval.views.terminal import render_summary, run_display
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +87,7 @@ def terminal_pictures(run: Path) -> None:
     draw("terminal-end.svg", ended, "adaptive-eval run quickstart.yaml")
 
 
-def view_in_the_middle(reader: RunReader) -> Summary:
+def view_in_the_middle(reader: RunReader) -> RunSummary:
     """Return the view of the run at half its time."""
     snapshots = list(reader.snapshots())
     middle = next(one for one in snapshots if one.elapsed >= snapshots[-1].elapsed / 2)

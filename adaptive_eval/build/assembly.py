@@ -20,7 +20,7 @@ from typing import Any
 from adaptive_eval import __version__
 from adaptive_eval.build.changed_settings import (
     CHANGES,
-    Change,
+    ChangedSetting,
     change_warnings,
     changes_of,
     dump_changes,
@@ -138,7 +138,7 @@ class Built:
         return previous_of(self.config, self.tasks, self.rubrics, self.judging, self.continued)
 
     @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ChangedSetting]:
         """The settings that were changed after answers had been looked at."""
         return changes_of(self.config, self.continued, self.looked_at, time.time())
 

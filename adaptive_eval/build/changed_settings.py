@@ -17,7 +17,7 @@ _NO_PROMISE = frozenset({"max_passes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedSetting:
     """One setting that was changed after answers had been looked at."""
 
     at: float  # Unix time
@@ -27,7 +27,7 @@ class Change:
     now: Any
 
 
-def stored_changes(meta: Mapping[str, str]) -> list[Change]:
+def stored_changes(meta: Mapping[str, str]) -> list[ChangedSetting]:
     """Return the changes that a run file's description holds.
 
     Examples
@@ -35,12 +35,12 @@ def stored_changes(meta: Mapping[str, str]) -> list[Change]:
     >>> stored_changes({})
     []
     """
-    return [Change(**one) for one in json.loads(meta.get(CHANGES, "[]"))]
+    return [ChangedSetting(**one) for one in json.loads(meta.get(CHANGES, "[]"))]
 
 
 def changes_of(
     config: RunConfig, continued: Mapping[str, str] | None, trials: int, at: float
-) -> list[Change]:
+) -> list[ChangedSetting]:
     """Return every change of a run so far; those of `config` against the stored one are made now."""
     if continued is None:
         return []
@@ -51,21 +51,21 @@ def changes_of(
     now = _deciding(config)
     for setting in [*before, *(name for name in now if name not in before)]:
         if before.get(setting) != now.get(setting):
-            changes.append(Change(at, trials, setting, before.get(setting), now.get(setting)))
+            changes.append(ChangedSetting(at, trials, setting, before.get(setting), now.get(setting)))
     return changes
 
 
-def dump_changes(changes: Sequence[Change]) -> str:
+def dump_changes(changes: Sequence[ChangedSetting]) -> str:
     """Return the changes as a run file keeps them."""
     return json.dumps([asdict(change) for change in changes])
 
 
-def change_warnings(changes: Sequence[Change]) -> Iterator[Coded]:
+def change_warnings(changes: Sequence[ChangedSetting]) -> Iterator[Coded]:
     """Say what was changed, and that the error rate does not hold as it is stated.
 
     Examples
     --------
-    >>> list(change_warnings([Change(0.0, 120, "stopping.confidence", 0.95, 0.9)]))
+    >>> list(change_warnings([ChangedSetting(0.0, 120, "stopping.confidence", 0.95, 0.9)]))
     ['after answers had been looked at, stopping.confidence was changed from 0.95 to 0.9 (1970-01-01 \
 00:00 UTC, after 120 trials): the stated error rate holds for settings that are chosen before the first \
 answer, and not as stated for this run']
@@ -81,7 +81,7 @@ answer, and not as stated for this run']
         )
 
 
-def _words(change: Change) -> str:
+def _words(change: ChangedSetting) -> str:
     when = datetime.fromtimestamp(change.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     values = f"from {_shown(change.before)} to {_shown(change.now)}"
     return f"{change.setting} was changed {values} ({when}, after {change.trials:,} trials)"

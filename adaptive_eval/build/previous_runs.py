@@ -29,7 +29,7 @@ from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.task import Task
 
 if TYPE_CHECKING:  # reading previous trials needs much that a run without them does not
-    from adaptive_eval.build.previous_trials import PreviousTrials, Wanted
+    from adaptive_eval.build.previous_trials import StoredTrials, WantedTask
 
 RUNS = "runs"
 """The folder that runs are kept in."""
@@ -97,11 +97,11 @@ def previous_of(
             return taken
     if not config.references and config.prior is None:
         return Previous(settings, (), None)
-    from adaptive_eval.build.previous_trials import Wanted
+    from adaptive_eval.build.previous_trials import WantedTask
 
     names = [task.name for task in tasks]
     wanted = [
-        Wanted(task, config.task(name), rubrics[name], scoring[name])
+        WantedTask(task, config.task(name), rubrics[name], scoring[name])
         for name, task in zip(names, tasks, strict=True)
     ]
     references = []
@@ -111,7 +111,7 @@ def previous_of(
     return Previous(settings, tuple(references), prior)
 
 
-def _read(place: str, config: RunConfig, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
+def _read(place: str, config: RunConfig, wanted: Sequence[WantedTask], *, all_tasks: bool) -> StoredTrials:
     from adaptive_eval.build.previous_trials import trials_of_file, trials_of_run
 
     path = config.base_dir / Path(place).expanduser()
@@ -119,7 +119,9 @@ def _read(place: str, config: RunConfig, wanted: Sequence[Wanted], *, all_tasks:
     return read(path, place, wanted, all_tasks=all_tasks)
 
 
-def _references(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
+def _references(
+    section: ReferenceConfig, config: RunConfig, wanted: Sequence[WantedTask]
+) -> list[ReferenceSpec]:
     place = section.run or section.file or ""
     trials = _read(place, config, wanted, all_tasks=True)
     if trials.is_grouped and config.stopping.target == "population":
@@ -132,7 +134,7 @@ def _references(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wa
     return [_reference(name, trials, wanted) for name in section.models]
 
 
-def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> ReferenceSpec:
+def _reference(name: str, trials: StoredTrials, wanted: Sequence[WantedTask]) -> ReferenceSpec:
     tables, lost = {}, {}
     for one in wanted:
         counts = trials.counts(name, one)
@@ -145,7 +147,7 @@ def _reference(name: str, trials: PreviousTrials, wanted: Sequence[Wanted]) -> R
     return ReferenceSpec(name, tables, f"from {trials.shown}", lost)
 
 
-def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
+def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[WantedTask]) -> list[ReferenceSpec]:
     """Return the models of a series, those of the run before this one first."""
     from adaptive_eval.build.previous_trials import trials_of_run
 
@@ -208,7 +210,7 @@ def _words_and_numbers(name: str) -> tuple[Sequence[str], Steps]:
     return parts[::2], tuple(tuple(map(int, number.split("."))) for number in parts[1::2])
 
 
-def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) -> PriorSpec:
+def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[WantedTask]) -> PriorSpec:
     place = section.from_
     trials = _read(place, config, wanted, all_tasks=False)
     names = [model.name for model in config.models if model.name in trials.models]

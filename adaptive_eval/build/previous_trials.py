@@ -32,7 +32,7 @@ Trials = NDArray[np.int16]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedTask:
     """A task of this run, as previous trials have to fit it."""
 
     task: Task
@@ -47,7 +47,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class PreviousTrials:
+class StoredTrials:
     """Previous trials."""
 
     shown: str
@@ -60,7 +60,7 @@ class PreviousTrials:
         """Names of the models that have a trial."""
         return list(dict.fromkeys(model for model, _ in self.tables))
 
-    def counts(self, model: str, wanted: Wanted, depth: int | None = None) -> NDArray[np.int64] | None:
+    def counts(self, model: str, wanted: WantedTask, depth: int | None = None) -> NDArray[np.int64] | None:
         """Return how often each category came up on each question, shape (M, C + 1)."""
         table = self.tables.get((model, wanted.task.name))
         if table is None:
@@ -79,8 +79,8 @@ class PreviousTrials:
 
 
 def trials_of_run(
-    directory: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool
-) -> PreviousTrials:
+    directory: Path, shown: str, wanted: Sequence[WantedTask], *, all_tasks: bool
+) -> StoredTrials:
     """Read the trials of a previous run: of each model, those before the first gap in its trial sequence.
 
     An imported run does not say what exactly was asked: like those of a file, its questions are known by
@@ -102,18 +102,23 @@ def trials_of_run(
     for one in shared:
         _require_same_questions(one, identity[one.task.name], shown)
         _require_same_scoring(one, scoring.get(one.task.name), stored_thresholds(meta), shown)
-    return PreviousTrials(shown, *_tables(columns, shared, copies), is_grouped)
+    return StoredTrials(shown, *_tables(columns, shared, copies), is_grouped)
 
 
 def _require_tasks(
-    wanted: Sequence[Wanted], shared: Sequence[Wanted], there: Sequence[str], shown: str, *, all_tasks: bool
+    wanted: Sequence[WantedTask],
+    shared: Sequence[WantedTask],
+    there: Sequence[str],
+    shown: str,
+    *,
+    all_tasks: bool,
 ) -> None:
     if not shared or (all_tasks and len(shared) < len(wanted)):
         missing = next(one.task.name for one in wanted if one not in shared)
         raise OutcomesError(f"{shown} has no task {missing!r}; its tasks are {', '.join(there)}")
 
 
-def _require_same_questions(one: Wanted, stored: Mapping[str, Any], shown: str) -> None:
+def _require_same_questions(one: WantedTask, stored: Mapping[str, Any], shown: str) -> None:
     if stored["dataset"] == one.task.content_hash:
         return
     theirs = {key: stored[key] for key in stored if key != "dataset"}
@@ -125,7 +130,7 @@ def _require_same_questions(one: Wanted, stored: Mapping[str, Any], shown: str) 
 
 
 def _require_same_scoring(
-    one: Wanted, stored: Mapping[str, Any] | None, thresholds: Mapping[str, Mapping[str, Any]], shown: str
+    one: WantedTask, stored: Mapping[str, Any] | None, thresholds: Mapping[str, Mapping[str, Any]], shown: str
 ) -> None:
     """Refuse categories that another scorer or rubric has made; a file that does not say is believed."""
     name = one.task.name
@@ -151,7 +156,7 @@ def _judging(identity: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
 
 
 def _tables(
-    columns: OutcomeColumns, wanted: Sequence[Wanted], copies: Collection[TrialKey]
+    columns: OutcomeColumns, wanted: Sequence[WantedTask], copies: Collection[TrialKey]
 ) -> tuple[dict[tuple[str, str], Trials], dict[tuple[str, str], NDArray[np.int64]]]:
     """Return the answers by model and task, and how many trials of each question have none."""
     places = {
@@ -193,7 +198,7 @@ def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: 
 # ---------------------------------------------------------------------- files
 
 
-def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
+def trials_of_file(path: Path, shown: str, wanted: Sequence[WantedTask], *, all_tasks: bool) -> StoredTrials:
     """Read previous trials from a file.
 
     It may be any file of recorded outcomes (:func:`adaptive_eval.interop.recorded_files.read_recorded`),
@@ -205,7 +210,7 @@ def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_task
     return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
 
 
-def _choices(wanted: Sequence[Wanted], shown: str) -> Choices:
+def _choices(wanted: Sequence[WantedTask], shown: str) -> Choices:
     """Return how outcomes without a config are read: as numbers where the tasks have such scores."""
     kinds = {one.config.rubric.category_weights for one in wanted}
     ranges = [kind for kind in kinds if isinstance(kind, ScoreRange)]
@@ -217,8 +222,8 @@ def _choices(wanted: Sequence[Wanted], shown: str) -> Choices:
 
 
 def _of_recorded(
-    recorded: RecordedOutcomes, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool
-) -> PreviousTrials:
+    recorded: RecordedOutcomes, shown: str, wanted: Sequence[WantedTask], *, all_tasks: bool
+) -> StoredTrials:
     """Match recorded outcomes with the tasks of this run, by the ids of their questions."""
     numbers: dict[str, list[int]] = {}
     for number, (task, _) in enumerate(recorded.questions):
@@ -237,7 +242,7 @@ def _of_recorded(
             if (table >= 0).any():
                 tables[model, one.task.name] = table
                 lost[model, one.task.name] = (table == LOST).sum(axis=1)
-    return PreviousTrials(shown, tables, lost, recorded.clusters is not None)
+    return StoredTrials(shown, tables, lost, recorded.clusters is not None)
 
 
 def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from math import isclose
 from typing import Any
 
-from adaptive_eval.build.changed_settings import Change, change_warnings, stored_changes
+from adaptive_eval.build.changed_settings import ChangedSetting, change_warnings, stored_changes
 from adaptive_eval.build.previous_runs import META as PREVIOUS
 from adaptive_eval.build.previous_runs import Previous
 from adaptive_eval.core.results import (
@@ -106,7 +106,7 @@ _CHANGE_SCORES = ("rubric.weights", "on.discarded")
 def replay_log(
     session: Session,
     reader: RunReader,
-    changes: Iterable[Change],
+    changes: Iterable[ChangedSetting],
     log: Iterable[Sequence[TrialOutcome | Missing]],
 ) -> list[Decision]:
     """Tell a fresh session the log of its run and what was billed without an answer; return its decisions."""
@@ -133,7 +133,7 @@ class _Stored:
     latest: SnapshotRecord | None
     results: Results | None  # those of the latest snapshot
     decisions: Sequence[Decision]  # that none of the later ones withdraws
-    changes: Sequence[Change]
+    changes: Sequence[ChangedSetting]
     imported: bool
 
     @classmethod

@@ -14,7 +14,7 @@ from adaptive_eval.build.model_clients import endpoint_at, limits_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.discovery import Discovery, Reading, Source
+from adaptive_eval.engine.discovery import Discovery, Reading, ServerFinder
 from adaptive_eval.errors import TransientEndpointError, in_words
 from adaptive_eval.options.mistakes import shown
 from adaptive_eval.options.section import check_url
@@ -31,7 +31,7 @@ class Finder:
 
     def __init__(self, config: RunConfig) -> None:
         self._clients: dict[tuple[str, str], OpenAIEndpoint] = {}
-        sources: dict[str, Source] = {}
+        sources: dict[str, ServerFinder] = {}
         self.discoveries: dict[str, Discovery] = {}
         for model in config.models:
             section = model.discovery

@@ -13,7 +13,7 @@ import click
 from adaptive_eval.cli.options import (
     FOLDER,
     PATH,
-    Number,
+    NumberInRange,
     choices_of,
     decision_options,
     flag,
@@ -70,7 +70,7 @@ _PAIRS_SHOWN = 45
 )
 @flag("--sequential", "Only the sequential replay: its verdict holds at any look.")
 @log_options
-@option("--right-from X", "Lowest score that counts as right.", Number(0.0, 1.0))
+@option("--right-from X", "Lowest score that counts as right.", NumberInRange(0.0, 1.0))
 @decision_options
 @simulation_options(None)
 def command(**options: Any) -> None:

@@ -13,7 +13,7 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
-    from adaptive_eval.views.summary import Summary
+    from adaptive_eval.views.summary import RunSummary
 
 TABLES = ("csv", "jsonl", "parquet")
 FOLDERS = ("lm-eval", "inspect", "eval-results", "eee")
@@ -96,7 +96,7 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
             ) from None
 
 
-def _summary(reader: RunReader) -> Summary:
+def _summary(reader: RunReader) -> RunSummary:
     """Return the summary of the run, as its trials say."""
     from adaptive_eval.build.replay import replayed
     from adaptive_eval.views.reading import summarise

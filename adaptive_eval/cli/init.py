@@ -12,7 +12,7 @@ import click
 from adaptive_eval.cli.options import (
     COUNT,
     SHARE,
-    Number,
+    NumberInRange,
     WholeNumber,
     asked_of,
     asking_options,
@@ -147,7 +147,7 @@ def _show(offered: list[Offer]) -> None:
     )
 
 
-def _number(question: str, default: float, kind: Number | WholeNumber) -> float:
+def _number(question: str, default: float, kind: NumberInRange | WholeNumber) -> float:
     """Return the number that is an answer; without a terminal the default."""
     return float(click.prompt(question, default=default, type=kind)) if sys.stdin.isatty() else default
 

@@ -18,7 +18,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RUN_FILE, holds_runs
 
 if TYPE_CHECKING:
-    from adaptive_eval.views.summary import Summary
+    from adaptive_eval.views.summary import RunSummary
     from adaptive_eval.views.web_runs import RunRow
 
 LOOK_EVERY = 0.5
@@ -93,7 +93,7 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
     return INTERRUPTED if view.stop is None else view.results.exit_code
 
 
-def _replayed(reader: RunReader, summary: Summary, states: Collection[str]) -> Summary:
+def _replayed(reader: RunReader, summary: RunSummary, states: Collection[str]) -> RunSummary:
     """Return a view of a run that has ended as its trials lead to it; a live one is of the stored results."""
     from adaptive_eval.build.replay import replayed
     from adaptive_eval.views.reading import as_trials_say
@@ -101,7 +101,7 @@ def _replayed(reader: RunReader, summary: Summary, states: Collection[str]) -> S
     return as_trials_say(reader, summary, replayed) if summary.state in states else summary
 
 
-def _print_json(views: Iterator[Summary]) -> Summary:
+def _print_json(views: Iterator[RunSummary]) -> RunSummary:
     from adaptive_eval.views.report_json import JsonLines
 
     lines = JsonLines()
@@ -112,7 +112,7 @@ def _print_json(views: Iterator[Summary]) -> Summary:
     return view
 
 
-def _print_once(view: Summary, as_json: bool, display: str | None, bayes: bool) -> Summary:
+def _print_once(view: RunSummary, as_json: bool, display: str | None, bayes: bool) -> RunSummary:
     from adaptive_eval.views.live import LiveView, make_console
     from adaptive_eval.views.terminal import run_display
 
@@ -126,7 +126,7 @@ def _print_once(view: Summary, as_json: bool, display: str | None, bayes: bool) 
     return view
 
 
-def _watch(views: Iterator[Summary], run: Path, display: str | None, bayes: bool) -> Summary:
+def _watch(views: Iterator[RunSummary], run: Path, display: str | None, bayes: bool) -> RunSummary:
     from adaptive_eval.views.live import LiveView
     from adaptive_eval.views.terminal import render_summary
 

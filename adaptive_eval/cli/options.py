@@ -34,7 +34,7 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return add
 
 
-class Number(click.FloatRange):
+class NumberInRange(click.FloatRange):
     """A number in a range, which the help text shows."""
 
     name = "number"
@@ -48,13 +48,13 @@ class WholeNumber(click.IntRange):
     """A whole number in a range, which the help text shows."""
 
     name = "whole number"
-    get_metavar = Number.get_metavar
+    get_metavar = NumberInRange.get_metavar
 
 
 PATH, FOLDER = click.Path(path_type=Path), click.Path(file_okay=False, path_type=Path)
 COUNT, FROM_0 = WholeNumber(min=1), WholeNumber(min=0)
-POSITIVE, NOT_NEGATIVE = Number(min=0.0, min_open=True), Number(min=0.0)
-SHARE = Number(min=0.0, max=1.0, min_open=True, max_open=True)
+POSITIVE, NOT_NEGATIVE = NumberInRange(min=0.0, min_open=True), NumberInRange(min=0.0)
+SHARE = NumberInRange(min=0.0, max=1.0, min_open=True, max_open=True)
 
 
 def option(
@@ -163,7 +163,7 @@ log_options = stacked(
 )
 
 
-class _Temperature(Number):
+class _Temperature(NumberInRange):
     """A temperature, or none for a request without one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

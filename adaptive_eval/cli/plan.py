@@ -13,7 +13,7 @@ from adaptive_eval.cli.options import (
     NOT_NEGATIVE,
     PATH,
     POSITIVE,
-    Number,
+    NumberInRange,
     decision_options,
     given_options,
     named,
@@ -29,7 +29,7 @@ from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec
-    from adaptive_eval.simulate import Answers, SimulationResult
+    from adaptive_eval.simulate import AnswerSource, SimulationResult
     from adaptive_eval.simulate.many_runs import Simulator
 
 MARGINS = (0.02, 0.03, 0.05, 0.1)
@@ -69,7 +69,7 @@ SPREAD = 8.0
     POSITIVE,
 )
 @option("--spread X", "Beta concentration of the questions' difficulty: larger is more alike.", POSITIVE)
-@option("--correlation R", "Correlation of difficulty between models, from 0 to 1.", Number(0.0, 1.0))
+@option("--correlation R", "Correlation of difficulty between models, from 0 to 1.", NumberInRange(0.0, 1.0))
 @option("--prompt-tokens N", "Mean tokens of a prompt.", NOT_NEGATIVE)
 @option("--answer-tokens N", "Mean tokens of an answer.", NOT_NEGATIVE)
 @option("--latency S", "Seconds that an answer takes.", NOT_NEGATIVE)
@@ -174,7 +174,7 @@ def simulate_rule(options: Mapping[str, Any]) -> None:
         show_result(spec, result, others)
 
 
-def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, Answers]:
+def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, AnswerSource]:
     """Return the session and the answers that the command line asks for."""
     from adaptive_eval.core.spec import TaskSpec
     from adaptive_eval.simulate import BiasedCoins
@@ -215,7 +215,7 @@ def _configured(options: Mapping[str, Any]) -> SessionSpec:
 
 
 def _simulated(
-    spec: SessionSpec, answers: Answers, options: Mapping[str, Any], simulator: Simulator
+    spec: SessionSpec, answers: AnswerSource, options: Mapping[str, Any], simulator: Simulator
 ) -> tuple[SimulationResult, dict[str, float]]:
     """Return the simulated runs, and what other ways to run the session come to."""
     from adaptive_eval.core.spec import AllocationSpec

@@ -22,9 +22,9 @@ from adaptive_eval.mimic.mimic_spec import ModelOptions
 from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
-from adaptive_eval.simulate.coins import Answers, BiasedCoins
+from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins
 from adaptive_eval.simulate.drivers import Latency
-from adaptive_eval.simulate.plan_forecast import Assumptions, Pace, Workload
+from adaptive_eval.simulate.plan_forecast import AnswerRate, Assumptions, Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
@@ -66,7 +66,7 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         scored = [name for name in spec.names if name in recorded.models and name not in means]
         sources += [f"score of {', '.join(scored)}: from {previous}"] if scored else []
         sources += [copies_words(recorded.copies)] if recorded.copies else []
-    gaps: dict[float, Answers] = {}
+    gaps: dict[float, AnswerSource] = {}
     if not means and recorded is None:
         means, apart, words = _unknown_scores(built)
         gaps = {gap: BiasedCoins(one, spread, correlation) for gap, one in apart.items()}
@@ -152,7 +152,7 @@ def unit_margin(spec: SessionSpec) -> float | None:
     return spec.margin
 
 
-def _equal(built: Built, answers: Answers, spread: float, correlation: float) -> Answers | None:
+def _equal(built: Built, answers: AnswerSource, spread: float, correlation: float) -> AnswerSource | None:
     """Return coins of the worst case for errors; none if the goal measures scores.
 
     They are equally good, or with the goal not-worse, worse than the baseline by the margin.
@@ -170,7 +170,7 @@ def _equal(built: Built, answers: Answers, spread: float, correlation: float) ->
     return BiasedCoins(means, spread, correlation)
 
 
-def _pace(built: Built, seconds: Sequence[float | None]) -> Pace | None:
+def _pace(built: Built, seconds: Sequence[float | None]) -> AnswerRate | None:
     """Return how fast answers come where sparing time is an offer: all servers are the user's own."""
     config, known = built.config, [mean for mean in seconds if mean]
     own = all(map(_own, config.models))
@@ -178,7 +178,7 @@ def _pace(built: Built, seconds: Sequence[float | None]) -> Pace | None:
         return None
     median = exp(-0.5 * Latency.sigma**2)
     latency = Latency(tuple(mean * median for mean in known))
-    return Pace(sum(model.in_flight for model in config.models), latency)
+    return AnswerRate(sum(model.in_flight for model in config.models), latency)
 
 
 def _own(model: ModelConfig) -> bool:

@@ -27,7 +27,7 @@ from adaptive_eval.views.advice import refused_words
 from adaptive_eval.views.budgets import chance_words, hopeless_words, more_passes, raised_budgets
 from adaptive_eval.views.live import LiveView, make_console
 from adaptive_eval.views.reading import Attachment, Seen
-from adaptive_eval.views.summary import RunHeader, Summary
+from adaptive_eval.views.summary import RunHeader, RunSummary
 from adaptive_eval.views.terminal import render_summary
 
 REDRAWN = ("full", "compact")
@@ -39,7 +39,7 @@ class Terminal(Console):
 
     def __init__(self, display: str | None) -> None:
         output = sys.stdout
-        self._console = make_console(output.stream if isinstance(output, Stream) else None)
+        self._console = make_console(output.stream if isinstance(output, ForgivingStream) else None)
         self._console.file = output
         self._display = display
 
@@ -73,13 +73,13 @@ class Terminal(Console):
         if heeds_hangup:
             loop.add_signal_handler(signal.SIGHUP, leave)
         output = sys.stdout
-        if isinstance(output, Stream):
+        if isinstance(output, ForgivingStream):
             output.on_lost = lambda: loop.call_soon_threadsafe(leave)
         try:
             with stop_instead(lambda: loop.call_soon_threadsafe(stop)):
                 yield
         finally:
-            if isinstance(output, Stream):  # the loop is gone when the summary is written
+            if isinstance(output, ForgivingStream):  # the loop is gone when the summary is written
                 output.on_lost = lambda: None
             if heeds_hangup:
                 loop.remove_signal_handler(signal.SIGHUP)
@@ -143,7 +143,7 @@ class _Watcher:
         self._live.update(self._seen.summary(record))
 
 
-def _continuing(view: Summary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
+def _continuing(view: RunSummary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
     """Return what to say before the command that continues a run, and the settings that it takes."""
     if reason == "max_passes":
         return STOPS[reason].to_continue + chance_words(view.results), [more_passes(view.results, config)]
@@ -153,7 +153,7 @@ def _continuing(view: Summary, config: RunConfig, reason: StopReason) -> tuple[s
     return STOPS[reason].to_continue, raised
 
 
-class Stream:
+class ForgivingStream:
     """A stream that falls silent where writing fails.
 
     A pipe into ``head``, a closed terminal and a full disk do not end a run at once: the answers in flight
@@ -199,7 +199,7 @@ class Stream:
 def lasting_streams() -> Iterator[None]:
     """Let standard output and error be streams that fall silent, within this context."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", Stream(stream)) for stream in before)
+    sys.stdout, sys.stderr = (cast("TextIO", ForgivingStream(stream)) for stream in before)
     try:
         yield
         sys.stdout.flush()

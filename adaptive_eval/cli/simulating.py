@@ -77,7 +77,7 @@ def progress_bar() -> Iterator[Report]:
     """Show how far the simulations are, on standard error: as bars, or as lines where it is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines()
+        yield _ProgressLines()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -91,7 +91,7 @@ def progress_bar() -> Iterator[Report]:
         yield report
 
 
-class _Lines:
+class _ProgressLines:
     """Prints a line of progress, no more than one in ten seconds."""
 
     every = 10.0  # seconds, as in the plain display of a run

@@ -14,7 +14,7 @@ from scorio.sequential import parts
 from scorio.sequential.parts import KNOWN, Answers, Cells, Floats, Ints, RunSequence
 
 
-class Board(Answers):
+class SessionAnswers(Answers):
     """Answers of all models along the trial sequence."""
 
     def __init__(self, spec: SessionSpec) -> None:
@@ -123,14 +123,18 @@ class Board(Answers):
         return np.asarray(trials)
 
 
-class Comparison(parts.Board):
+class SessionContrasts(parts.Board):
     """All contrasts of a session, or those of another goal about its models."""
 
-    answers: Board
+    answers: SessionAnswers
     contrasts: Goal
 
     def __init__(
-        self, spec: SessionSpec, board: Board, goal: Goal | None = None, levels: parts.Levels | None = None
+        self,
+        spec: SessionSpec,
+        board: SessionAnswers,
+        goal: Goal | None = None,
+        levels: parts.Levels | None = None,
     ) -> None:
         own = goal is None
         goal = make_goal(spec) if goal is None else goal

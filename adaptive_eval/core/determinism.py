@@ -25,7 +25,7 @@ Answer = tuple[int, int]
 
 
 @dataclass
-class _Model:
+class _SteadyModel:
     """The answers of one model that is declared deterministic."""
 
     known: bool = False
@@ -42,7 +42,9 @@ class Determinism:
     def __init__(self, spec: SessionSpec, run_sequence: RunSequence) -> None:
         readable = spec.stopping.rule in READERS
         self._models = {
-            number: _Model() for number, model in enumerate(spec.models) if model.deterministic and readable
+            number: _SteadyModel()
+            for number, model in enumerate(spec.models)
+            if model.deterministic and readable
         }
         self.claimed = tuple(self._models)
         """Models that are said to be deterministic."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Account
 from adaptive_eval.core.discard_words import causes_words
 from adaptive_eval.core.model_states import ModelStates
@@ -48,7 +48,7 @@ def lost_all_along(lost: Bools) -> float:
     return float(least / rate)
 
 
-def open_for_good(comparison: Comparison, account: Account) -> Bools:
+def open_for_good(comparison: SessionContrasts, account: Account) -> Bools:
     """Return the needed contrasts that lost answers leave open whatever the run may still ask."""
     goal, board = comparison.contrasts, comparison.answers
     progress = np.maximum(comparison.fold.progress, 1)
@@ -66,7 +66,7 @@ def open_for_good(comparison: Comparison, account: Account) -> Bools:
     return comparison.undecidable(slack_left(comparison.latest.slack, share, growth), growth)
 
 
-def _lost(board: Board) -> Iterator[Bools]:
+def _lost(board: SessionAnswers) -> Iterator[Bools]:
     """Yield which of the trials of each model are lost, in their order."""
     for model in range(len(board.spec.models)):
         yield np.isin(board.answers[model, : board.progress[model]], (MISSING, DROPPED))
@@ -91,7 +91,7 @@ def discards_of(spec: SessionSpec, states: ModelStates) -> dict[str, dict[str, i
     return found
 
 
-def discard_warnings(comparison: Comparison, states: ModelStates) -> Iterator[Coded]:
+def discard_warnings(comparison: SessionContrasts, states: ModelStates) -> Iterator[Coded]:
     """Say of each model how many trials another draw than the first has answered, and what that does."""
     spec = comparison.spec
     slack = spec.scale[1] * comparison.answers.scores().slack[:, 0]

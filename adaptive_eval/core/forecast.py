@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
 from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
+from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.parts import (
     BoardScores,
@@ -40,8 +40,8 @@ HORIZON_PASSES = 1000
 
 
 def forecast(
-    comparison: Comparison, budget: Budget, states: ModelStates, *, ended: bool = False
-) -> Forecast | None:
+    comparison: SessionContrasts, budget: Budget, states: ModelStates, *, ended: bool = False
+) -> RunForecast | None:
     """Forecast the rest of a run; None if the goal does not stop or too little is known.
 
     The board is simulated from the posterior of its scores (:mod:`scorio.sequential.outlook`); that is
@@ -92,7 +92,7 @@ def forecast(
     for model, account in enumerate(budget.models):
         within &= _affordable(account, unasked[model], unreserved[:, model])
     reached = np.where(calls.done, budget.completed + more.sum(axis=0), np.inf)
-    return Forecast(
+    return RunForecast(
         open_pairs=int(fold.needed.sum()),
         chances=_chances(reached, budget.completed),
         resolved_within_budget=float(within.mean()),
@@ -103,14 +103,16 @@ def forecast(
     )
 
 
-def _repeats_are_copies(comparison: Comparison, states: ModelStates) -> bool:
+def _repeats_are_copies(comparison: SessionContrasts, states: ModelStates) -> bool:
     """Return whether every repeated answer of a needed model was a copy, which further ones would be, too."""
     board = comparison.answers
     repeats = board.trial_counts() - board.seen()
     return any(states.copies[model] > 0 and repeats[model] == 0 for model in comparison.members)
 
 
-def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats, horizon: int) -> tuple[PairForecast, ...]:
+def _of_pairs(
+    comparison: SessionContrasts, rows: Ints, steps: Floats, horizon: int
+) -> tuple[PairForecast, ...]:
     """Return the forecast, up to a step, of each simulated pair that is needed now."""
     spec = comparison.spec
     rows, steps = rows[comparison.fold.needed[rows]], steps[comparison.fold.needed[rows]]
@@ -127,7 +129,7 @@ def _of_pairs(comparison: Comparison, rows: Ints, steps: Floats, horizon: int) -
     )
 
 
-def _hardest(comparison: Comparison, rows: Ints) -> Ints:
+def _hardest(comparison: SessionContrasts, rows: Ints) -> Ints:
     """Return the open pairs to simulate: of a large board those that will take longest, as it seems now."""
     if rows.size <= MOST_PAIRS:
         return rows
@@ -184,7 +186,7 @@ def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
     return tuple(found)
 
 
-def _scores(spec: SessionSpec, board: Board) -> BoardScores:
+def _scores(spec: SessionSpec, board: SessionAnswers) -> BoardScores:
     """Collect what is known of the models; several tasks are treated as one."""
     models = len(spec.names)
     within, held, by_round = np.zeros((3, models))
@@ -211,7 +213,7 @@ def _scores(spec: SessionSpec, board: Board) -> BoardScores:
     )
 
 
-def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
+def _contrasts(comparison: SessionContrasts, rows: Ints) -> OpenContrasts:
     """Collect the estimates of the contrasts."""
     goal = comparison.contrasts
     levels = comparison.fold.levels
@@ -233,7 +235,7 @@ def _contrasts(comparison: Comparison, rows: Ints) -> OpenContrasts:
     )
 
 
-def _unasked(comparison: Comparison, states: ModelStates, calls: Calls) -> Floats:
+def _unasked(comparison: SessionContrasts, states: ModelStates, calls: Calls) -> Floats:
     """Return the trials that each model needs in addition to those in flight, path by path; (L, paths)."""
     models = range(len(comparison.spec.models))
     needed = calls.until[:, : len(models)].T.copy()

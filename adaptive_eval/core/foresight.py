@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from scorio.sequential.parts import (
     FINISHED,
     FLOOR,
@@ -66,7 +66,7 @@ class Drain:
     fails, the contrast asks again as soon as the trials are complete.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: SessionContrasts) -> None:
         self._comparison = comparison
         self._predicts = comparison.rule.name in DECIDERS
         self._foresight = Foresight(comparison.answers, comparison.fold.levels.guard)
@@ -161,7 +161,7 @@ class Drain:
 
 
 def foreseen_claims(
-    comparison: Comparison, rows: Ints, difference: Floats, move: Floats, at_margin: Floats
+    comparison: SessionContrasts, rows: Ints, difference: Floats, move: Floats, at_margin: Floats
 ) -> Floats:
     """Return how many times over claims reach what decides them; no number for other contrasts.
 
@@ -177,7 +177,7 @@ def foreseen_claims(
 
 
 def foreseen(
-    comparison: Comparison, largest: Floats, least: Floats, variance: Floats, at_margin: Floats
+    comparison: SessionContrasts, largest: Floats, least: Floats, variance: Floats, at_margin: Floats
 ) -> tuple[Floats, Floats]:
     """Return the log evidence of winners, and how many times over contrasts reach what ends them otherwise.
 
@@ -207,7 +207,7 @@ AFFORDABLE = 2**22
 class Foresight:
     """Estimates of pairs of models when the trials issued so far are complete."""
 
-    def __init__(self, board: Board, guard: float = GUARD) -> None:
+    def __init__(self, board: SessionAnswers, guard: float = GUARD) -> None:
         self._board, self._guard = board, guard
         self._weights = board.spec.task_weights
         models, questions = len(board.spec.names), board.run_sequence.questions
@@ -297,7 +297,7 @@ READ_TOGETHER = 100_000
 """Contrasts times steps, so that a look takes little memory."""
 
 
-def next_look(comparison: Comparison) -> int:
+def next_look(comparison: SessionContrasts) -> int:
     """Return after how many steps to read on: all but surely, every model is needed until then.
 
     Differences are taken to move by :data:`DEVIATIONS`, towards a winner and towards a tie.
@@ -327,7 +327,7 @@ def next_look(comparison: Comparison) -> int:
     return int(steps[safe].max(initial=1))
 
 
-def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
+def _foreseeable(comparison: SessionContrasts, rows: Ints) -> bool:
     """Return whether calls of these contrasts come gradually, and each at a threshold of its own."""
     return (
         comparison.rule.name in DECIDERS
@@ -339,7 +339,7 @@ def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
     )
 
 
-def _least_variance(board: Board, now: int, steps: Ints) -> Floats:
+def _least_variance(board: SessionAnswers, now: int, steps: Ints) -> Floats:
     """Return the least share of a variance that may be left after so many steps more.
 
     It shrinks in proportion to the trials, as the rest of a first pass does, and with the part of the spread
@@ -364,7 +364,7 @@ class _After(NamedTuple):
 
 
 def _is_called(
-    comparison: Comparison,
+    comparison: SessionContrasts,
     rows: Ints,
     difference: Floats,
     move: Floats,
@@ -386,7 +386,7 @@ def _is_called(
     return np.asarray(called)
 
 
-def too_noisy(comparison: Comparison) -> list[str]:
+def too_noisy(comparison: SessionContrasts) -> list[str]:
     """Return the references whose noise alone leaves every needed contrast open, whatever is still asked.
 
     Nothing is returned while any needed contrast may be decided, or is one without a reference.
@@ -404,7 +404,7 @@ def too_noisy(comparison: Comparison) -> list[str]:
     return [spec.names[number] for number in np.unique(stored).tolist()]
 
 
-def _may_be_decided(comparison: Comparison, row: int) -> bool:
+def _may_be_decided(comparison: SessionContrasts, row: int) -> bool:
     """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
     live, stored = sorted((int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row])))
     spec = comparison.spec

@@ -29,7 +29,7 @@ from scorio.sequential.parts import Bools, Contrasts, Ints, Known, rank_interval
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
+class AllDecided:
     """Every one of some contrasts has a verdict."""
 
     rows: Ints  # the contrasts
@@ -132,7 +132,7 @@ class AllOf:
         return tuple(text for texts in met for text in texts) if all(met) else ()
 
 
-Condition: TypeAlias = Decided | BestK | AllOf
+Condition: TypeAlias = AllDecided | BestK | AllOf
 """The condition under which a goal is reached."""
 
 
@@ -175,12 +175,12 @@ class _Contrasts:
             return AllOf(tuple(map(self.condition, goal.goals)), goal.text)
         if goal.kind in ("width", "threshold"):
             singles = [self._single(goal, model) for model in range(len(self.spec.models))]
-            return Decided(np.array(singles), goal.text)
+            return AllDecided(np.array(singles), goal.text)
         pairs = list(self._pairs(goal))
         claim = self.spec.claim_margin(goal) if goal.kind == "not-worse" else np.nan
         rows = np.array([self._add(a, b, claim=claim) for a, b in pairs], dtype=np.int64)
         if goal.kind != "top-k":
-            return Decided(rows, goal.text)
+            return AllDecided(rows, goal.text)
         table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         return BestK(rows, table[:, 0], table[:, 1], goal.k, len(self.spec.names), goal.text)
 

@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
-from adaptive_eval.core.board import Comparison
+from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
 from adaptive_eval.core.foresight import SLOW_START, Drain, fewer_of
 from adaptive_eval.core.model_states import ModelStates
@@ -65,7 +65,7 @@ class _OpenContrasts:
 
     @classmethod
     def of(
-        cls, comparison: Comparison, wanted: Bools, needs: Floats | None = None, beyond: float = 1.0
+        cls, comparison: SessionContrasts, wanted: Bools, needs: Floats | None = None, beyond: float = 1.0
     ) -> _OpenContrasts:
         """Return those that are `wanted`, with the steps up to which they need their models."""
         goal = comparison.contrasts
@@ -85,7 +85,7 @@ class _OpenContrasts:
 class _Wants:
     """The trials that open contrasts want, kept from one ask to the next while nothing changes them."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: SessionContrasts) -> None:
         self._comparison = comparison
         self._beyond = BEYOND if comparison.spec.spend == "time" else 1.0
         self._drain = Drain(comparison)
@@ -108,7 +108,7 @@ class _Wants:
 class Issuer:
     """Turns free slots into trials."""
 
-    def __init__(self, comparison: Comparison, budget: Budget, states: ModelStates) -> None:
+    def __init__(self, comparison: SessionContrasts, budget: Budget, states: ModelStates) -> None:
         spec = self.spec = comparison.spec
         self.board = comparison.answers
         self.comparison = comparison

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.determinism import READERS
 from adaptive_eval.errors import SessionError
@@ -79,7 +79,7 @@ Completed: TypeAlias = TrialOutcome | Missing
 class Intake:
     """Counts outcomes in board, budget and model states."""
 
-    def __init__(self, board: Board, budget: Budget, states: ModelStates) -> None:
+    def __init__(self, board: SessionAnswers, budget: Budget, states: ModelStates) -> None:
         spec = self.spec = board.spec
         self.board = board
         self.budget = budget

@@ -37,7 +37,7 @@ _LEAST_P = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class AnswerCounts:
     """The answers of every model to the questions of all tasks, arrays of shape (L, Q)."""
 
     number: Ints  # with a score
@@ -58,7 +58,7 @@ class Answers:
         """Return mean scores with every lost answer worth 0 or 1."""
         return self._ends[1 if worth else 0]
 
-    def asked_of_all(self) -> Answers:
+    def asked_of_all(self) -> AnswerCounts:
         """Return the answers with lost ones where a model has none of a question; they may be wrong."""
         trials = self.number + self.lost
         most = int(trials.max(initial=1))
@@ -80,14 +80,14 @@ class OneLook:
     >>> from adaptive_eval.core.spec import ModelSpec
     >>> spec = SessionSpec((ModelSpec("new"), ModelSpec("old")), (TaskSpec("t", tuple("abcdefghij")),))
     >>> right = np.array([[1.0] * 9 + [0.0], [0.0] * 10])
-    >>> look = OneLook(spec, Answers(np.ones((2, 10), int), right, np.zeros((2, 10), int)))
+    >>> look = OneLook(spec, AnswerCounts(np.ones((2, 10), int), right, np.zeros((2, 10), int)))
     >>> (pair,) = look.results().pairs
     >>> pair.test, pair.verdict, round(pair.p_value, 4)
     ('McNemar', 'better', 0.0039)
     """
 
     spec: SessionSpec
-    answers: Answers
+    answers: AnswerCounts
 
     def results(self) -> Results:
         """Return results that hold nothing else, such as costs."""
@@ -362,10 +362,10 @@ def _ends(test: FixedTest) -> tuple[float, float]:
 
 def counted(
     tasks: tuple[TaskSpec, ...], columns: tuple[slice, ...], categories: NDArray[np.integer]
-) -> Answers:
+) -> AnswerCounts:
     """Return the answers in a table of categories (L, Q, N), with −1 for no trial and −2 for a lost one."""
     total = np.zeros(categories.shape[:2])
     for task, here in zip(tasks, columns, strict=True):
         part = categories[:, here]
         total[:, here] = np.where(part < 0, 0.0, task.unit_scores[part]).sum(axis=2)
-    return Answers((categories >= 0).sum(axis=2), total, (categories == -2).sum(axis=2))
+    return AnswerCounts((categories >= 0).sum(axis=2), total, (categories == -2).sum(axis=2))

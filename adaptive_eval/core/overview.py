@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Account, Budget
 from adaptive_eval.core.discarded import discard_warnings, discards_of
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, contrast_kind, rank_ranges, sides
@@ -50,7 +50,11 @@ VERDICTS: Mapping[int, Verdict] = {OPEN: "open", BETTER: "better", WORSE: "worse
 
 
 def results(
-    comparison: Comparison, budget: Budget, states: ModelStates, waiting: Waiting, stopped: StopVerdict | None
+    comparison: SessionContrasts,
+    budget: Budget,
+    states: ModelStates,
+    waiting: Waiting,
+    stopped: StopVerdict | None,
 ) -> Results:
     """Return the results that follow from the parts of a session."""
     spec = comparison.spec
@@ -93,7 +97,7 @@ def best_k(goal: GoalSpec) -> int | None:
     return max((one.k for one in leaves if one.kind == "top-k"), default=None)
 
 
-def _tasks(comparison: Comparison) -> tuple[TaskResult, ...]:
+def _tasks(comparison: SessionContrasts) -> tuple[TaskResult, ...]:
     spec = comparison.spec
     if len(spec.tasks) == 1:
         return ()
@@ -109,14 +113,14 @@ def _tasks(comparison: Comparison) -> tuple[TaskResult, ...]:
     return tuple(found)
 
 
-def _score_interval(comparison: Comparison, estimate: ContrastBlock) -> tuple[Floats, Floats, Floats]:
+def _score_interval(comparison: SessionContrasts, estimate: ContrastBlock) -> tuple[Floats, Floats, Floats]:
     """Return lower ends, scores and upper ends; each lost answer may be anything from 0 to 1."""
     score = estimate.difference[:, 0]
     radius = comparison.intervals.of_scores(estimate.variance[:, 0]) + estimate.slack[:, 0]
     return np.clip(score - radius, 0.0, 1.0), score, np.clip(score + radius, 0.0, 1.0)
 
 
-def _within_verdicts(comparison: Comparison, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _within_verdicts(comparison: SessionContrasts, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return intervals of scores that end at the numbers which bets have called the scores above or below."""
     goal, verdict, margin = comparison.contrasts, comparison.fold.verdict, comparison.margin or 0.0
     for row in np.flatnonzero(comparison.courses.bets & (verdict != OPEN)).tolist():
@@ -129,7 +133,7 @@ def _within_verdicts(comparison: Comparison, low: Floats, high: Floats) -> tuple
     return low, high
 
 
-def _plugin(comparison: Comparison) -> RulePlugin | None:
+def _plugin(comparison: SessionContrasts) -> RulePlugin | None:
     name, rule = comparison.spec.stopping.rule, comparison.rule
     if not comparison.spec.stopping.own_rule:
         return None
@@ -137,7 +141,7 @@ def _plugin(comparison: Comparison) -> RulePlugin | None:
 
 
 def _models(
-    comparison: Comparison, budget: Budget, states: ModelStates, waiting: Waiting
+    comparison: SessionContrasts, budget: Budget, states: ModelStates, waiting: Waiting
 ) -> tuple[ModelResult, ...]:
     spec, board = comparison.spec, comparison.answers
     origin, unit = spec.scale
@@ -183,7 +187,7 @@ FIXED_POWER = 0.9
 """Chance with which a run of fixed length is to find what was found here."""
 
 
-def _fixed_passes(comparison: Comparison) -> int | None:
+def _fixed_passes(comparison: SessionContrasts) -> int | None:
     """Return the passes of a fixed run whose tests find every decided pair with :data:`FIXED_POWER`.
 
     A winner at the difference found, a tie between equal models. Only if the questions are the target: for a
@@ -205,7 +209,7 @@ def _fixed_passes(comparison: Comparison) -> int | None:
     return int(passes.max())
 
 
-def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
+def _pass_cost(comparison: SessionContrasts, budget: Budget) -> float | None:
     """Return what one trial of every question of every model costs, if the run decides by it."""
     answers, asked = comparison.answers, np.arange(len(comparison.spec.models))
     if answers.costs is None:
@@ -213,7 +217,7 @@ def _pass_cost(comparison: Comparison, budget: Budget) -> float | None:
     return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
 
 
-def _with_missing(board: Board, model: int, score: float) -> dict[str, Any]:
+def _with_missing(board: SessionAnswers, model: int, score: float) -> dict[str, Any]:
     """Return the score if all missing answers were the worst, and the best, possible.
 
     The unit `score` moves as far as the mean of the plain question means does: own rounds weigh the trials of
@@ -271,7 +275,7 @@ def positions(score: Floats) -> list[int]:
     return [1 + int((score > value).sum()) for value in score]
 
 
-def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
+def _pairs(comparison: SessionContrasts) -> tuple[PairResult, ...]:
     spec, goal = comparison.spec, comparison.contrasts
     origin, unit = spec.scale
     fold, latest = comparison.fold, comparison.latest
@@ -310,7 +314,7 @@ def _pairs(comparison: Comparison) -> tuple[PairResult, ...]:
     return tuple(rows)
 
 
-def _tie_margins(comparison: Comparison) -> Floats:
+def _tie_margins(comparison: SessionContrasts) -> Floats:
     """Each contrast's progress to a tie: the share of the evidence that it needs, 1 where a tie is called.
 
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
@@ -330,7 +334,7 @@ def _tie_margins(comparison: Comparison) -> Floats:
     return np.where(goal.measured, near, of_ties)
 
 
-def pair_decision(comparison: Comparison, call: Call) -> Decision:
+def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
     """Return the decision that a call of one contrast is."""
     spec, goal, row = comparison.spec, comparison.contrasts, call.event.contrast
     origin, unit = spec.scale
@@ -364,7 +368,7 @@ def pair_decision(comparison: Comparison, call: Call) -> Decision:
     )
 
 
-def _population_interval(comparison: Comparison, row: int) -> dict[str, float]:
+def _population_interval(comparison: SessionContrasts, row: int) -> dict[str, float]:
     """Return the interval of a known difference or score for questions like these, in score units.
 
     What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
@@ -380,7 +384,7 @@ def _population_interval(comparison: Comparison, row: int) -> dict[str, float]:
     return {"population_low": low, "population_high": high}
 
 
-def _shown_ends(comparison: Comparison, rows: int | slice, ends: Floats | float) -> Any:
+def _shown_ends(comparison: SessionContrasts, rows: int | slice, ends: Floats | float) -> Any:
     """Return ends of intervals in score units, as far as they are possible.
 
     A measured contrast is a score, which has an origin; any other is a difference.
@@ -397,7 +401,7 @@ _FAILED = ("worse", "better")
 """What the first model, and the second, is found to be by more than the margin where a claim fails."""
 
 
-def retirement(comparison: Comparison, model: int, trials: int) -> Decision:
+def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decision:
     """Return the decision that a model needs no more trials."""
     spec, goal = comparison.spec, comparison.contrasts
     names = spec.names
@@ -430,7 +434,7 @@ def retirement(comparison: Comparison, model: int, trials: int) -> Decision:
     return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
 
 
-def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
+def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
     goal, decided, tied = comparison.contrasts, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
     pairs, models = ~goal.single & ~goal.claimed, goal.single & ~goal.measured
@@ -448,7 +452,7 @@ def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def partial_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]:
+def partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs stay open, and the models that have stopped."""
     names, unusable = comparison.spec.names, states.unusable - states.spent
     found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "spent": []}
@@ -460,7 +464,7 @@ def partial_evidence(comparison: Comparison, states: ModelStates) -> dict[str, A
     return found
 
 
-def lost_evidence(comparison: Comparison, states: ModelStates) -> dict[str, Any]:
+def lost_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs stay open because answers are lost, how many of each model are, and why."""
     spec, board = comparison.spec, comparison.answers
     lost = {model.name: board.missing(row) for row, model in enumerate(spec.models)}

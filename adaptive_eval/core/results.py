@@ -304,7 +304,7 @@ class Chance:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class RunForecast:
     """A forecast of the rest of the run; approximate, from a simulation of the open pairs.
 
     Parameters
@@ -387,7 +387,7 @@ class RulePlugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedModel:
     """A model, or one of its servers, whose outcomes on the same questions have changed.
 
     Parameters
@@ -444,14 +444,14 @@ class Results(ResultsTable):
     trials: int
     stop: StopVerdict | None
     warnings: tuple[str, ...] = ()
-    forecast: Forecast | None = None
+    forecast: RunForecast | None = None
     prior: str | None = None
     fixed_passes: int | None = None
     rule_plugin: RulePlugin | None = None
     tasks: tuple[TaskResult, ...] = ()
     ties: str = "pair"
     top_k: int | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedModel, ...] = ()
     in_rounds: tuple[str, ...] | None = None
     spend: str = "trials"
     pass_cost: float | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.discarded import open_for_good
 from adaptive_eval.core.forecast import forecast
@@ -29,7 +29,7 @@ from adaptive_eval.core.overview import (
     retirement,
     stopped_models,
 )
-from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict
+from adaptive_eval.core.results import Decision, Results, RunForecast, StopVerdict
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
@@ -38,7 +38,7 @@ from adaptive_eval.trial import FIXED, TrialKey, TrialRequest
 from scorio.sequential.parts import FINISHED, Levels
 
 if TYPE_CHECKING:
-    from adaptive_eval.core.one_look import Answers
+    from adaptive_eval.core.one_look import AnswerCounts
 
 LOOKED_AT = frozenset({"lost", "partial"})
 """Reasons to stop that depend on when the open contrasts were looked at; a replay stops where its run did."""
@@ -88,9 +88,9 @@ class Session:
     ) -> None:
         self.spec = spec
         read = spec if spec.stopping.rule != FIXED else replace(spec, goal=GoalSpec("budget"))
-        self.board = Board(read)  # of a fixed number of trials nothing is decided before the last
+        self.board = SessionAnswers(read)  # of a fixed number of trials nothing is decided before the last
         check_budgets(spec)
-        self.comparison = Comparison(spec, self.board, *(asked or ()))
+        self.comparison = SessionContrasts(spec, self.board, *(asked or ()))
         self.budget = Budget(spec)
         self.states = ModelStates(len(spec.models))
         self.stopped: StopVerdict | None = None
@@ -101,7 +101,7 @@ class Session:
         self._issuer = Issuer(self.comparison, self.budget, self.states)
         self._next_look = 1
         self._look_at = READ_BATCH
-        self._forecast: Forecast | None = None
+        self._forecast: RunForecast | None = None
         self._forecast_due = 0
         self._forecast_ended = False
         self._replaying = False
@@ -522,9 +522,9 @@ class Session:
         forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
 
-    def _answers(self) -> "Answers":
+    def _answers(self) -> "AnswerCounts":
         """Return all answers that are counted; what the logs of an import lack was not asked."""
-        from adaptive_eval.core.one_look import Answers
+        from adaptive_eval.core.one_look import AnswerCounts
 
         cells, absent = self.board.cells, self.states.absent
         number = np.concatenate([one.counts.sum(axis=2) for one in cells], axis=1)
@@ -532,9 +532,9 @@ class Session:
         lost = np.concatenate([one.lost for one in cells], axis=1)
         for (model, task, question), times in absent.items():
             lost[model, self.spec.columns[task].start + question] -= times
-        return Answers(np.rint(number).astype(np.int64), total, lost).asked_of_all()
+        return AnswerCounts(np.rint(number).astype(np.int64), total, lost).asked_of_all()
 
-    def forecast(self) -> Forecast | None:
+    def forecast(self) -> RunForecast | None:
         """Return the forecast of the rest of the run, or None if there is none (yet).
 
         The last forecast is kept until the number of trials has grown by a twentieth.

@@ -50,7 +50,7 @@ _ADVICE = {
 
 
 @dataclass(slots=True)
-class _Task:
+class _TaskAnswers:
     """Counts of one task's answers."""
 
     answers: int = 0
@@ -111,7 +111,7 @@ class _Cell:
 
 
 @dataclass(slots=True)
-class _Model:
+class _ModelAnswers:
     """Counts of one model's answers."""
 
     answers: int = 0
@@ -258,8 +258,8 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         self.text_of: Callable[[TrialKey], str] = lambda key: ""  # the answer of a stored trial
         self._cells: defaultdict[tuple[str, str], _Cell] = defaultdict(_Cell)
         self._verdict: StopVerdict | None = None
-        self._tasks: defaultdict[str, _Task] = defaultdict(_Task)
-        self._models: defaultdict[str, _Model] = defaultdict(_Model)
+        self._tasks: defaultdict[str, _TaskAnswers] = defaultdict(_TaskAnswers)
+        self._models: defaultdict[str, _ModelAnswers] = defaultdict(_ModelAnswers)
         self._told: set[tuple[str, str]] = set()
         self._left: set[str] = set()  # models that are asked no more
 
@@ -396,7 +396,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         return _shown(self._tasks, _OF_TASKS)
 
 
-def _shown(counts: Mapping[str, _Task | _Model], signs: Sequence[_Sign]) -> list[Coded]:
+def _shown(counts: Mapping[str, _TaskAnswers | _ModelAnswers], signs: Sequence[_Sign]) -> list[Coded]:
     """Return the signs that show, of all tasks or models."""
     found: list[Coded] = []
     for name, it in counts.items():
@@ -404,7 +404,9 @@ def _shown(counts: Mapping[str, _Task | _Model], signs: Sequence[_Sign]) -> list
     return found
 
 
-def _signs_of(name: str, it: _Task | _Model, signs: Sequence[_Sign]) -> dict[tuple[str, str], Coded]:
+def _signs_of(
+    name: str, it: _TaskAnswers | _ModelAnswers, signs: Sequence[_Sign]
+) -> dict[tuple[str, str], Coded]:
     """Return the signs that show, each by its code and its task or model."""
     found = {}
     for code, shows, words in signs:

@@ -23,7 +23,7 @@ class Reading:
     problem: str = ""  # why it could not be read
 
 
-class Source(Protocol):
+class ServerFinder(Protocol):
     """Says which servers are there. Models that share one share its servers."""
 
     @property
@@ -42,7 +42,7 @@ class Source(Protocol):
 class Discovery:
     """The search for the servers of one model."""
 
-    source: Source  # names the servers
+    source: ServerFinder  # names the servers
     # returns the endpoint at an address once it has said that it serves the model; raises EndpointError
     # where it does not. Asked again for an address, it may return the same endpoint.
     connect: Callable[[str], Awaitable[Endpoint]]
@@ -184,7 +184,7 @@ class PoolChanges:
         self._clock = clock
         self._tasks = tasks
         self._announce = on_change
-        self._problems: dict[Source, str] = {}
+        self._problems: dict[ServerFinder, str] = {}
         self._readers: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
@@ -243,7 +243,7 @@ class PoolChanges:
             verb = "waits" if len(models) == 1 else "wait"
             yield Coded("warning/waiting", f"{', '.join(models)} {verb} {words}")
 
-    async def _follow(self, source: Source) -> None:
+    async def _follow(self, source: ServerFinder) -> None:
         while pool_members := self._following(source):
             reading = await source.read()
             self._problems[source] = reading.problem
@@ -254,5 +254,5 @@ class PoolChanges:
             await self._clock.sleep(source.every)
         self._problems.pop(source, None)
 
-    def _following(self, source: Source) -> list[PoolMembers]:
+    def _following(self, source: ServerFinder) -> list[PoolMembers]:
         return [members for members in self._pool_members.values() if members.discovery.source is source]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
-from adaptive_eval.core.results import Change
+from adaptive_eval.core.results import ChangedModel
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
 from adaptive_eval.trial import STEPS, ScoreRange, TrialKey
@@ -67,7 +67,7 @@ def _with_one_more(earlier: _Counts, category: int) -> _Counts:
 
 
 @dataclass(slots=True)
-class _Model:
+class _ModelDrift:
     whole: _History
     only: str | None = None  # the server of all outcomes so far, whose history is that of the model
     servers: dict[str, _History] = field(default_factory=dict)
@@ -97,9 +97,9 @@ class DriftWatch:
 
     def __init__(self, ranges: Mapping[str, ScoreRange] | None = None) -> None:
         self._ranges = ranges or {}  # of the tasks whose scores are numbers
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, _ModelDrift] = {}
         self._remarks: list[Coded] = []
-        self.changes: list[Change] = []
+        self.changes: list[ChangedModel] = []
 
     def take(self, trial: LoggedTrial) -> Sequence[Coded]:
         """Take in a finished trial; return a remark where a model, or a server of it, turns out to change."""
@@ -119,7 +119,7 @@ class DriftWatch:
         """Take in a finished trial; `category` is None for a missing one, `server` empty where unknown."""
         known = self._models.get(key.model)
         if known is None:
-            known = self._models[key.model] = _Model(_History(_LIMIT))
+            known = self._models[key.model] = _ModelDrift(_History(_LIMIT))
         if key.index < known.next:
             return
         known.pending[key.index] = None if category is None else (question, category, at, server)
@@ -131,7 +131,7 @@ class DriftWatch:
                 self._count(key.model, known, known.next, outcome)
             known.next += 1
 
-    def _count(self, name: str, known: _Model, index: int, outcome: _Outcome) -> None:
+    def _count(self, name: str, known: _ModelDrift, index: int, outcome: _Outcome) -> None:
         question, category, at, server = outcome
         scores = self._ranges.get(question[0])
         value = (category, float(category))
@@ -166,7 +166,9 @@ class DriftWatch:
         )
         history.times, history.seen = array("d"), {}
         self._remarks.append(Coded("warning/model-changed", history.words))
-        self.changes.append(Change(model, server, before.outcomes, at, before.mean, after.mean, FALSE_ALARM))
+        self.changes.append(
+            ChangedModel(model, server, before.outcomes, at, before.mean, after.mean, FALSE_ALARM)
+        )
 
 
 def _limit_of(place: int) -> float:

@@ -56,7 +56,7 @@ class _Answer:
 
 
 @dataclass(slots=True)
-class _Model:
+class _ModelAudit:
     """The audit's record of one model; of most answers it keeps only digests of text and response id."""
 
     temperature: float
@@ -140,11 +140,11 @@ class IndependenceAudit:
     ) -> None:
         self._independent = independent
         self._counted = (COPY,) if independent else (COPY, SAME_TEXT)
-        self._models = {model: _Model(temperature) for model, temperature in temperatures.items()}
+        self._models = {model: _ModelAudit(temperature) for model, temperature in temperatures.items()}
 
     def watch(self, model: str) -> None:
         """Audit a model whose temperature is not known."""
-        self._models.setdefault(model, _Model(UNKNOWN_TEMPERATURE))
+        self._models.setdefault(model, _ModelAudit(UNKNOWN_TEMPERATURE))
 
     def observe(self, model: str, question: tuple[str, str], completion: Completion) -> Kind:
         """Take in an answer; return whether it is a copy of an earlier one, or may be one by its text."""
@@ -157,7 +157,7 @@ class IndependenceAudit:
         known.count(answer, kind, self._counted)
         return kind
 
-    def _watched(self, model: str, question: tuple[str, str]) -> _Model | None:
+    def _watched(self, model: str, question: tuple[str, str]) -> _ModelAudit | None:
         known = self._models.get(model)
         if known is None or (question not in known.digests and len(known.digests) >= self.questions):
             return None
@@ -197,7 +197,7 @@ class IndependenceAudit:
                 said.append(f"{name}: {_alike(known)}")
         return tuple(Coded("warning/copies", f"{words} {_CAUSES}") for words in said)
 
-    def _kind(self, known: _Model, answer: _Answer, *, id_length: int) -> Kind:
+    def _kind(self, known: _ModelAudit, answer: _Answer, *, id_length: int) -> Kind:
         """Return whether an answer is a copy of an earlier one, or may be one by its text."""
         responses, elsewhere = known.responses_with_text(answer), known.elsewhere(answer.question)
         if not responses:
@@ -268,14 +268,14 @@ _CAUSES = (
 _INDEPENDENT = "Where they are the draws of a model that is sure, on: {copies: independent} says so"
 
 
-def _copies(known: _Model) -> str:
+def _copies(known: _ModelAudit) -> str:
     return (
         f"{known.copies:,} of {known.repeats:,} answers to a question asked again are copies: the text "
         "and the response id of an earlier one. They do not count."
     )
 
 
-def _may_be(known: _Model) -> str:
+def _may_be(known: _ModelAudit) -> str:
     return (
         f"{known.alike:,} of {known.repeats:,} answers to a question asked again are the text of an earlier "
         "one, too long for a coincidence: copies from a cache, or draws of a model that is sure. They count "
@@ -284,7 +284,7 @@ def _may_be(known: _Model) -> str:
     )
 
 
-def _alike(known: _Model) -> str:
+def _alike(known: _ModelAudit) -> str:
     return (
         f"all {known.repeats:,} answers to a question asked again are the same text as the one before. They "
         "count, because short texts come again by nature; if they are copies, the verdicts on this model do "

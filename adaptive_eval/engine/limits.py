@@ -71,7 +71,7 @@ class SlidingWindow:
             self._used -= self._uses.popleft()[1]
 
 
-class Rates:
+class RateLimiter:
     """Holds a rate limit.
 
     Requests count when they are sent, and go out evenly: of n a minute no more than n/60 in a second, or one
@@ -80,7 +80,7 @@ class Rates:
 
     Examples
     --------
-    >>> rates = Rates(RateLimit(requests_per_minute=120))
+    >>> rates = RateLimiter(RateLimit(requests_per_minute=120))
     >>> rates.start(0, now=0.0)
     >>> rates.start(0, now=0.0)
     >>> rates.free(0, now=0.5), rates.free_at(0, now=0.5), rates.free(0, now=1.0)
@@ -341,7 +341,7 @@ class Server:
     def __init__(self, url: str, limits: ServerLimits) -> None:
         self.url = url
         self.concurrency = limits.concurrency
-        self.rates = Rates(limits.rate)
+        self.rates = RateLimiter(limits.rate)
         self.in_flight = 0
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.health import HealthMonitor, Presence
-from adaptive_eval.engine.limits import Rates, Server
+from adaptive_eval.engine.limits import RateLimiter, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
@@ -114,7 +114,7 @@ class Pool:
         open_since: float | None = None,
     ) -> None:
         self.members = tuple(members)
-        self.rates = Rates(rate or RateLimit())
+        self.rates = RateLimiter(rate or RateLimit())
         self._left: tuple[Member, ...] = ()  # servers whose requests in flight are awaited
         self._choices = 0
         self._changed_at = open_since

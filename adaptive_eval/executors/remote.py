@@ -17,7 +17,7 @@ from adaptive_eval.errors import (
     UsageError,
     WorkersLost,
 )
-from adaptive_eval.executors.worker import Answered, Event, Failed, Job, Scored
+from adaptive_eval.executors.worker import Answered, Event, Failed, Job, JobScore
 from adaptive_eval.trial import Completion, Message, Score, TrialKey, TrialRequest
 
 _CHUNK = 64
@@ -78,7 +78,7 @@ class _PendingJob:
 
     def take(self, event: Event) -> None:
         """Store a result."""
-        if isinstance(event, Scored):
+        if isinstance(event, JobScore):
             _resolve(self.scores[event.place], event.score)
         elif isinstance(event, Answered):
             _resolve(self.answers, event.answers)

@@ -122,7 +122,7 @@ class Worker:
             score = error
         else:
             score = replace(score, signals=dict(score.signals))  # a view of a mapping cannot be pickled
-        self._tell(Scored(job.number, place, score))
+        self._tell(JobScore(job.number, place, score))
 
     def _endpoint(self, model: str, url: str) -> OpenAIEndpoint:
         """Return the client for a model at an address; servers may join during the run."""
@@ -170,7 +170,7 @@ class Answered(NamedTuple):
     answers: Sequence[Completion | None]
 
 
-class Scored(NamedTuple):
+class JobScore(NamedTuple):
     """The score of the answer at `place` among those of a job, or why it has none."""
 
     number: int
@@ -192,4 +192,4 @@ class Broken(NamedTuple):
     words: str
 
 
-Event: TypeAlias = Answered | Scored | Failed | Broken
+Event: TypeAlias = Answered | JobScore | Failed | Broken

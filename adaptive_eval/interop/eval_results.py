@@ -15,14 +15,14 @@ from adaptive_eval.interop.run_tables import config_of_file, file_names
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.numbers import count, interval, trimmed
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 _DIGITS = 4
 _SOURCE = {"url": "https://arxiv.org/abs/2510.04265", "name": "adaptive-eval"}
 """The entries' source; it has to have an address, and ours is that of the method."""
 
 
-def write_eval_results(reader: RunReader, summary: Summary, folder: Path) -> tuple[list[Path], list[str]]:
+def write_eval_results(reader: RunReader, summary: RunSummary, folder: Path) -> tuple[list[Path], list[str]]:
     """Write ``MODEL/.eval_results/RUN.yaml`` for each model, and return the files and remarks.
 
     A task whose dataset is not on the Hub has no entry: a remark says so.
@@ -58,7 +58,7 @@ def write_eval_results(reader: RunReader, summary: Summary, folder: Path) -> tup
     return written, remarks
 
 
-def _entries(summary: Summary, model: str, datasets: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _entries(summary: RunSummary, model: str, datasets: dict[str, Any]) -> Iterator[dict[str, Any]]:
     results = summary.results
     line = next(one for one in results.models if one.model == model)
     scores = {task.task: one for task in results.tasks for one in task.scores if one.model == model}

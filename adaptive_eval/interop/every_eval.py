@@ -14,7 +14,7 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import ModelResult, Results, TaskScore
 from adaptive_eval.interop.found import Found
 from adaptive_eval.interop.run_tables import (
-    Cell,
+    ModelQuestion,
     RunDescription,
     cells_of_run,
     config_of_file,
@@ -25,7 +25,7 @@ from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import score_of
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 VERSION = "0.3.0"
 COLLECTION = "adaptive-eval"
@@ -34,7 +34,9 @@ COLLECTION = "adaptive-eval"
 _ORGANISATION = "unknown"
 
 
-def write_every_eval(reader: RunReader, about: RunDescription, summary: Summary, folder: Path) -> list[Path]:
+def write_every_eval(
+    reader: RunReader, about: RunDescription, summary: RunSummary, folder: Path
+) -> list[Path]:
     """Write ``data/adaptive-eval/DEVELOPER/MODEL/UUID.json`` and ``UUID_samples.jsonl`` for each model.
 
     The aggregate has a result for each task with its anytime interval and standard error. A line of the
@@ -123,10 +125,10 @@ def _task_score(results: Results, line: ModelResult, task: str) -> ModelResult |
 
 
 def _result(
-    summary: Summary,
+    summary: RunSummary,
     line: ModelResult,
     task: str,
-    cells: Iterable[Cell],
+    cells: Iterable[ModelQuestion],
     worth: tuple[float, ...],
     identity: str,
     config: RunConfig | None,
@@ -195,7 +197,7 @@ def _generation(model: str, config: RunConfig | None) -> dict[str, Any]:
 
 
 def _samples(
-    cells: Iterable[Cell], worth: tuple[float, ...], model: str, task: str, identity: str
+    cells: Iterable[ModelQuestion], worth: tuple[float, ...], model: str, task: str, identity: str
 ) -> Iterator[dict[str, Any]]:
     for cell in cells:
         for number, trial in enumerate(cell.trials):

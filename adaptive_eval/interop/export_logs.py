@@ -13,7 +13,7 @@ from adaptive_eval import __version__
 from adaptive_eval.errors import library
 from adaptive_eval.interop.found import Found, content_of
 from adaptive_eval.interop.run_tables import (
-    Cell,
+    ModelQuestion,
     RunDescription,
     cells_of_run,
     config_of_file,
@@ -53,7 +53,7 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     return written
 
 
-def _log(inspect: Any, asked: list[Cell], model: str, task: str, about: RunDescription) -> Any:
+def _log(inspect: Any, asked: list[ModelQuestion], model: str, task: str, about: RunDescription) -> Any:
     samples, weights = [], about.weights.get(task, (0.0, 1.0))
     for cell in asked:
         for epoch, trial in enumerate(cell.trials, start=1):
@@ -79,7 +79,7 @@ def _log(inspect: Any, asked: list[Cell], model: str, task: str, about: RunDescr
     )
 
 
-def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: tuple[float, ...]) -> Any:
+def _epoch(inspect: Any, cell: ModelQuestion, epoch: int, trial: Found, weights: tuple[float, ...]) -> Any:
     model, (read, written) = inspect.model, trial.tokens
     usage = model.ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
     reason = "max_tokens" if trial.finish_reason in CUT_OFF else "stop"
@@ -109,7 +109,7 @@ def _epoch(inspect: Any, cell: Cell, epoch: int, trial: Found, weights: tuple[fl
     )
 
 
-def _results(inspect: Any, cells: Sequence[Cell], weights: tuple[float, ...], samples: int) -> Any:
+def _results(inspect: Any, cells: Sequence[ModelQuestion], weights: tuple[float, ...], samples: int) -> Any:
     """Return the score on the task: each trial weighs what it does in the score that ranks."""
     total = sum(cell.weighted(weights) for cell in cells)
     weight = sum(trial.weight for cell in cells for trial in cell.answered)
@@ -154,7 +154,9 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     return written
 
 
-def _write_task(cells: Iterable[Cell], task: str, about: RunDescription, path: Path) -> dict[str, Any]:
+def _write_task(
+    cells: Iterable[ModelQuestion], task: str, about: RunDescription, path: Path
+) -> dict[str, Any]:
     total = weight = 0.0  # as the score that ranks weighs the trials
     means, missing, answered, weights = [], 0, 0, about.weights.get(task, (0.0, 1.0))
     with path.open("w", encoding="utf-8") as file:
@@ -180,7 +182,7 @@ def _write_task(cells: Iterable[Cell], task: str, about: RunDescription, path: P
     }
 
 
-def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
+def _sample(cell: ModelQuestion, scores: list[float], mean: float) -> dict[str, Any]:
     trials = cell.answered
     prompt, target = trials[0].prompt, trials[0].target
     texts, extracted = zip(*((trial.text, trial.extracted) for trial in trials), strict=True)

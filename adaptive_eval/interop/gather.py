@@ -56,7 +56,7 @@ _REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "f
 
 
 @dataclass(frozen=True)
-class Cells:
+class TrialCells:
     """The cell of every trial, sorted by model, question and place within the cell; arrays of shape (n,)."""
 
     rows: Ints  # what :meth:`Gatherer.trials` looks up
@@ -90,7 +90,7 @@ class Gathered:
 
 
 @dataclass
-class _Task:
+class _GatheredTask:
     """One task while logs are read."""
 
     questions: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Gatherer:
         self._db = sqlite3.connect(folder / GATHERED, isolation_level=None)
         self._db.executescript(_SCHEMA)
         self._models: dict[str, int] = {}
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _GatheredTask] = {}
         self._questions: dict[tuple[str, str], int] = {}
         self._contents: dict[int, tuple[str, str, Path]] = {}
         self._clusters: dict[int, str] = {}
@@ -174,7 +174,7 @@ class Gatherer:
         self._rules |= {log.rule, found.rule} - {""}
         if found.weights:
             self._require_same(log, WORTH, found.task, found.weights)
-        task = self._tasks.setdefault(found.task, _Task())
+        task = self._tasks.setdefault(found.task, _GatheredTask())
         model = self._models.get(found.model)
         if model is None:
             model = self._models[found.model] = len(self._models)
@@ -222,7 +222,7 @@ class Gatherer:
                 "--metric score, or leave the range out"
             )
 
-    def _question(self, task: _Task, found: Found) -> int:
+    def _question(self, task: _GatheredTask, found: Found) -> int:
         known = self._questions.get((found.task, found.question))
         if known is not None:
             return known
@@ -250,7 +250,7 @@ class Gatherer:
 
     def _require_same(self, log: Log, kind: str, name: str, said: Any) -> None:
         """Refuse a log that says something else about a task than an earlier one."""
-        known = self._tasks.setdefault(name, _Task()).said.setdefault(kind, (said, log.path))
+        known = self._tasks.setdefault(name, _GatheredTask()).said.setdefault(kind, (said, log.path))
         if known[0] != said:
             raise OutcomesError(
                 f"{log.path}: the {kind} of its task {name!r} is {said}, in {known[1]} it is {known[0]}: the "
@@ -282,7 +282,7 @@ class Gatherer:
         whole = np.where(counts > 0, counts, fewest[:, None])
         return bool((whole == whole[:1]).all())
 
-    def _groups(self, name: str, task: _Task) -> tuple[str, ...]:
+    def _groups(self, name: str, task: _GatheredTask) -> tuple[str, ...]:
         """Return the group of each question of a task; one without is refused."""
         for question, number in zip(task.questions, task.numbers, strict=True):
             if number not in self._clusters:
@@ -309,7 +309,7 @@ class Gatherer:
                 "each once; of models that never vary, number the trials in a column (--map repeat=COLUMN)"
             )
 
-    def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:
+    def _notes(self, tasks: Mapping[str, _GatheredTask]) -> Iterator[str]:
         """Yield which questions a model was not asked, and how unequal the counts are."""
         for name, task in tasks.items():
             for model, number in self._models.items():
@@ -328,15 +328,15 @@ class Gatherer:
                         f"{len(task.questions):,} questions: {named}{more}"
                     )
 
-    def cells(self) -> Cells:
+    def cells(self) -> TrialCells:
         """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
         return self._cells("1", any_order=True)[0]
 
-    def answers(self, *, any_order: bool) -> tuple[Cells, Ints]:
+    def answers(self, *, any_order: bool) -> tuple[TrialCells, Ints]:
         """Return where every trial but copies belongs, and its category or score as a whole number, or −1."""
         return self._cells(_COUNTS, any_order)
 
-    def _cells(self, chosen: str, any_order: bool) -> tuple[Cells, Ints]:
+    def _cells(self, chosen: str, any_order: bool) -> tuple[TrialCells, Ints]:
         """Return chosen trials; of a cell in random order where `any_order`, as files may be sorted."""
         ordered = [number for task in self._tasks.values() for number in task.numbers]
         place = np.empty(len(ordered), dtype=np.int64)
@@ -352,7 +352,7 @@ class Gatherer:
         starts = np.flatnonzero(np.r_[True, (np.diff(model) != 0) | (np.diff(question) != 0)])
         lengths = np.diff(np.r_[starts, rows.size])
         repeat = np.arange(rows.size) - np.repeat(starts, lengths)
-        return Cells(rows, model, place[question], repeat), category
+        return TrialCells(rows, model, place[question], repeat), category
 
     def trials(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the trials that are there, by row number: the fields of :class:`Found` that are known."""
@@ -394,13 +394,13 @@ class TrialSequences:
     ends: Ints  # trials of each model's sequence
 
 
-def sequences_of(cells: Cells, models: int, run_sequence: RunSequence) -> TrialSequences:
+def sequences_of(cells: TrialCells, models: int, run_sequence: RunSequence) -> TrialSequences:
     """Place recorded trials in the trial sequence: trial r of a cell where it is asked for the r-th time.
 
     Examples
     --------
     >>> zeros = np.zeros(3, dtype=np.int64)
-    >>> cells = Cells(np.arange(3), zeros, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    >>> cells = TrialCells(np.arange(3), zeros, np.array([0, 0, 1]), np.array([0, 1, 0]))
     >>> sequences = sequences_of(cells, 1, RunSequence([2], seed=None))
     >>> sequences.row.tolist(), sequences.ends.tolist()
     ([0, 2, 1], [3])
@@ -421,7 +421,7 @@ def sequences_of(cells: Cells, models: int, run_sequence: RunSequence) -> TrialS
     return TrialSequences(row[order], owner[order], place[order], ends)
 
 
-def _indices(cells: Cells, run_sequence: RunSequence) -> Ints:
+def _indices(cells: TrialCells, run_sequence: RunSequence) -> Ints:
     """Return the index of each trial."""
     depth = np.zeros(run_sequence.questions, dtype=np.int64)
     np.maximum.at(depth, cells.question, cells.repeat + 1)
@@ -458,6 +458,6 @@ def first_indices(
     """
     question = np.repeat(np.arange(len(questions)), depth)
     repeat = np.tile(np.arange(depth), len(questions))
-    indices = _indices(Cells(question, np.zeros_like(question), question, repeat), run_sequence)
+    indices = _indices(TrialCells(question, np.zeros_like(question), question, repeat), run_sequence)
     places = zip(question.tolist(), repeat.tolist(), indices.tolist(), strict=True)
     return {(questions[place], number + 1): index for place, number, index in places}

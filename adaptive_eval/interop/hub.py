@@ -10,14 +10,14 @@ from adaptive_eval.interop.run_tables import RunDescription, trial_rows, write_p
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.page import to_markdown
 from adaptive_eval.views.report_json import to_json
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 _TRIALS = "trials.parquet"
 _THEIRS = ("huggingface_hub", "httpx", "httpx2")
 
 
 def push_run(
-    reader: RunReader, about: RunDescription, summary: Summary, name: str, *, texts: bool, public: bool
+    reader: RunReader, about: RunDescription, summary: RunSummary, name: str, *, texts: bool, public: bool
 ) -> str:
     """Write a run into the dataset `name` of the Hub, made if it is not there; return its address."""
     hub = library("huggingface_hub", "--push", "huggingface_hub")
@@ -43,7 +43,7 @@ def push_run(
     return str(url)
 
 
-def _card(summary: Summary) -> str:
+def _card(summary: RunSummary) -> str:
     """Return the card of the dataset: the Hub's header, then the report."""
     front = {
         "tags": ["adaptive-eval", "evaluation", "llm"],

@@ -24,9 +24,9 @@ from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weig
 from adaptive_eval.interop.gather import (
     GATHERED,
     NOT_THERE,
-    Cells,
     Gathered,
     Gatherer,
+    TrialCells,
     TrialSequences,
     sequences_of,
 )
@@ -49,7 +49,7 @@ MOST_LEVELS = 16
 
 
 @dataclass(frozen=True)
-class Levels:
+class TaskCategories:
     """Turns the trials of one task into categories."""
 
     weights: tuple[float, ...]  # what each category is worth
@@ -61,7 +61,8 @@ class Levels:
 
         Examples
         --------
-        >>> Levels((0.0, 0.5, 1.0), {0.0: 0, 0.5: 1, 1.0: 2}).category({"category": None, "score": 0.5})
+        >>> categories = TaskCategories((0.0, 0.5, 1.0), {0.0: 0, 0.5: 1, 1.0: 2})
+        >>> categories.category({"category": None, "score": 0.5})
         1
         """
         if trial["score"] is not None:
@@ -73,22 +74,22 @@ class Levels:
 
 def _levels(
     task: str, gathered: Gathered, right_from: float | None, weights: Sequence[float] | None
-) -> Levels:
+) -> TaskCategories:
     """Return how the trials of a task become categories.
 
     Scores are kept exactly where there are few of them: each is a category that is worth the score.
     """
     categories, scores = gathered.categories[task], gathered.scores[task]
     if not scores:
-        return Levels(_weights(task, categories, weights or gathered.weights.get(task)))
+        return TaskCategories(_weights(task, categories, weights or gathered.weights.get(task)))
     if categories > 2:
         raise OutcomesError(
             f"task {task!r} has scores in some logs and {categories} categories in others; import them apart"
         )
     if right_from is not None:
-        return Levels((0.0, 1.0), {value: int(value >= right_from) for value in (*scores, 0.0, 1.0)})
+        return TaskCategories((0.0, 1.0), {value: int(value >= right_from) for value in (*scores, 0.0, 1.0)})
     values = sorted({0.0, 1.0, *scores})
-    return Levels(tuple(values), {value: place for place, value in enumerate(values)})
+    return TaskCategories(tuple(values), {value: place for place, value in enumerate(values)})
 
 
 def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple[float, ...]:
@@ -216,7 +217,7 @@ def _staged(out: Path) -> Iterator[Path]:
         raise RunFileError(f"{out}: the run cannot be written: {words}") from None
 
 
-def _without_early_repeats(spec: SessionSpec, cells: Cells) -> SessionSpec:
+def _without_early_repeats(spec: SessionSpec, cells: TrialCells) -> SessionSpec:
     """Return the session that expects no second trial of a question where not all have one."""
     trials = np.zeros((len(spec.models), spec.questions), dtype=np.int64)
     np.add.at(trials, (cells.model, cells.question), 1)
@@ -228,7 +229,7 @@ def _meta(
     logs: Sequence[Log],
     counts: Sequence[int],
     gathered: Gathered,
-    levels: Mapping[str, Levels],
+    levels: Mapping[str, TaskCategories],
     spec: SessionSpec,
 ) -> dict[str, str]:
     sources = [
@@ -269,7 +270,7 @@ class _Copy:
 
     gatherer: Gatherer
     gathered: Gathered
-    levels: Mapping[str, Levels]
+    levels: Mapping[str, TaskCategories]
     sequences: TrialSequences
     session: Session
     writer: RunWriter

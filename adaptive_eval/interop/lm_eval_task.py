@@ -42,14 +42,14 @@ def lm_eval_rows(name: str, base: Path) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Judged:
+class HarnessScore:
     """The harness's scoring of one answer."""
 
     extracted: str | None  # what its filters have left; None where that is no text
     metrics: Mapping[str, Any]
 
 
-def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> Judged:
+def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> HarnessScore:
     """Score one answer with a task's filters and metrics."""
     name, base = str(fields[TASK]), str(fields[BASE])
     task, doc = _task(name, base), _documents(name, base)[int(fields[DOC])]
@@ -59,7 +59,7 @@ def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> J
     with _LOCK:
         filtered = filtered_answer(pipeline, doc, (name, int(fields[DOC]), 1), text)
         metrics = task.process_results(doc, [filtered])
-    return Judged(filtered if isinstance(filtered, str) else None, metrics)
+    return HarnessScore(filtered if isinstance(filtered, str) else None, metrics)
 
 
 def filtered_answer(pipeline: Any, doc: Any, metadata: tuple[str, Any, int], text: str) -> Any:

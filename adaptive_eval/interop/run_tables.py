@@ -117,12 +117,12 @@ def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
     writer: csv.DictWriter[str] | None = None
     for row in rows:
         if writer is None:
-            writer = csv.DictWriter(_Lines(file), list(row), lineterminator="\r\n")
+            writer = csv.DictWriter(_LineFeeds(file), list(row), lineterminator="\r\n")
             writer.writeheader()
         writer.writerow({name: _cell(value) for name, value in encodable(row).items()})
 
 
-class _Lines:
+class _LineFeeds:
     """Ends rows with a line feed; the csv module, told so, would not quote a carriage return in a cell."""
 
     def __init__(self, file: TextIO) -> None:
@@ -393,7 +393,7 @@ class RunDescription:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ModelQuestion:
     """All trials of one model on one question."""
 
     question: str  # its id
@@ -427,14 +427,16 @@ def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]
 
 def cells_of_run(
     reader: RunReader, model: str, task: str, questions: Sequence[str], counted: Weights
-) -> Iterator[Cell]:
+) -> Iterator[ModelQuestion]:
     """Yield the questions of a task that a model was asked, with its trials."""
     trials: dict[str, list[Found]] = {}
     for found in trials_of_run(reader, Choices(), model=model, task=task, counted=counted):
         trials.setdefault(found.question, []).append(found)
     for place, question in enumerate(questions):
         if question in trials:
-            yield Cell(question, place, sorted(trials[question], key=lambda found: found.number or 0))
+            yield ModelQuestion(
+                question, place, sorted(trials[question], key=lambda found: found.number or 0)
+            )
 
 
 def file_names(names: Iterable[str], slash: str) -> list[str]:

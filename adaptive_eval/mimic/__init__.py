@@ -8,9 +8,9 @@ seed), so answers depend neither on the order of arrival nor on the process. It 
 Examples
 --------
 >>> from urllib.request import urlopen
->>> from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
+>>> from adaptive_eval.mimic.mimic_spec import MimicSpec, MimicModelSpec
 >>> from adaptive_eval.mimic.process import MimicProcess
->>> spec = MimicSpec(models=(ModelSpec(name="expert", mean=0.9),), seed=7)
+>>> spec = MimicSpec(models=(MimicModelSpec(name="expert", mean=0.9),), seed=7)
 >>> with MimicProcess(spec) as server:
 ...     urlopen(f"{server.url}/health").status
 200

@@ -33,9 +33,9 @@ def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
 
     Examples
     --------
-    >>> from adaptive_eval.mimic.mimic_spec import ModelSpec
+    >>> from adaptive_eval.mimic.mimic_spec import MimicModelSpec
     >>> question = KnownQuestion(id="q1", question="How many legs have two spiders?", target="16")
-    >>> key = load_answer_key(MimicSpec(models=(ModelSpec(name="a", mean=0.5),), questions=(question,)))
+    >>> key = load_answer_key(MimicSpec(models=(MimicModelSpec(name="a", mean=0.5),), questions=(question,)))
     >>> key[0][0].right, key[0][0].wrong[:3]
     ('16', ('17', '15', '18'))
     """

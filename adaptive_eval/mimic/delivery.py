@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from adaptive_eval.mimic.examinee import Stream
+from adaptive_eval.mimic.examinee import Tosses
 from adaptive_eval.mimic.mimic_spec import FaultSpec
 
 
@@ -45,7 +45,7 @@ class FaultPlan:
     def _strikes(self, fault: FaultSpec, index: int, request: str) -> bool:
         attempt = self._attempts[request]
         if fault.probability is not None:
-            stream = Stream(self._seed, "fault", self._scope, index, request)
+            stream = Tosses(self._seed, "fault", self._scope, index, request)
             return stream.toss(attempt).coin < fault.probability
         if fault.first is not None:
             return self._requests <= fault.first
@@ -61,7 +61,7 @@ CLOSE_EXTENSION: Final = "adaptive_eval.close"
 """ASGI extension of our server: ``scope["extensions"][CLOSE_EXTENSION]["close"]()`` closes the connection."""
 
 
-class Exchange:
+class ServedRequest:
     """A request and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:

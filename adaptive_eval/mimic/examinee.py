@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key, squeeze
-from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import MimicModelSpec, MimicSpec
 
 _TOKEN = re.compile(r" ?\w{1,6}| ?[^\w\s]|\s")
 
@@ -123,14 +123,14 @@ class Toss(NamedTuple):
     tail: int  # 64 further random bits
 
 
-class Stream:
+class Tosses:
     """Tosses named by words, such as (seed, model, prompt), and then by a number or word each.
 
     Examples
     --------
-    >>> Stream(7, "model", "prompt").toss(3) == Stream(7, "model", "prompt").toss(3)
+    >>> Tosses(7, "model", "prompt").toss(3) == Tosses(7, "model", "prompt").toss(3)
     True
-    >>> Stream("ab", "c").toss(0) == Stream("a", "bc").toss(0)
+    >>> Tosses("ab", "c").toss(0) == Tosses("a", "bc").toss(0)
     False
     """
 
@@ -164,7 +164,7 @@ def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> M
 
     Examples
     --------
-    >>> spec = MimicSpec(models=(ModelSpec(name="a", mean=0.7), ModelSpec(name="b", mean=0.2)))
+    >>> spec = MimicSpec(models=(MimicModelSpec(name="a", mean=0.7), MimicModelSpec(name="b", mean=0.2)))
     >>> p = question_accuracies(spec, [["Q1", "Q2", "Q3", "Q4"]])
     >>> round(sum(p["a"]) / 4, 9), round(sum(p["b"]) / 4, 9)
     (0.7, 0.2)
@@ -188,7 +188,7 @@ def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> M
     return result
 
 
-def _drawn(spec: MimicSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:
+def _drawn(spec: MimicSpec, model: MimicModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:
     result: list[float] = []
     for dataset, order in enumerate(orders):
         chances = [0.0] * len(order)
@@ -199,7 +199,7 @@ def _drawn(spec: MimicSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -
     return result
 
 
-def _family(spec: MimicSpec, model: ModelSpec) -> str:
+def _family(spec: MimicSpec, model: MimicModelSpec) -> str:
     """Return whose difficulties `model` shares; at correlation 1 there is one family, the empty name."""
     if spec.correlation == 1.0:
         return ""
@@ -215,19 +215,19 @@ def _hardest_first(spec: MimicSpec, family: str, questions: Sequence[str]) -> li
 
 
 def _ease(spec: MimicSpec, family: str, question: str) -> float:
-    common = Stream(spec.seed, "ease").toss(question).normal
+    common = Tosses(spec.seed, "ease").toss(question).normal
     if not family:
         return common
-    own = Stream(spec.seed, "ease", family).toss(question).normal
+    own = Tosses(spec.seed, "ease", family).toss(question).normal
     return math.sqrt(spec.correlation) * common + math.sqrt(1.0 - spec.correlation) * own
 
 
-def _beta_sample(spec: MimicSpec, model: ModelSpec, dataset: int, count: int) -> Sequence[float]:
+def _beta_sample(spec: MimicSpec, model: MimicModelSpec, dataset: int, count: int) -> Sequence[float]:
     mean = model.average
     alpha, beta = model.spread * mean, model.spread * (1.0 - mean)
     if not (alpha > 0.0 and beta > 0.0):  # a mean of 0 or 1, or too near for a number to tell
         return [mean] * count
-    rng = random.Random(Stream(spec.seed, "accuracies", model.name, dataset).toss("").tail)
+    rng = random.Random(Tosses(spec.seed, "accuracies", model.name, dataset).toss("").tail)
     return _with_mean(sorted(rng.betavariate(alpha, beta) for _ in range(count)), mean)
 
 
@@ -250,18 +250,18 @@ _REMEMBERED_PROMPTS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SeenPrompt:
     """A prompt as one model sees it.
 
     `question` is a known question, else heads or tails; `chance` is the probability of a right answer,
     `prompt_tokens` are without the chat template, `stream` has the coins.
     """
 
-    model: ModelSpec
+    model: MimicModelSpec
     question: Answerable
     chance: float
     prompt_tokens: int
-    stream: Stream
+    stream: Tosses
 
     @property
     def letters(self) -> dict[str, float] | None:
@@ -295,7 +295,7 @@ class Examinee:
     --------
     >>> from adaptive_eval.mimic.mimic_spec import KnownQuestion
     >>> question = KnownQuestion(id="q", question="What is 6 times 7?", target="42")
-    >>> examinee = Examinee(MimicSpec(models=(ModelSpec(name="sage", mean=1.0),), questions=(question,)))
+    >>> examinee = Examinee(MimicSpec(models=(MimicModelSpec(name="sage", mean=1.0),), questions=(question,)))
     >>> examinee.reply(examinee.asked("sage", "What is 6 times 7? Think."), seed=1).answer
     '42'
     """
@@ -313,16 +313,16 @@ class Examinee:
     def _recognise(self, prompt: str) -> tuple[int | None, int]:
         return self._recogniser.find(prompt), count_tokens(prompt)
 
-    def _ask(self, model: str, prompt: str) -> Asked:
+    def _ask(self, model: str, prompt: str) -> SeenPrompt:
         """Return `prompt` as `model` sees it."""
         spec = self.models[model]
         index, tokens = self._find(prompt)
-        stream = Stream(self.spec.seed, model, prompt)
+        stream = Tosses(self.spec.seed, model, prompt)
         if index is None:
-            return Asked(spec, _UNKNOWN, spec.average, tokens, stream)
-        return Asked(spec, self.questions[index], self.accuracies[model][index], tokens, stream)
+            return SeenPrompt(spec, _UNKNOWN, spec.average, tokens, stream)
+        return SeenPrompt(spec, self.questions[index], self.accuracies[model][index], tokens, stream)
 
-    def reply(self, asked: Asked, seed: int | None) -> Reply:
+    def reply(self, asked: SeenPrompt, seed: int | None) -> Reply:
         """Return the answer to `asked` under `seed`."""
         toss = asked.stream.toss("greedy" if seed is None else seed)
         right = asked.chance >= 0.5 if seed is None else toss.coin < asked.chance

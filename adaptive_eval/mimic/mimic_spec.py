@@ -120,12 +120,12 @@ class ModelOptions(Section):
         return fmean(self.accuracies or ()) if self.mean is None else self.mean
 
 
-class ModelSpec(ModelOptions):
+class MimicModelSpec(ModelOptions):
     """A mimic model with the id that requests name.
 
     Examples
     --------
-    >>> ModelSpec(name="apprentice", mean=0.4).average
+    >>> MimicModelSpec(name="apprentice", mean=0.4).average
     0.4
     """
 
@@ -194,21 +194,21 @@ class MimicSpec(ServerOptions):
 
     Examples
     --------
-    >>> a, b = ModelSpec(name="a", mean=0.8), ModelSpec(name="b", mean=0.5, like="a")
+    >>> a, b = MimicModelSpec(name="a", mean=0.8), MimicModelSpec(name="b", mean=0.5, like="a")
     >>> [model.name for model in MimicSpec(models=(a, b), seed=7).models]
     ['a', 'b']
     """
 
     slow_start: float = Field(default=0.0, ge=0)  # seconds during which every answer is HTTP 503
     faults: tuple[FaultSpec, ...] = ()  # of the whole server
-    models: tuple[ModelSpec, ...] = Field(min_length=1)
+    models: tuple[MimicModelSpec, ...] = Field(min_length=1)
     datasets: tuple[DatasetSpec, ...] = ()
     questions: tuple[KnownQuestion, ...] = ()
     api_key: Name | None = Field(default=None, repr=False)
 
     @field_validator("models")
     @classmethod
-    def _fit_together(cls, models: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
+    def _fit_together(cls, models: tuple[MimicModelSpec, ...]) -> tuple[MimicModelSpec, ...]:
         counts = Counter(model.name for model in models)
         wrong = [f"{name!r} occurs {count} times" for name, count in counts.items() if count > 1]
         likes = {one.name: one.like for one in models}
@@ -240,7 +240,7 @@ def spec_to_json(spec: MimicSpec) -> str:
 
     Examples
     --------
-    >>> spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),))
+    >>> spec = MimicSpec(models=(MimicModelSpec(name="a", mean=0.5),))
     >>> spec_from_json(spec_to_json(spec)) == spec
     True
     """

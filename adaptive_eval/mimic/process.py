@@ -25,8 +25,8 @@ class MimicProcess:
 
     Examples
     --------
-    >>> from adaptive_eval.mimic.mimic_spec import ModelSpec
-    >>> with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as server:
+    >>> from adaptive_eval.mimic.mimic_spec import MimicModelSpec
+    >>> with MimicProcess(MimicSpec(models=(MimicModelSpec(name="a", mean=0.5),))) as server:
     ...     server.base_url.startswith("http://127.0.0.1:"), server.base_url.endswith("/v1")
     (True, True)
     """

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptive_eval import __version__
-from adaptive_eval.mimic.examinee import Asked, Examinee, Reply, clip, count_tokens, tokenize
+from adaptive_eval.mimic.examinee import Examinee, Reply, SeenPrompt, clip, count_tokens, tokenize
 
 
 class ApiError(Exception):
@@ -121,12 +121,12 @@ def _invalid(param: str, words: str) -> ApiError:
     return ApiError(400, words, param=param, code="invalid_value")
 
 
-def prompt_tokens(asked: Asked) -> int:
+def prompt_tokens(asked: SeenPrompt) -> int:
     """Return the tokens of a prompt with the template of a chat around it."""
     return asked.prompt_tokens + asked.model.tokens.prompt_overhead
 
 
-def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list[Reply]:
+def draw_samples(examinee: Examinee, request: ChatRequest, asked: SeenPrompt) -> list[Reply]:
     """Return the samples of a request; sample i has the seed plus i."""
     size, context = prompt_tokens(asked), asked.model.context_length
     wanted = request.limit or 1
@@ -146,7 +146,9 @@ def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list
     return [_sample(examinee, request, asked, base + index, room) for index in range(request.n)]
 
 
-def _sample(examinee: Examinee, request: ChatRequest, asked: Asked, seed: int | None, limit: int) -> Reply:
+def _sample(
+    examinee: Examinee, request: ChatRequest, asked: SeenPrompt, seed: int | None, limit: int
+) -> Reply:
     reply = examinee.reply(asked, seed)
     letters = asked.letters if limit == 1 else None
     if letters is not None:

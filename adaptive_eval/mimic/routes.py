@@ -33,9 +33,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mimic.delivery import Exchange, FaultPlan
-from adaptive_eval.mimic.examinee import Asked, Examinee
-from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, ModelSpec, faults_from_data
+from adaptive_eval.mimic.delivery import FaultPlan, ServedRequest
+from adaptive_eval.mimic.examinee import Examinee, SeenPrompt
+from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicModelSpec, MimicSpec, faults_from_data
 from adaptive_eval.mimic.requests import (
     ApiError,
     ChatRequest,
@@ -141,7 +141,7 @@ class MimicServer:
         if authorization != f"Bearer {self._spec.api_key}":
             raise ApiError(401, "Incorrect API key provided.", code="invalid_api_key")
 
-    async def answer(self, exchange: Exchange, data: bytes) -> None:
+    async def answer(self, exchange: ServedRequest, data: bytes) -> None:
         """Answer one request for completions; ApiError where it is refused."""
         self.admit(exchange.header(b"authorization"))
         request, asked = self.asked(_json(data))
@@ -159,7 +159,7 @@ class MimicServer:
             if await self.send(exchange, response, fault):
                 counts.answered(response)
 
-    async def send(self, exchange: Exchange, response: Response, fault: FaultSpec | None) -> bool:
+    async def send(self, exchange: ServedRequest, response: Response, fault: FaultSpec | None) -> bool:
         """Send a response; return whether the client has all of it."""
         return await exchange.deliver(response.body(), response.latency, fault)
 
@@ -167,21 +167,21 @@ class MimicServer:
         """Count a request that was wrong."""
         self._refused += error.status < 500 and error.status != 429
 
-    def asked(self, data: Mapping[str, Any]) -> tuple[ChatRequest, Asked]:
+    def asked(self, data: Mapping[str, Any]) -> tuple[ChatRequest, SeenPrompt]:
         """Return a request as its model sees it."""
         model = self._model(str(data.get("model")))
         seen = {name: value for name, value in data.items() if name not in model.ignores}
         request = parse_request({**seen, "seed": 0} if model.cached else seen)
         return request, self.examinee.asked(request.model, request.prompt)
 
-    def _model(self, name: str) -> ModelSpec:
+    def _model(self, name: str) -> MimicModelSpec:
         models = self.examinee.models
         if name not in models:
             message = f"The model `{name}` does not exist. Served here: {', '.join(models)}."
             raise ApiError(404, message, param="model", code="model_not_found")
         return models[name]
 
-    def _strike(self, request: ChatRequest, asked: Asked) -> FaultSpec | None:
+    def _strike(self, request: ChatRequest, asked: SeenPrompt) -> FaultSpec | None:
         name = f"{request.model}:{request.seed}:{asked.stream.toss('request').tail}"
         return self._plans[request.model].strike(name) or self._plans[_SERVER].strike(name)
 
@@ -235,7 +235,7 @@ class Completions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        exchange = Exchange(scope, receive, send)
+        exchange = ServedRequest(scope, receive, send)
         data = await exchange.body()
         if data is None:
             return

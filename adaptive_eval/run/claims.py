@@ -14,8 +14,8 @@ import numpy as np
 from adaptive_eval.build.changed_settings import stored_changes
 from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
 from adaptive_eval.core.forecast import LIKELY, forecast
-from adaptive_eval.core.goals import SINGLE, Decided, Goal
-from adaptive_eval.core.results import FIXED, Forecast, PairResult, Results
+from adaptive_eval.core.goals import SINGLE, AllDecided, Goal
+from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
@@ -28,7 +28,7 @@ from adaptive_eval.views.verdicts import claim_words, target_words
 from scorio.sequential.parts import Levels, family
 
 if TYPE_CHECKING:
-    from adaptive_eval.views.run_changes import Comparison
+    from adaptive_eval.views.run_changes import RunChanges
 
 Place: TypeAlias = str | PathLike[str]
 
@@ -233,14 +233,14 @@ def _session(spec: SessionSpec, claims: Sequence[Asked], together: int) -> Sessi
     if scores:  # a score near the number is no verdict on the claim
         spec = replace(spec, stopping=replace(spec.stopping, equivalence=None))
     goal = Goal(
-        first, second, value, np.full(rows.size, np.nan), margin, Decided(rows, "claims"), stops=False
+        first, second, value, np.full(rows.size, np.nan), margin, AllDecided(rows, "claims"), stops=False
     )
     alone = spec.levels(spec.rule(), together, together)
     levels = Levels(family("holm"), family("pair"), together, alone.level, alone.alpha, claimed=together)
     return Session(spec, asked=(goal, levels))
 
 
-def _claim(claim: Asked, pair: PairResult, results: Results, ahead: Forecast | None) -> Claim:
+def _claim(claim: Asked, pair: PairResult, results: Results, ahead: RunForecast | None) -> Claim:
     """Return a claim with its verdict in words."""
     at = f"{target_words(results)} at {round(100 * results.confidence, 6):g} %"
     if isinstance(claim, NotWorse):
@@ -264,7 +264,7 @@ def _claim(claim: Asked, pair: PairResult, results: Results, ahead: Forecast | N
     return Claim(None, f"{words}. A run that ends for another goal often cannot tell; {_advice(goal, ahead)}")
 
 
-def _advice(goal: str, ahead: Forecast | None) -> str:
+def _advice(goal: str, ahead: RunForecast | None) -> str:
     """Say which goal and budget would decide."""
     settings = f"continue it with -o 'goal={goal}'"
     if ahead is None:
@@ -291,7 +291,7 @@ def results_of(run: Place) -> Results:
         return replay(reader).results
 
 
-def compare_runs(before: Place, after: Place) -> Comparison:
+def compare_runs(before: Place, after: Place) -> RunChanges:
     """Return which verdicts have changed between two runs, and by how much the scores differ.
 
     Raises

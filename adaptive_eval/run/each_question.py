@@ -24,20 +24,20 @@ MOST_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionClaim:
     """So many right answers of so many, to every question."""
 
     right: int
     of: int
 
     @classmethod
-    def read(cls, text: str) -> Asked:
+    def read(cls, text: str) -> QuestionClaim:
         """Read what a person writes.
 
         Examples
         --------
-        >>> Asked.read("8 of 10")
-        Asked(right=8, of=10)
+        >>> QuestionClaim.read("8 of 10")
+        QuestionClaim(right=8, of=10)
         """
         found = re.fullmatch(r"\s*(\d+)\s*of\s*(\d+)\s*", text)
         right, number = (0, 0) if found is None else map(int, found.groups())
@@ -72,7 +72,7 @@ def each_question(
     RunFileError
         If the run has no answers.
     """
-    wanted = Asked.read(asked)
+    wanted = QuestionClaim.read(asked)
     if confidence is not None and not 0.5 < confidence < 1.0:
         raise UsageError(f"--confidence {confidence:g}: give a number between 0.5 and 1")
     if confidence is not None and wanted.right == wanted.of:
@@ -114,7 +114,9 @@ def _name(question: tuple[str, str], every: Sequence[tuple[str, str]]) -> str:
     return name if len({task for task, _ in every}) == 1 else f"{task} / {name}"
 
 
-def _claim(model: str, answers: dict[str, list[int]], wanted: Asked, confidence: float | None) -> Claim:
+def _claim(
+    model: str, answers: dict[str, list[int]], wanted: QuestionClaim, confidence: float | None
+) -> Claim:
     """Return the claim about one model, from its answers to each question in their order."""
     names = list(answers)
     if confidence is None:
@@ -143,14 +145,16 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MOST_LISTED])}{more}"
 
 
-def _of_first(given: Sequence[int], wanted: Asked) -> bool | None:
+def _of_first(given: Sequence[int], wanted: QuestionClaim) -> bool | None:
     """Return whether enough of the first answers are right; None where there are fewer answers."""
     if len(given) < wanted.of:
         return None
     return sum(given[: wanted.of]) >= wanted.right
 
 
-def _by_confidence(answers: Sequence[Sequence[int]], wanted: Asked, alpha: float) -> list[bool | None]:
+def _by_confidence(
+    answers: Sequence[Sequence[int]], wanted: QuestionClaim, alpha: float
+) -> list[bool | None]:
     """Return which questions' shares are above the one asked for, and which below.
 
     All hold together where each does at `alpha`. That one fails needs Holm over the questions.

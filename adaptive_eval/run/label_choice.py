@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import UsageError
@@ -39,7 +39,7 @@ _DIGITS = 6  # of a chance
 
 
 @dataclass(frozen=True)
-class Call:
+class LabelCall:
     """One choice: how many trials were stored, and how many questions were chosen, with earlier calls."""
 
     stored: int
@@ -61,24 +61,24 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Choices:
+class LabelChoices:
     """The choices of a run."""
 
     spec: SessionSpec
     columns: OutcomeColumns
     key: bytes  # of the hashes
-    calls: tuple[Call, ...] = ()
+    calls: tuple[LabelCall, ...] = ()
 
     @classmethod
-    def of(cls, reader: RunReader) -> Choices:
+    def of(cls, reader: RunReader) -> LabelChoices:
         """Return the choices of the calls that were made so far."""
         meta, file = reader.meta(), reader.directory / CALLS
         told = [meta.get(name, "") for name in ("identity", "seed", "name")]
         key = blake2b(json.dumps(told).encode(), digest_size=32).digest()
-        calls: list[Call] = []
+        calls: list[LabelCall] = []
         if file.exists():
             try:
-                calls = [Call(**call) for call in json.loads(file.read_text("utf-8"))]
+                calls = [LabelCall(**call) for call in json.loads(file.read_text("utf-8"))]
             except (TypeError, ValueError):
                 raise UsageError(
                     f"{file} is damaged; it says from what answers were chosen. Put it back"
@@ -120,8 +120,8 @@ class Choices:
         return steps[early & alike & (asked >= 0)]
 
     @cached_property
-    def _board(self) -> Board:
-        return Board(self.spec)
+    def _board(self) -> SessionAnswers:
+        return SessionAnswers(self.spec)
 
     def number(self, text: str) -> float:
         """Return a number in [0, 1) for a text, the same at every call."""
@@ -156,7 +156,7 @@ class Choices:
             own[new] = np.where(known, of_old, share)[new]
         return Chosen(steps, marked, own.round(_DIGITS))
 
-    def larger(self, share: float | None, number: int | None) -> Choices:
+    def larger(self, share: float | None, number: int | None) -> LabelChoices:
         """Return the choices with one more call, for a share of the questions asked so far, or so many.
 
         Raises
@@ -179,8 +179,8 @@ class Choices:
                 f"--label: {had:,} of {size:,} questions are chosen already ({had / size:.3g}); "
                 "give a larger share, or a larger number"
             )
-        calls = (*self.calls, Call(stored, wanted))
-        return Choices(self.spec, self.columns, self.key, calls)
+        calls = (*self.calls, LabelCall(stored, wanted))
+        return LabelChoices(self.spec, self.columns, self.key, calls)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def offer_labels(reader: RunReader, about: RunDescription, asked: str) -> Writte
     asked : str
         A share of the questions asked so far, such as ``0.1``, or a whole number of them.
     """
-    choices = Choices.of(reader).larger(*_share_or_number(asked))
+    choices = LabelChoices.of(reader).larger(*_share_or_number(asked))
     chosen = choices.chosen
     own = dict(zip(chosen.steps[chosen.marked].tolist(), chosen.own[chosen.marked].tolist(), strict=True))
     found, tasks = [], {}

@@ -18,7 +18,7 @@ MOST_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownAnswer:
     """An answer that a label may be of."""
 
     task: str
@@ -42,7 +42,7 @@ class LabelFile:
     """Reads files of labels of one run."""
 
     ids: Mapping[str, TrialKey]
-    answers: Mapping[TrialKey, Known]
+    answers: Mapping[TrialKey, KnownAnswer]
     allowed: Mapping[str, Any]  # by task, as :func:`adaptive_eval.run.label_choice.allowed_scores`
 
     def read(self, path: Path) -> list[Label]:

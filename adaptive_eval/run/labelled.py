@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.build.replay import replay
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.held import Bias, Further, Held, Noise
 from adaptive_eval.core.label_look import Judged, LabelLook, agreement, unit_score
-from adaptive_eval.core.one_look import Answers
+from adaptive_eval.core.one_look import AnswerCounts
 from adaptive_eval.core.results import Results
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.run_tables import RunDescription
-from adaptive_eval.run.label_choice import CALLS, Choices, allowed_scores
-from adaptive_eval.run.label_files import Known, Label, LabelFile
+from adaptive_eval.run.label_choice import CALLS, LabelChoices, allowed_scores
+from adaptive_eval.run.label_files import KnownAnswer, Label, LabelFile
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
 from scorio.sequential.parts import DROPPED, KNOWN, Bools, Floats, Ints, RunSequence
@@ -38,7 +38,7 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
     UsageError
         If the file has mistakes, all of which are named, or there are no labels in it.
     """
-    choices = Choices.of(reader)
+    choices = LabelChoices.of(reader)
     allowed = allowed_scores(about.weights, about.categories)
     labels = _file(choices, allowed).read(file)
     if all(one.score is None for one in labels):
@@ -59,7 +59,7 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
     number = none.copy()
     row, at = np.nonzero(judged.there & ~np.isnan(judged.judge))
     np.add.at(number, (row, judged.question[at]), 1)
-    look = LabelLook(session.spec, Answers(number, np.zeros(number.shape), none), judged)
+    look = LabelLook(session.spec, AnswerCounts(number, np.zeros(number.shape), none), judged)
     results = look.verdicts(alone) if chance_known and counts.any() else None
     known = ~np.isnan(judged.judge) & ~np.isnan(judged.label)
     share, kappa = agreement(judged.judge[known], judged.label[known])
@@ -80,24 +80,24 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
     )
 
 
-def _file(choices: Choices, allowed: Mapping[str, Any]) -> LabelFile:
+def _file(choices: LabelChoices, allowed: Mapping[str, Any]) -> LabelFile:
     """Return what reads labels of the run: its answers, and which of them were chosen."""
     columns, chosen = choices.columns, choices.chosen
     own = dict(zip(chosen.steps[chosen.marked].tolist(), chosen.own[chosen.marked].tolist(), strict=True))
     ids: dict[str, TrialKey] = {}
-    answers: dict[TrialKey, Known] = {}
+    answers: dict[TrialKey, KnownAnswer] = {}
     rows = zip(columns.model.tolist(), columns.step.tolist(), columns.question.tolist(), strict=True)
     for model, step, question in rows:
         key = TrialKey(columns.models[model], step)
         task, name = columns.questions[question]
-        answers[key] = Known(task, name, own.get(step))
+        answers[key] = KnownAnswer(task, name, own.get(step))
         if step in own:
             ids[choices.id(key)] = key
     return LabelFile(ids, answers, allowed)
 
 
 def _judged(
-    session: Session, choices: Choices, labels: Sequence[Label], *, ours: bool
+    session: Session, choices: LabelChoices, labels: Sequence[Label], *, ours: bool
 ) -> tuple[Judged, bool]:
     """Return what judge and labels say of the steps that could be chosen, and whether chances are known."""
     spec, board = session.spec, session.board
@@ -149,7 +149,7 @@ def _judged(
     return Judged(judge, label, chosen, chance, task, question, there, doubted), known
 
 
-def _questions(choices: Choices, session: Session, steps: Ints, last: int) -> Ints:
+def _questions(choices: LabelChoices, session: Session, steps: Ints, last: int) -> Ints:
     """Return the question of each step, over all tasks."""
     spec, columns = session.spec, choices.columns
     numbers: dict[tuple[str, str], int] = {}
@@ -168,7 +168,7 @@ def _answers(answers: Ints, steps: Ints) -> Ints:
     return wide[steps]
 
 
-def _doubted(board: Board, row: int, steps: Ints) -> Bools:
+def _doubted(board: SessionAnswers, row: int, steps: Ints) -> Bools:
     """Return which answers of a model may be copies."""
     last = int(steps[-1]) + 1 if steps.size else 0
     found, task = np.zeros(last, dtype=bool), board.run_sequence.task(0, last)

@@ -14,7 +14,7 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.events import Event, Progress, Stopped
 from adaptive_eval.errors import library
-from adaptive_eval.views.column_types import Outlet, selected
+from adaptive_eval.views.column_types import Shown, selected
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.verdicts import model_order
@@ -128,7 +128,7 @@ def figures_of(results: Results) -> dict[str, float]:
         "pairs/decided": float(len(results.pairs) - undecided),
     }
     for row in model_rows(results):
-        for column in selected(MODELS, Outlet.TRACKER):
+        for column in selected(MODELS, Shown.TRACKER):
             value = column.value(row)
             figures[f"{row.line.model}/{column.key}"] = None if value is None else float(value)
     return {name: value for name, value in figures.items() if value is not None}

@@ -70,13 +70,13 @@ class _Choosing(ChoosingScorerConfig):
         hint = "; set the scorer's index_from to 0 or 1" if _WHOLE_NUMBER.fullmatch(question.target) else ""
         return f"the target {question.target[:60]!r} is none of {known}{hint}"
 
-    def _options(self, question: Question) -> Options:
+    def _options(self, question: Question) -> ChoiceOptions:
         return _cached_options(ascii_uppercase[: len(question.choices)] or self.letters, question.choices)
 
-    def _target(self, question: Question, options: Options) -> str | None:
+    def _target(self, question: Question, options: ChoiceOptions) -> str | None:
         return self._by_letter(question, options) or options.by_text(question.target)
 
-    def _by_letter(self, question: Question, options: Options) -> str | None:
+    def _by_letter(self, question: Question, options: ChoiceOptions) -> str | None:
         target = question.target.strip()
         if self.index_from is not None and _WHOLE_NUMBER.fullmatch(target):
             place = int(target) - self.index_from
@@ -159,12 +159,12 @@ class ChoiceScorer(ChoiceScorerConfig, _Choosing, AnswerScorer):
         return target is not None and answer.text == target
 
 
-class Options:
+class ChoiceOptions:
     """The options of one question: their letters, and their texts if they are known.
 
     Examples
     --------
-    >>> options = Options("ABC", ("red", "blue", "green"))
+    >>> options = ChoiceOptions("ABC", ("red", "blue", "green"))
     >>> options.read("(b)"), options.read("C. green"), options.read("Blue."), options.read("a colour")
     ('B', 'C', 'B', None)
     """
@@ -279,5 +279,5 @@ def _compiled(letters: str) -> dict[str, re.Pattern[str]]:
 
 
 @lru_cache(maxsize=1024)
-def _cached_options(letters: str, texts: tuple[str, ...]) -> Options:
-    return Options(letters, texts)
+def _cached_options(letters: str, texts: tuple[str, ...]) -> ChoiceOptions:
+    return ChoiceOptions(letters, texts)

@@ -76,7 +76,7 @@ _NO_UNIT = re.compile(r"\b(?:or|to|and|than|not|pi|sqrt|plus|minus|times)\b", re
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class WrittenNumber:
     """A number: its value as written (50 for ``50 %``), and whether it has a percent sign."""
 
     value: Fraction
@@ -87,19 +87,21 @@ class Number:
 class FoundNumber:
     """A number in prose, its text, and whether the prose ends with it: then digits may be cut off."""
 
-    number: Number
+    number: WrittenNumber
     text: str
     reaches_end: bool
 
 
 @lru_cache(maxsize=4096)  # every trial repeats its target, and many an answer
-def read_number(text: str) -> Number | None:
+def read_number(text: str) -> WrittenNumber | None:
     r"""Read a text that is one number, with a unit, currency or percent sign, or after ``x =``.
 
     Examples
     --------
-    >>> read_number("$1,234.50"), read_number(r"x = \frac{3}{4}\text{ cm}^2")
-    (Number(value=Fraction(2469, 2), is_percent=False), Number(value=Fraction(3, 4), is_percent=False))
+    >>> read_number("$1,234.50")
+    WrittenNumber(value=Fraction(2469, 2), is_percent=False)
+    >>> read_number(r"x = \frac{3}{4}\text{ cm}^2")
+    WrittenNumber(value=Fraction(3, 4), is_percent=False)
     >>> read_number("3, 5") is None, read_number(r"2\pi") is None
     (True, True)
     """
@@ -110,7 +112,7 @@ def read_number(text: str) -> Number | None:
     return next((number for number in sides if number is not None), None)
 
 
-def _read_side(text: str) -> Number | None:
+def _read_side(text: str) -> WrittenNumber | None:
     """Read one side of an equation."""
     text = text.lstrip(" ,;:!\"'*").rstrip(" .,;:!\"'*")
     if (text[:1], text[-1:]) in (("(", ")"), ("{", "}")):
@@ -138,14 +140,16 @@ def find_numbers(text: str) -> Iterator[FoundNumber]:
             yield FoundNumber(number, match[0].strip(), match.end() == len(plain))
 
 
-def is_same_number(answer: Number, target: Number, tolerance: float = 0.0, relative: float = 0.0) -> bool:
+def is_same_number(
+    answer: WrittenNumber, target: WrittenNumber, tolerance: float = 0.0, relative: float = 0.0
+) -> bool:
     """Tell whether two numbers differ by at most the larger of an absolute and a relative tolerance.
 
     If only one has a percent sign, both 50 and 0.5 are 50 %.
 
     Examples
     --------
-    >>> is_same_number(Number(Fraction(1, 3)), Number(Fraction("0.333")), tolerance=0.001)
+    >>> is_same_number(WrittenNumber(Fraction(1, 3)), WrittenNumber(Fraction("0.333")), tolerance=0.001)
     True
     """
     if answer == target:
@@ -175,7 +179,7 @@ def _joined(text: str) -> str:
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "", text) if is_grouped else text
 
 
-def _number(match: re.Match[str]) -> Number | None:
+def _number(match: re.Match[str]) -> WrittenNumber | None:
     if len(match[0]) > MOST_DIGITS:
         return None
     value = _magnitude(match)
@@ -186,7 +190,7 @@ def _number(match: re.Match[str]) -> Number | None:
     if match["inner_sign"]:
         value = -value
     scale = _SCALE[match["scale"].strip().lower()] if match["scale"] else 1
-    return Number(value * scale, match["percent"] is not None)
+    return WrittenNumber(value * scale, match["percent"] is not None)
 
 
 def _magnitude(match: re.Match[str]) -> Fraction | None:

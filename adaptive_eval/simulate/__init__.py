@@ -6,14 +6,14 @@ probabilities, or recorded outcomes in shuffled order. Nothing is sent and nothi
 are already there.
 """
 
-from adaptive_eval.simulate.coins import Answers, BiasedCoins, GivenChances
+from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins, GivenChances
 from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.many_runs import simulate
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import Rate, SimulationResult
 
 __all__ = [
-    "Answers",
+    "AnswerSource",
     "BiasedCoins",
     "GivenChances",
     "Latency",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
 from adaptive_eval.core.one_look import OneLook, counted
 from adaptive_eval.core.overview import VERDICTS
@@ -85,7 +85,7 @@ def analyze(recorded: RecordedOutcomes, spec: SessionSpec, simulator: Simulator)
     """
     answers = RecordedAnswers(recorded, shuffled=False)
     scores = answers.truth(spec)
-    board = Board(spec)
+    board = SessionAnswers(spec)
     stream = answers.begin(spec, board.run_sequence, np.random.SeedSequence(simulator.seed))
     (replay,) = run_together([spec], board, stream)
     replay = replace(replay, trials=_needed(spec, recorded, replay.verdict, replay.trials))
@@ -169,7 +169,7 @@ def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.i
 
 def _bayes(recorded: RecordedOutcomes, spec: SessionSpec) -> tuple[Floats, Floats]:
     """Return Bayes@N μ and σ over all trials, in unit scores."""
-    board = Board(spec)
+    board = SessionAnswers(spec)
     for task, cells, here in zip(spec.tasks, board.cells, spec.columns, strict=True):
         cells.counts[: len(recorded.models)] = task.shares[recorded.categories[:, here]].sum(axis=2)
     mu, sigma = board.posterior()

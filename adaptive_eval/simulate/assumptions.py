@@ -6,7 +6,7 @@ import numpy as np
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.simulate.coins import Answers, BiasedCoins, Fitted, LikelyChances
+from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins, Fitted, LikelyChances
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from scorio.sequential.parts import Floats, fit_prior, unit_scores
 from scorio.study import biased_coins
@@ -86,7 +86,7 @@ def assumed_answers(
     concentration: float = 8.0,
     correlation: float = 0.0,
     seed: int = 0,
-) -> Answers:
+) -> AnswerSource:
     """Return the assumed answers of a run's models.
 
     Examples

@@ -22,7 +22,7 @@ ENDLESS = int(np.iinfo(np.int64).max)
 """Limit of a model that never runs out of answers."""
 
 
-class Stream(Protocol):
+class ReplicateAnswers(Protocol):
     """The answers of one replicate."""
 
     @property
@@ -33,13 +33,15 @@ class Stream(Protocol):
         """Return the next categories of some models."""
 
 
-class Answers(Protocol):
+class AnswerSource(Protocol):
     """A source of simulated answers; it must be picklable to be used by several processes."""
 
     def truth(self, spec: SessionSpec) -> Floats:
         """Return the true overall score of each model, shape (L,), in score units."""
 
-    def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
+    def begin(
+        self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence
+    ) -> ReplicateAnswers:
         """Return the answers of one replicate."""
 
 
@@ -117,7 +119,9 @@ class BiasedCoins:
         _check_models(spec, len(self.means))
         return to_score_units(spec, self.means)
 
-    def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
+    def begin(
+        self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence
+    ) -> ReplicateAnswers:
         """Draw the chances of one replicate."""
         coins, trials = seed.spawn(2)
         chances = [
@@ -191,7 +195,9 @@ class GivenChances:
                 chances[number] = _one_category(chances[number], seed, number)
         return GivenChances(chances)
 
-    def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
+    def begin(
+        self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence
+    ) -> ReplicateAnswers:
         """Return the answers of one replicate."""
         self._check(spec)
         chances = self.settled(spec, seed).chances
@@ -290,8 +296,8 @@ class LikelyChances(GivenChances):
 
 
 def drawn_from(
-    answers: Answers, spec: SessionSpec, seed: np.random.SeedSequence
-) -> tuple[Answers, Floats | None]:
+    answers: AnswerSource, spec: SessionSpec, seed: np.random.SeedSequence
+) -> tuple[AnswerSource, Floats | None]:
     """Return the answers of one replicate, and their truth where it differs between replicates."""
     drawn = answers.drawn(spec, seed) if isinstance(answers, LikelyChances) else answers
     if not isinstance(drawn, GivenChances):
@@ -360,7 +366,7 @@ class _Draws:
         self._generators = [np.random.default_rng(child) for child in seed.spawn(len(cumulative))]
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
-        """See :class:`Stream`."""
+        """See :class:`ReplicateAnswers`."""
         questions, _ = asked(self._run_sequence, models, start, stop)
         numbers = np.stack([self._generators[model].random(stop - start) for model in models.tolist()])
         place = np.zeros(questions.shape, dtype=np.int64)

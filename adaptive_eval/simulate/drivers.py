@@ -15,14 +15,14 @@ from math import isfinite, log
 
 import numpy as np
 
-from adaptive_eval.core.board import Board, Comparison
+from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.foresight import too_noisy
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
 from adaptive_eval.core.model_states import Completed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError, UsageError
-from adaptive_eval.simulate.coins import ENDLESS, Stream
+from adaptive_eval.simulate.coins import ENDLESS, ReplicateAnswers
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
@@ -47,10 +47,10 @@ def sequences_in_lockstep(spec: SessionSpec) -> bool:
     return unlimited and spec.goal.kind != "budget" and spec.allocation.models in ("round-robin", "uniform")
 
 
-class _Watched(Comparison):
+class _Watched(SessionContrasts):
     """A comparison that notes up to which step each model was needed."""
 
-    def __init__(self, spec: SessionSpec, board: Board) -> None:
+    def __init__(self, spec: SessionSpec, board: SessionAnswers) -> None:
         self.needed_until = np.zeros(len(spec.models), dtype=np.int64)
         super().__init__(spec, board)
 
@@ -70,10 +70,10 @@ class _Watched(Comparison):
         return super()._needed(fold)
 
 
-class _View(Board):
+class _View(SessionAnswers):
     """A board as one of several runs sees it that take the same answers: with its own progress."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SessionAnswers) -> None:
         self.__dict__.update(board.__dict__)
         self.progress = board.progress.copy()
         self.oldest = 0  # steps before it are no longer read
@@ -95,10 +95,10 @@ class _View(Board):
         self.oldest = before
 
 
-class _Run:
+class _LockstepRun:
     """One run in lockstep on a board that it may share."""
 
-    def __init__(self, spec: SessionSpec, board: Board, stream: Stream) -> None:
+    def __init__(self, spec: SessionSpec, board: SessionAnswers, stream: ReplicateAnswers) -> None:
         self.spec, self.board, self.stream = spec, board, stream
         self.view = _View(board)
         self.comparison = _Watched(spec, self.view)
@@ -156,13 +156,13 @@ class _Run:
 
 
 def run_together(
-    specs: Sequence[SessionSpec], board: Board, stream: Stream, *, scored: bool = True
+    specs: Sequence[SessionSpec], board: SessionAnswers, stream: ReplicateAnswers, *, scored: bool = True
 ) -> list[RunOutcome]:
     """Simulate one run by several specs that differ in their margin only: the answers are absorbed once.
 
     Without `scored`, the outcomes have no scores.
     """
-    runs = [_Run(spec, board, stream) for spec in specs]
+    runs = [_LockstepRun(spec, board, stream) for spec in specs]
     active = {number: start for number, run in enumerate(runs) if (start := run.start) is not None}
     while active:
         behind = min(active, key=active.__getitem__)
@@ -174,7 +174,7 @@ def run_together(
     return [run.outcome(scored=scored) for run in runs]
 
 
-def run_fixed(spec: SessionSpec, board: Board, stream: Stream, passes: int) -> RunOutcome:
+def run_fixed(spec: SessionSpec, board: SessionAnswers, stream: ReplicateAnswers, passes: int) -> RunOutcome:
     """Simulate one run of so many plain passes with one look at the end: z of Bayes@N."""
     models, steps, goal = len(spec.models), passes * spec.questions, make_goal(spec)
     if stream.limit.min() < steps:
@@ -201,7 +201,7 @@ def run_fixed(spec: SessionSpec, board: Board, stream: Stream, passes: int) -> R
     )
 
 
-def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
+def _block_end(comparison: SessionContrasts, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
     """Return how far `rows` can advance at once, within all answers, the trial sequence and the cap."""
     ahead = comparison.answers.progress[comparison.members]
     longest = max(LONGEST, LARGEST // comparison.fold.verdict.size)
@@ -214,7 +214,7 @@ def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap:
     return int(min(stop, *map(laid_out, rows.tolist())))
 
 
-def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
+def _absorb(board: SessionAnswers, rows: Ints, start: int, block: Ints) -> None:
     stop = start + block.shape[1]
     task = board.run_sequence.task(start, stop)
     for index, cells in enumerate(board.cells):
@@ -222,7 +222,7 @@ def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:
     board.progress[rows] = stop
 
 
-def _reason(comparison: Comparison) -> StopReason:
+def _reason(comparison: SessionContrasts) -> StopReason:
     if comparison.fold.needed.any():
         return "partial" if comparison.hopeless or too_noisy(comparison) else "max_passes"
     return comparison.ending or "endpoints"
@@ -272,7 +272,11 @@ NO_ANSWER = "recorded without an answer"
 
 
 def run_events(
-    session: Session, stream: Stream, in_flight: int, latency: Latency | None, rng: np.random.Generator
+    session: Session,
+    stream: ReplicateAnswers,
+    in_flight: int,
+    latency: Latency | None,
+    rng: np.random.Generator,
 ) -> RunOutcome:
     """Simulate one run."""
     run = _VirtualRun(session, stream, latency, rng)
@@ -314,7 +318,7 @@ class _VirtualRun:
     """A session, its trials in flight and the virtual clock."""
 
     def __init__(
-        self, session: Session, stream: Stream, latency: Latency | None, rng: np.random.Generator
+        self, session: Session, stream: ReplicateAnswers, latency: Latency | None, rng: np.random.Generator
     ) -> None:
         self.session, self.stream, self.latency, self.rng = session, stream, latency, rng
         spec = session.spec

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import make_goal, sides
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, BudgetSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.processes import available_cores, process_pool
-from adaptive_eval.simulate.coins import ENDLESS, Answers, drawn_from, to_score_units
+from adaptive_eval.simulate.coins import ENDLESS, AnswerSource, drawn_from, to_score_units
 from adaptive_eval.simulate.drivers import (
     Latency,
     run_events,
@@ -39,7 +39,7 @@ TASKS_PER_WORKER = 8
 
 def simulate(
     spec: SessionSpec,
-    answers: Answers,
+    answers: AnswerSource,
     replicates: int,
     seed: int,
     in_flight: int = 64,
@@ -123,7 +123,7 @@ class Simulator:
     def run(
         self,
         spec: SessionSpec,
-        answers: Answers,
+        answers: AnswerSource,
         label: str = "",
         in_flight: int = 1,
         latency: Latency | None = None,
@@ -141,7 +141,7 @@ class Simulator:
         return self._results(_Job((spec,), answers, in_flight, latency, fast), label)[0]
 
     def margins(
-        self, spec: SessionSpec, answers: Answers, margins: Sequence[float | None], label: str = ""
+        self, spec: SessionSpec, answers: AnswerSource, margins: Sequence[float | None], label: str = ""
     ) -> list[SimulationResult]:
         """Run a session with each of several margins of ties and claims, as :meth:`run` does with one.
 
@@ -156,7 +156,9 @@ class Simulator:
             check_spec(one)
         return self._results(_Job(tuple(specs), answers), label)
 
-    def fixed(self, spec: SessionSpec, answers: Answers, passes: int, label: str = "") -> SimulationResult:
+    def fixed(
+        self, spec: SessionSpec, answers: AnswerSource, passes: int, label: str = ""
+    ) -> SimulationResult:
         """Simulate runs in which everyone answers every question `passes` times, with one look at the end.
 
         A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
@@ -232,7 +234,7 @@ class _Job:
     """One replicate of specs that differ in their margin only, as a function of its seed."""
 
     specs: tuple[SessionSpec, ...]
-    answers: Answers
+    answers: AnswerSource
     in_flight: int = 1
     latency: Latency | None = None
     fast: bool = True
@@ -244,7 +246,7 @@ class _Job:
         specs = [replace(spec, seed=drawn_seed) for spec in self.specs]
         answers, truth = drawn_from(self.answers, specs[0], of_answers)
         if self.fast:
-            board = Board(specs[0])
+            board = SessionAnswers(specs[0])
             stream = answers.begin(specs[0], board.run_sequence, of_answers)
             if self.fixed is not None:
                 runs = [run_fixed(specs[0], board, stream, self.fixed)]
@@ -262,11 +264,11 @@ class _Job:
         return [self(seed) for seed in seeds]
 
 
-def _check_ends(spec: SessionSpec, answers: Answers, seed: int) -> None:
+def _check_ends(spec: SessionSpec, answers: AnswerSource, seed: int) -> None:
     """Refuse a spec of which a run may never stop."""
     if spec.budget.trials is not None or spec.stopping.max_passes is not None:
         return
-    stream = answers.begin(spec, Board(spec).run_sequence, np.random.SeedSequence(seed))
+    stream = answers.begin(spec, SessionAnswers(spec).run_sequence, np.random.SeedSequence(seed))
     if stream.limit.max() == ENDLESS:
         raise UsageError(
             "nothing bounds a run: tied models would never stop; give max_passes or budget.trials"
@@ -276,7 +278,7 @@ def _check_ends(spec: SessionSpec, answers: Answers, seed: int) -> None:
 def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_one: bool) -> SimulationResult:
     """Return the result of several runs of one spec."""
     goal, (origin, unit) = make_goal(spec), spec.scale
-    references = to_score_units(spec, Board(spec).scores().difference[truth.size :, 0])
+    references = to_score_units(spec, SessionAnswers(spec).scores().difference[truth.size :, 0])
 
     def gap_of(truth: Floats) -> Floats:
         everyone = np.concatenate([truth, references])

@@ -13,7 +13,7 @@ from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.decisions import Spend
-from adaptive_eval.simulate.coins import Answers, BiasedCoins
+from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins
 from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.many_runs import Simulator, without_budgets
 from adaptive_eval.simulate.result import Rate, SimulationResult
@@ -98,7 +98,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class AnswerRate:
     """How fast answers come in a run that may go ahead to spare time."""
 
     in_flight: int  # trials, of all models together
@@ -135,11 +135,11 @@ class Plan:
 class Assumptions:
     """What a plan rests on."""
 
-    answers: Answers
+    answers: AnswerSource
     workload: Sequence[Workload]  # of each model
-    equal: Answers | None = None  # those of models that are equally good
-    gaps: Mapping[float, Answers] = field(default_factory=dict)  # those of models so far apart
-    pace: Pace | None = None  # where sparing time is an offer
+    equal: AnswerSource | None = None  # those of models that are equally good
+    gaps: Mapping[float, AnswerSource] = field(default_factory=dict)  # those of models so far apart
+    pace: AnswerRate | None = None  # where sparing time is an offer
     batch_hours: float = BATCH_HOURS
     sources: tuple[str, ...] = ()  # where they are from, in words
 
@@ -195,7 +195,7 @@ class _Work:
         return self.spec.with_margin(margin)
 
     def unlimited(
-        self, answers: Answers, margins: Sequence[float | None], label: str, passes: int | None = None
+        self, answers: AnswerSource, margins: Sequence[float | None], label: str, passes: int | None = None
     ) -> list[SimulationResult]:
         """Simulate round-robin without a budget, with each margin, for at most `passes`."""
         in_turn = AllocationSpec("round-robin", self.spec.allocation.questions)
@@ -207,7 +207,7 @@ class _Work:
             self.done.update(zip(((answers, margin) for margin in margins), results, strict=True))
         return results
 
-    def own_margin(self, answers: Answers, margin: float | None, label: str) -> PlanRow:
+    def own_margin(self, answers: AnswerSource, margin: float | None, label: str) -> PlanRow:
         """Return the figures of round-robin with one margin."""
         result = self.done.get((answers, margin)) if isinstance(answers, BiasedCoins) else None
         if result is None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE
 from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.core.spec import SessionSpec
@@ -318,7 +318,7 @@ class RunOutcome:
     truth: Floats | None = None
 
 
-def scores_until(spec: SessionSpec, board: Board, steps: Ints) -> Floats:
+def scores_until(spec: SessionSpec, board: SessionAnswers, steps: Ints) -> Floats:
     """Return each model's overall mean unit score over the first `steps` trials of its sequence, shape (L,).
 
     Questions are weighted equally within a task, whatever their numbers of trials; NaN where a task has no

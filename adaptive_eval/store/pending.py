@@ -16,7 +16,7 @@ from adaptive_eval.store.trial_rows import checksum_of, outcome_row, sent_parts,
 from adaptive_eval.trial import TrialRequest
 
 
-class Table:
+class AppendedTable:
     """One append-only table: rows added since the last commit.
 
     The writer gives every id itself, from the largest stored one on, so that writing the same rows twice
@@ -48,7 +48,7 @@ class Table:
         self.rows.clear()
 
 
-class Names(Table):
+class Names(AppendedTable):
     """A table of names, each with a small integer id; all are kept in memory."""
 
     def __init__(self, db: sqlite3.Connection, name: str, parent: str = "") -> None:
@@ -75,7 +75,7 @@ _BODIES_KEPT = 16_384
 """Request bodies whose ids are kept in memory; others are looked up in the file."""
 
 
-class Bodies(Table):
+class Bodies(AppendedTable):
     """The request bodies, each stored once and known by its digest."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -192,10 +192,16 @@ class Pending:
         self._models, self._tasks, self._endpoints, self._signal_sets = names
         self._questions = Names(db, "questions", parent="task")
         self._bodies = Bodies(db)
-        logs = [Table(db, name, columns) for name, columns in _LOGS.items()]
+        logs = [AppendedTable(db, name, columns) for name, columns in _LOGS.items()]
         self._launches, self._attempts, self._outcomes, self._decisions, self._snapshots = logs
-        self._answers = Table(db, "answers", f"body, sent_seed, checksum, {TEXTS}", key="outcome")
-        self._tables: tuple[Table, ...] = (*names, self._questions, self._bodies, *logs, self._answers)
+        self._answers = AppendedTable(db, "answers", f"body, sent_seed, checksum, {TEXTS}", key="outcome")
+        self._tables: tuple[AppendedTable, ...] = (
+            *names,
+            self._questions,
+            self._bodies,
+            *logs,
+            self._answers,
+        )
         self._meta: dict[str, str] = {}
         self._asked: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._furthest: dict[int, int] = dict(db.execute(_FURTHEST))  # step of each model that is stored

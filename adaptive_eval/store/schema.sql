@@ -5,7 +5,7 @@
 -- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
-PRAGMA user_version = 15;
+PRAGMA user_version = 16;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed

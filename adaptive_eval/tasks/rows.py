@@ -114,7 +114,7 @@ def stream_rows(path: Path) -> Iterator[Found]:
             opened(path) as file,
             io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline) as text,
         ):
-            lines = _Lines(text)
+            lines = _TextLines(text)
             for found in reader(lines):
                 yield from lines.problems()
                 yield found
@@ -131,7 +131,7 @@ def no_such_file(path: Path) -> DatasetError:
     return DatasetError(words, code="dataset/not-found")
 
 
-class _Lines:
+class _TextLines:
     """The lines of a text; bytes that are not UTF-8 are replaced, and noted with their lines."""
 
     def __init__(self, lines: Iterable[str]) -> None:

@@ -14,10 +14,10 @@ from adaptive_eval.views.blocks import (
     Choice,
     Code,
     Form,
-    Page,
+    ListedAnswer,
     Para,
-    Sample,
     Samples,
+    WholePage,
     note,
 )
 from adaptive_eval.views.inert import excerpt
@@ -137,7 +137,7 @@ def samples_page(
     tasks: Sequence[str],
     numbers: Mapping[str, int],
     target: TargetLookup,
-) -> Page:
+) -> WholePage:
     """Return a page of a server with some of a run's answers."""
     every = [("", "all"), *((str(place), name) for place, name in enumerate(models))]
     none = [("", "–"), *every[1:]]
@@ -169,7 +169,7 @@ def samples_page(
     blocks: list[Block] = [form, Para(words, links=links)]
     if listed:
         blocks.append(Samples(listed))
-    return Page(title="Answers", intro=[Para("", links=[("./", "The run")]), *blocks], is_front=True)
+    return WholePage(title="Answers", intro=[Para("", links=[("./", "The run")]), *blocks], is_front=True)
 
 
 def _named(key: TrialKey, numbers: Mapping[str, int]) -> str:
@@ -185,11 +185,11 @@ def key_named(text: str, models: Sequence[str]) -> TrialKey | None:
 
 def _sample(
     record: TrialRecord, label: str, expected: str | None, address: str = "", classes: str = ""
-) -> Sample:
+) -> ListedAnswer:
     request = record.request
     title = f"{label} · {request.task} / {request.question} · trial {request.key.index:,}"
     blocks = list(_blocks(record, expected, address))
-    return Sample(title=title, badge=badge(record), blocks=blocks, classes=classes)
+    return ListedAnswer(title=title, badge=badge(record), blocks=blocks, classes=classes)
 
 
 def _blocks(record: TrialRecord, expected: str | None, address: str) -> Iterator[Block]:

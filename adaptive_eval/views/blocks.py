@@ -93,7 +93,7 @@ class Passage:
     kind: str = "passage"
 
     @property
-    def part(self) -> inert.Block:
+    def part(self) -> inert.InertBlock:
         """What is shown, inert."""
         return inert.block(self.text, self.most)
 
@@ -126,7 +126,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class ListedAnswer:
     """An answer, of which a list shows one at a time."""
 
     title: str
@@ -139,13 +139,13 @@ class Sample:
 class Samples:
     """Answers in a list: the arrow keys go through them. A file chooses among them by its style sheet."""
 
-    listed: Sequence[Sample]
+    listed: Sequence[ListedAnswer]
     choices: Sequence[Choice] = ()
     kind: str = "samples"
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Unfolding:
     """What a page shows only when it is opened."""
 
     id: str
@@ -155,12 +155,12 @@ class Fold:
 
 
 Block: TypeAlias = (
-    Para | Warn | Items | Heading | Code | Passage | Side | Form | Samples | Plots | Bins | Fold | Table
+    Para | Warn | Items | Heading | Code | Passage | Side | Form | Samples | Plots | Bins | Unfolding | Table
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part with a heading, to which the contents lead."""
 
     id: str
@@ -175,7 +175,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class WholePage:
     """A whole page."""
 
     title: str
@@ -186,11 +186,11 @@ class Page:
     status: str = ""  # read aloud where it changes
     intro: Sequence[Block] = ()
     tiles: Sequence[tuple[str, str]] = ()
-    sections: Sequence[Section] = ()
+    sections: Sequence[PageSection] = ()
     is_front: bool = False  # whether its title is large, and there are no contents
 
 
-def to_text(page: Page) -> str:
+def to_text(page: WholePage) -> str:
     """Return a page as Markdown, in which every name, message and setting is escaped."""
     parts = [f"# {md(page.title)}", f"**{md(page.verdict)}**", *map(_markdown, page.intro)]
     for section in page.sections:

@@ -7,7 +7,7 @@ from math import ceil
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.core.forecast import FACTORS, LIKELY
-from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Results
+from adaptive_eval.core.results import BudgetLine, Chance, Decision, Results, RunForecast
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import DEFAULT_PASSES
@@ -87,7 +87,7 @@ def more_passes(results: Results, config: RunConfig) -> str:
     return f"stopping.max_passes={ceil(_factor(results) * passes)}"
 
 
-def likely_trials(forecast: Forecast) -> Chance | None:
+def likely_trials(forecast: RunForecast) -> Chance | None:
     """Return the fewest trials in all that reach the goal with the chance :data:`LIKELY`, if any foreseen do.
 
     Examples
@@ -95,7 +95,7 @@ def likely_trials(forecast: Forecast) -> Chance | None:
     >>> from adaptive_eval.core.results import Range
     >>> none = Range(0.0, 0.0, 0.0)
     >>> chances = (Chance(100.0, 0.5), Chance(200.0, 0.85))
-    >>> likely_trials(Forecast(0.1, none, none, None, (), 1, chances)).trials
+    >>> likely_trials(RunForecast(0.1, none, none, None, (), 1, chances)).trials
     200.0
     """
     return next((one for one in forecast.chances if one.resolved >= LIKELY), None)

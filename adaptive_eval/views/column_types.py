@@ -13,7 +13,7 @@ from adaptive_eval.views.numbers import NOTHING, fixed, interval, signed, stamp,
 Row = TypeVar("Row")
 
 
-class Outlet(Flag):
+class Shown(Flag):
     """Where a column is shown; the last ones are the tables of the report as a page and as Markdown."""
 
     JSON = auto()
@@ -80,7 +80,7 @@ class Column(Generic[Row]):
     key: str  # the one name of the figure: in JSON, CSV, Prometheus, trackers
     unit: Unit
     value: Callable[[Row], Any]
-    outlets: Outlet
+    outlets: Shown
     meaning: str = ""  # for the JSON schema, the docs and Prometheus
     heading: str = ""  # for people; the key's words by default. In braces the words of the table.
     short: str = ""  # the heading on a terminal, if it is another
@@ -137,17 +137,17 @@ def written(unit: Unit, value: Any, digits: int = 3) -> str:
     return str(value)
 
 
-def selected(columns: Iterable[Column[Row]], outlet: Outlet) -> list[Column[Row]]:
+def selected(columns: Iterable[Column[Row]], outlet: Shown) -> list[Column[Row]]:
     """Return the columns that an outlet shows."""
     return [column for column in columns if column.outlets & outlet]
 
 
-def shown_to_people(columns: Iterable[Column[Row]], outlet: Outlet, rows: Sequence[Row]) -> list[Column[Row]]:
+def shown_to_people(columns: Iterable[Column[Row]], outlet: Shown, rows: Sequence[Row]) -> list[Column[Row]]:
     """Return the columns of an outlet without those that say nothing about these rows."""
     return [one for one in selected(columns, outlet) if one.when is None or (rows and one.when(rows))]
 
 
-def data_of(columns: Iterable[Column[Row]], row: Row, outlet: Outlet = Outlet.JSON) -> dict[str, Any]:
+def data_of(columns: Iterable[Column[Row]], row: Row, outlet: Shown = Shown.JSON) -> dict[str, Any]:
     """Return a row as JSON-able data."""
     found: dict[str, Any] = {}
     for column in selected(columns, outlet):
@@ -183,7 +183,7 @@ _TYPES: Mapping[Unit, Mapping[str, Any]] = {
 }
 
 
-def schema_of(columns: Iterable[Column[Any]], outlet: Outlet = Outlet.JSON) -> dict[str, Any]:
+def schema_of(columns: Iterable[Column[Any]], outlet: Shown = Shown.JSON) -> dict[str, Any]:
     """Return the JSON schema of a row."""
     properties = {column.key: _schema(column, outlet) for column in selected(columns, outlet)}
     return {
@@ -194,7 +194,7 @@ def schema_of(columns: Iterable[Column[Any]], outlet: Outlet = Outlet.JSON) -> d
     }
 
 
-def _schema(column: Column[Any], outlet: Outlet) -> dict[str, Any]:
+def _schema(column: Column[Any], outlet: Shown) -> dict[str, Any]:
     if column.unit is Unit.PART:
         made = schema_of(column.columns, outlet)
     elif column.unit is Unit.ROWS:

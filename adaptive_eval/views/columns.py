@@ -12,7 +12,7 @@ from adaptive_eval.core.results import Decision, PairForecast, PairResult, Resul
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.accounts import QuestionAccount
 from adaptive_eval.views.budgets import BudgetUse, budget_name, used_words
-from adaptive_eval.views.column_types import Column, Outlet, Span, Unit
+from adaptive_eval.views.column_types import Column, Shown, Span, Unit
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import cut, inert
 from adaptive_eval.views.numbers import amount, duration, fixed, percent, range_words, short
@@ -20,8 +20,8 @@ from adaptive_eval.views.sentences import condition_words, difference_words, evi
 from adaptive_eval.views.summary import evidence_progress, tie_progress
 from adaptive_eval.views.verdicts import pair_name, verdict_words
 
-JSON, MONITOR, CSV, TERMINAL = Outlet.JSON, Outlet.MONITOR, Outlet.CSV, Outlet.TERMINAL
-PROMETHEUS, PAIRS_TABLE, OPEN_TABLE = Outlet.PROMETHEUS, Outlet.PAIRS, Outlet.OPEN
+JSON, MONITOR, CSV, TERMINAL = Shown.JSON, Shown.MONITOR, Shown.CSV, Shown.TERMINAL
+PROMETHEUS, PAIRS_TABLE, OPEN_TABLE = Shown.PROMETHEUS, Shown.PAIRS, Shown.OPEN
 FILES = JSON | CSV
 
 
@@ -325,7 +325,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         key="budget",
         unit=Unit.NAME,
         value=lambda use: budget_name(use.line),
-        outlets=TERMINAL | Outlet.BUDGETS,
+        outlets=TERMINAL | Shown.BUDGETS,
     ),
     Column(
         key="name",
@@ -355,7 +355,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         unit=Unit.NUMBER,
         value=lambda use: use.line.spent,
         text=lambda use: amount(use.line.spent, use.line.name),
-        outlets=JSON | TERMINAL | Outlet.BUDGETS | PROMETHEUS,
+        outlets=JSON | TERMINAL | Shown.BUDGETS | PROMETHEUS,
         meaning="spent, with what is presumed billed",
     ),
     Column(
@@ -373,7 +373,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         value=lambda use: use.line.reserved,
         text=lambda use: amount(use.line.reserved, use.line.name),
         spare=True,
-        outlets=JSON | TERMINAL | Outlet.BUDGETS | PROMETHEUS,
+        outlets=JSON | TERMINAL | Shown.BUDGETS | PROMETHEUS,
         meaning="reserved by trials in flight",
         need=3,
     ),
@@ -383,7 +383,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         value=lambda use: use.line.limit,
         text=lambda use: amount(use.line.limit, use.line.name),
         optional=True,
-        outlets=JSON | TERMINAL | Outlet.BUDGETS | PROMETHEUS,
+        outlets=JSON | TERMINAL | Shown.BUDGETS | PROMETHEUS,
         meaning="the limit; null for none",
         need=1,
     ),
@@ -392,7 +392,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         unit=Unit.NUMBER,
         value=lambda use: use.fraction,
         text=lambda use: used_words(use.line),
-        outlets=TERMINAL | Outlet.BUDGETS,
+        outlets=TERMINAL | Shown.BUDGETS,
         need=2,
     ),
     Column(
@@ -411,7 +411,7 @@ BUDGETS: tuple[Column[BudgetUse], ...] = (
         text=lambda use: duration(use.seconds_left),
         optional=True,
         spare=True,
-        outlets=MONITOR | Outlet.RUNNING,
+        outlets=MONITOR | Shown.RUNNING,
         meaning="running time until the limit at this rate",
         need=4,
     ),
@@ -439,7 +439,7 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         unit=Unit.TIME,
         value=lambda row: row.at,
         spare=True,
-        outlets=FILES | Outlet.DECISIONS,
+        outlets=FILES | Shown.DECISIONS,
         meaning="when",
     ),
     Column(
@@ -448,7 +448,7 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         unit=Unit.COUNT,
         value=lambda row: row.made.trials,
         spare=True,
-        outlets=FILES | Outlet.DECISIONS,
+        outlets=FILES | Shown.DECISIONS,
         meaning="counted trials of the run at that moment",
     ),
     Column(
@@ -488,7 +488,7 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         heading="decision",
         unit=Unit.TEXT,
         value=lambda row: describe(row.made),
-        outlets=FILES | Outlet.DECISIONS,
+        outlets=FILES | Shown.DECISIONS,
         meaning="in words",
     ),
     Column(
@@ -600,7 +600,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         heading="endpoint of",
         unit=Unit.MODEL,
         value=lambda one: one.model,
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="the model",
     ),
     Column(
@@ -610,7 +610,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         value=lambda one: one.endpoint,
         text=lambda one: cut(inert(one.endpoint), _ADDRESS),
         spare=True,
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="the server's address",
         need=3,
     ),
@@ -619,7 +619,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         unit=Unit.COUNT,
         value=lambda one: one.in_flight,
         text=lambda one: f"{one.in_flight}/{one.limit}",
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="requests in flight",
     ),
     Column(
@@ -643,7 +643,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         unit=Unit.NUMBER,
         value=lambda one: one.requests_per_second,
         text=lambda one: fixed(one.requests_per_second, 1),
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="over the last minute",
         need=2,
     ),
@@ -655,7 +655,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         value=lambda one: one.tokens_per_second,
         text=lambda one: short(one.tokens_per_second),
         spare=True,
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="over the last minute",
         need=4,
     ),
@@ -665,7 +665,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         value=lambda one: one.p50,
         optional=True,
         spare=True,
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="median latency in seconds, over the last minute",
         need=5,
     ),
@@ -675,7 +675,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         value=lambda one: one.p95,
         optional=True,
         spare=True,
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="95 % of the answers took no longer",
         need=5,
     ),
@@ -684,7 +684,7 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         unit=Unit.COUNTS,
         value=lambda one: dict(one.errors),
         text=lambda one: condition_words(one) or "none",
-        outlets=MONITOR | TERMINAL | Outlet.ENDPOINTS,
+        outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="failed attempts by kind",
         need=1,
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.core.results import ModelResult
-from adaptive_eval.views.blocks import Items, Page, Section, Warn, to_text
+from adaptive_eval.views.blocks import Items, PageSection, Warn, WholePage, to_text
 from adaptive_eval.views.column_types import Column, Span, Unit
 from adaptive_eval.views.comparison_sentences import (
     called_words,
@@ -19,16 +19,16 @@ from adaptive_eval.views.inert import distinct_labels
 from adaptive_eval.views.numbers import trimmed
 from adaptive_eval.views.page import render
 from adaptive_eval.views.plain_data import json_text, picked
-from adaptive_eval.views.plots import Scale
+from adaptive_eval.views.plots import Axis
 from adaptive_eval.views.report_tables import LABEL
-from adaptive_eval.views.run_changes import Comparison, ModelChange, PairChange
+from adaptive_eval.views.run_changes import ModelChange, PairChange, RunChanges
 from adaptive_eval.views.sentences import score_decimals
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import Look, Table, column, table_of
 from adaptive_eval.views.verdicts import rank_column
 
 
-def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
+def write_comparison(comparison: RunChanges, folder: Path) -> list[Path]:
     """Write the comparison as HTML, Markdown and JSON into `folder`, and return the paths."""
     files = {
         "comparison.html": comparison_html(comparison),
@@ -39,28 +39,28 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def comparison_markdown(comparison: Comparison) -> str:
+def comparison_markdown(comparison: RunChanges) -> str:
     """Return the comparison as Markdown; every name and message in it is escaped."""
     return to_text(_page(comparison, html=False))
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: RunChanges) -> str:
     """Return the comparison as one self-contained HTML page, like the report of one run."""
     return render(_page(comparison, html=True))
 
 
-def _page(comparison: Comparison, *, html: bool) -> Page:
+def _page(comparison: RunChanges, *, html: bool) -> WholePage:
     names = _labels(comparison) if html else {}
     sections = []
     if comparison.differences:
-        sections.append(Section("different", "What is different", [Items(comparison.differences)]))
-    sections.append(Section("scores", "Scores", [_scores(comparison, names)]))
+        sections.append(PageSection("different", "What is different", [Items(comparison.differences)]))
+    sections.append(PageSection("scores", "Scores", [_scores(comparison, names)]))
     if comparison.pairs:
-        sections.append(Section("pairs", "Pairs", [_pairs(comparison, names)]))
+        sections.append(PageSection("pairs", "Pairs", [_pairs(comparison, names)]))
     notes = Items(comparison_notes(comparison, _level(comparison)))
-    sections.append(Section("notes", "How to read this", [notes]))
+    sections.append(PageSection("notes", "How to read this", [notes]))
     title = f"{comparison.before.name} and {comparison.after.name}"
-    return Page(
+    return WholePage(
         title=title,
         window=f"{title}: compared",
         before="Two runs compared: ",
@@ -70,15 +70,15 @@ def _page(comparison: Comparison, *, html: bool) -> Page:
     )
 
 
-def _labels(comparison: Comparison) -> Mapping[str, str]:
+def _labels(comparison: RunChanges) -> Mapping[str, str]:
     return distinct_labels((one.model for one in comparison.models), LABEL)
 
 
-def _level(comparison: Comparison) -> str:
+def _level(comparison: RunChanges) -> str:
     return f"{trimmed(comparison.confidence * 100)} %"
 
 
-def _scores(comparison: Comparison, names: Mapping[str, str]) -> Table:
+def _scores(comparison: RunChanges, names: Mapping[str, str]) -> Table:
     before, now = (rank_column(run.results) for run in (comparison.before, comparison.after))
     columns: list[Column[ModelChange]] = [
         column("model", lambda one: one.model, Unit.MODEL),
@@ -92,7 +92,7 @@ def _scores(comparison: Comparison, names: Mapping[str, str]) -> Table:
     ]
     ends = [end for one in comparison.models for end in _span(one)]
     digits = max(score_decimals(run.results.models) for run in (comparison.before, comparison.after))
-    look = Look(digits=digits, names=names, scale=Scale.around_zero(ends))
+    look = Look(digits=digits, names=names, scale=Axis.around_zero(ends))
     return table_of("Scores of both runs by model", columns, comparison.models, look)
 
 
@@ -120,7 +120,7 @@ _CHANGES = {
 }
 
 
-def _pairs(comparison: Comparison, names: Mapping[str, str]) -> Table:
+def _pairs(comparison: RunChanges, names: Mapping[str, str]) -> Table:
     before, after = comparison.before.results, comparison.after.results
     columns: list[Column[PairChange]] = [
         column("pair", lambda one: one.after or one.before, Unit.PAIR),
@@ -133,7 +133,7 @@ def _pairs(comparison: Comparison, names: Mapping[str, str]) -> Table:
     return table_of("Verdicts of both runs by pair", columns, comparison.pairs, Look(names=names))
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
+def comparison_data(comparison: RunChanges) -> dict[str, Any]:
     """Return the comparison as plain data, as ``docs/report-schema.md`` describes it."""
     keys = "model before after difference difference_low difference_high direction"
     models = [
@@ -159,7 +159,7 @@ def _pair_data(one: PairChange) -> dict[str, Any]:
     return picked(one, "first second before after change", before=before, after=after, change=one.kind)
 
 
-def _run_data(summary: Summary) -> dict[str, Any]:
+def _run_data(summary: RunSummary) -> dict[str, Any]:
     return {
         "name": summary.name,
         "started_at": summary.started,

@@ -2,7 +2,7 @@
 
 from adaptive_eval.core.results import PairResult, Results
 from adaptive_eval.views.numbers import NOTHING, count, stamp
-from adaptive_eval.views.run_changes import Comparison, PairChange, PairKind
+from adaptive_eval.views.run_changes import PairChange, PairKind, RunChanges
 from adaptive_eval.views.verdicts import verdict_words
 
 _KINDS: dict[PairKind, str] = {
@@ -14,13 +14,13 @@ _KINDS: dict[PairKind, str] = {
 }
 
 
-def comparison_words(one: Comparison) -> str:
+def comparison_words(one: RunChanges) -> str:
     """Return the changes in one sentence."""
     sentence = "; ".join([*_pairs(one), *_scores(one)]) or "the runs have no model in common"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _pairs(one: Comparison) -> list[str]:
+def _pairs(one: RunChanges) -> list[str]:
     counts = one.counts()
     shared = len(one.pairs) - counts["only_before"] - counts["only_after"]
     if not shared:
@@ -29,7 +29,7 @@ def _pairs(one: Comparison) -> list[str]:
     return [f"of {count(shared, 'shared pair')}: {', '.join(parts)}"]
 
 
-def _scores(one: Comparison) -> list[str]:
+def _scores(one: RunChanges) -> list[str]:
     compared = [model.direction for model in one.models if model.difference is not None]
     if not compared:
         because = "since the runs did not ask and score the same questions in the same way"
@@ -42,7 +42,7 @@ def _scores(one: Comparison) -> list[str]:
     ]
 
 
-def runs_words(one: Comparison) -> list[str]:
+def runs_words(one: RunChanges) -> list[str]:
     """Return which run is which."""
     return [
         f"{word}: {run.name}, started {stamp(run.started)}. {run.headline}"
@@ -50,7 +50,7 @@ def runs_words(one: Comparison) -> list[str]:
     ]
 
 
-def comparison_warnings(one: Comparison) -> list[str]:
+def comparison_warnings(one: RunChanges) -> list[str]:
     """Return what a reader of the comparison must know."""
     found = []
     if one.comparable is None:
@@ -65,7 +65,7 @@ def comparison_warnings(one: Comparison) -> list[str]:
     return found
 
 
-def comparison_notes(one: Comparison, level: str) -> list[str]:
+def comparison_notes(one: RunChanges, level: str) -> list[str]:
     """Return how to read the comparison."""
     reversed_pairs = (
         "A reversed pair says that at least one of the two verdicts is wrong, or that something has changed "

@@ -171,7 +171,7 @@ def _without_places(meta: Mapping[str, str]) -> dict[str, str]:
     return shown
 
 
-class Course:
+class WatchedCourse:
     """The moments of a run that is being watched, from its oldest snapshot on."""
 
     def __init__(self, results: Results) -> None:
@@ -226,7 +226,7 @@ def _point(pair: dict[str, Any]) -> tuple[tuple[str, str], PairPoint]:
 
 
 def _course(reader: RunReader, results: Results) -> list[Moment]:
-    course = Course(results)
+    course = WatchedCourse(results)
     course.catch_up(reader)
     return course.moments
 

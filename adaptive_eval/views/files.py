@@ -21,22 +21,22 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.views.blocks import Block, Page, Para, Plots, Section, note
-from adaptive_eval.views.column_types import Column, Outlet, Row, Span, Unit, selected
+from adaptive_eval.views.blocks import Block, PageSection, Para, Plots, WholePage, note
+from adaptive_eval.views.column_types import Column, Row, Shown, Span, Unit, selected
 from adaptive_eval.views.columns import DECISIONS, PAIRS, QUESTIONS, Tally, pair_rows
 from adaptive_eval.views.inert import clipped, distinct_labels, inert, without_formula
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.numbers import count
 from adaptive_eval.views.page import render, to_html, to_markdown
 from adaptive_eval.views.plain_data import json_text, picked
-from adaptive_eval.views.plots import Plot, Scale, scale_over, series_plot
+from adaptive_eval.views.plots import Axis, Plot, scale_over, series_plot
 from adaptive_eval.views.reading import Replayed, summarise
 from adaptive_eval.views.report_columns import SCHEMA, decision_rows
 from adaptive_eval.views.report_json import to_json
 from adaptive_eval.views.report_tables import LABEL, drawn
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
 from adaptive_eval.views.sentences import score_decimals
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import NAME, Look, Table, column, table_of
 from adaptive_eval.views.trials import no_targets
 from adaptive_eval.views.verdicts import has_few, rank_column
@@ -44,22 +44,22 @@ from adaptive_eval.views.verdicts import has_few, rank_column
 Cell: TypeAlias = str | int | float | None
 
 
-def models_csv(summary: Summary) -> str:
+def models_csv(summary: RunSummary) -> str:
     """Return the leaderboard as CSV, one model a row."""
     return _csv(MODELS, model_rows(summary.results, summary.known.models))
 
 
-def pairs_csv(summary: Summary) -> str:
+def pairs_csv(summary: RunSummary) -> str:
     """Return the pairs as CSV, one a row, each seen from its better model."""
     return _csv(PAIRS, pair_rows(summary.results.pairs, summary.results))
 
 
-def decisions_csv(summary: Summary) -> str:
+def decisions_csv(summary: RunSummary) -> str:
     """Return the decisions as CSV, one a row, oldest first."""
     return _csv(DECISIONS, decision_rows(summary))
 
 
-def questions_csv(summary: Summary) -> str:
+def questions_csv(summary: RunSummary) -> str:
     """Return how every model did on every question as CSV, one question and model a row.
 
     Only the header where scores are not simply the fraction correct.
@@ -74,7 +74,7 @@ def questions_csv(summary: Summary) -> str:
 
 
 def _csv(columns: Iterable[Column[Row]], rows: Iterable[Row]) -> str:
-    shown = selected(columns, Outlet.CSV)
+    shown = selected(columns, Shown.CSV)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([column.key for column in shown])
@@ -143,12 +143,12 @@ def write_reports(
     return _write_report(summary, Path(directory if output is None else output))
 
 
-def _write_report(summary: Summary, folder: Path) -> ReportPaths:
+def _write_report(summary: RunSummary, folder: Path) -> ReportPaths:
     write_files(folder, _files(summary))
     return ReportPaths(folder / "report.html", folder / "report.md", folder / "report.json", folder / TABLES)
 
 
-def _files(summary: Summary) -> dict[str, str]:
+def _files(summary: RunSummary) -> dict[str, str]:
     return {
         "report.html": to_html(summary),
         "report.md": to_markdown(summary),
@@ -202,8 +202,8 @@ class _Board:
 
     title: str
     asked: Mapping[str, Any]  # what all its runs have in common
-    rows: tuple[tuple[Summary, str, ModelResult], ...]  # run, its folder on the site, line
-    scale: Scale
+    rows: tuple[tuple[RunSummary, str, ModelResult], ...]  # run, its folder on the site, line
+    scale: Axis
     series: Plot | None  # scores of checkpoints over their steps
     differs: tuple[str, ...] = ()  # how `asked` differs from that of the first board of the same tasks
 
@@ -256,7 +256,7 @@ def write_leaderboard(
     Reports of other runs that `site` holds already stay, and are listed as earlier ones; where such a run has
     the name of one of `runs`, the folder of its report gets the date of the report after its name.
     """
-    found: dict[str, Summary] = {}
+    found: dict[str, RunSummary] = {}
     for run in runs:
         folder = run.resolve().name
         with RunReader(run) as reader:
@@ -278,7 +278,9 @@ def write_leaderboard(
     return site / INDEX
 
 
-def _index(found: Mapping[str, Summary], boards: Sequence[_Board], earlier: Sequence[_Earlier]) -> Page:
+def _index(
+    found: Mapping[str, RunSummary], boards: Sequence[_Board], earlier: Sequence[_Earlier]
+) -> WholePage:
     """Return the first page of a site."""
     words = "Runs that asked the same questions and scored them in the same way share a table."
     sections = [_board_section(number, board) for number, board in enumerate(boards, start=1)]
@@ -289,19 +291,19 @@ def _index(found: Mapping[str, Summary], boards: Sequence[_Board], earlier: Sequ
     latest = sorted(found.items(), key=lambda one: -(one[1].updated or 0.0))
     listed = [(folder, summary.updated or 0.0, summary.headline) for folder, summary in latest]
     runs = _reports("Runs, the latest first", listed)
-    sections.append(Section("runs", "Runs", [note(between), runs]))
+    sections.append(PageSection("runs", "Runs", [note(between), runs]))
     if earlier:
         before = [(one.folder, one.updated, one.verdict) for one in earlier]
         held = _reports("Reports that this site held before, the latest first", before)
-        sections.append(Section("earlier", "Earlier reports", [held]))
+        sections.append(PageSection("earlier", "Earlier reports", [held]))
     intro = [Para(f"{count(len(found), 'run')}. {words}")]
-    return Page(title="Leaderboard", intro=intro, sections=sections, is_front=True)
+    return WholePage(title="Leaderboard", intro=intro, sections=sections, is_front=True)
 
 
-_Row: TypeAlias = tuple[Summary, str, ModelResult]
+_Row: TypeAlias = tuple[RunSummary, str, ModelResult]
 
 
-def _board_section(number: int, board: _Board) -> Section:
+def _board_section(number: int, board: _Board) -> PageSection:
     blocks: list[Block] = []
     if board.differs:
         differences = "; ".join(board.differs[:5])
@@ -325,7 +327,7 @@ def _board_section(number: int, board: _Board) -> Section:
     blocks.append(replace(table, rows=rows))
     if board.series is not None:
         blocks.append(Plots([drawn(board.series, names)]))
-    return Section(f"board{number}", board.title, blocks)
+    return PageSection(f"board{number}", board.title, blocks)
 
 
 def _span(row: _Row) -> Span:
@@ -353,7 +355,7 @@ def _reports(caption: str, listed: Sequence[tuple[str, float, str]]) -> Table:
     return replace(table, rows=rows)
 
 
-def _set_aside(report: Path, summary: Summary) -> None:
+def _set_aside(report: Path, summary: RunSummary) -> None:
     """Rename the folder of a report on another run of the same name."""
     earlier = _stored(report)
     if earlier is None or earlier.started == summary.started:
@@ -363,8 +365,8 @@ def _set_aside(report: Path, summary: Summary) -> None:
     report.rename(next(place for place in map(report.with_name, names) if not place.exists()))
 
 
-def _boards(found: Mapping[str, Summary]) -> Iterator[_Board]:
-    groups: dict[str, list[tuple[Summary, str, ModelResult]]] = {}
+def _boards(found: Mapping[str, RunSummary]) -> Iterator[_Board]:
+    groups: dict[str, list[tuple[RunSummary, str, ModelResult]]] = {}
     shared: dict[str, tuple[str, dict[str, Any]]] = {}
     for folder, summary in found.items():
         title, asked = _asked(summary, folder)
@@ -401,7 +403,7 @@ def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
     return apart
 
 
-def _asked(summary: Summary, folder: str) -> tuple[str, dict[str, Any]]:
+def _asked(summary: RunSummary, folder: str) -> tuple[str, dict[str, Any]]:
     """Return the tasks in words, and what must be equal for scores to be compared."""
     tasks, scoring = summary.known.tasks, summary.known.entry("scoring")
     if tasks is None or scoring is None:
@@ -430,7 +432,7 @@ def _data(boards: Sequence[_Board]) -> dict[str, Any]:
     return {"schema": "adaptive-eval/leaderboard", "version": 1, "boards": found}
 
 
-def _row_data(row: tuple[Summary, str, ModelResult]) -> dict[str, Any]:
+def _row_data(row: tuple[RunSummary, str, ModelResult]) -> dict[str, Any]:
     summary, folder, line = row
     keys = "run model score score_low score_high confidence rank_low rank_high trials"
     return picked(line, keys, run=folder, confidence=summary.results.confidence)

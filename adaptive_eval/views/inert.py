@@ -147,25 +147,25 @@ def fenced(text: str, language: str = "") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class InertBlock:
     """Inert text of several lines, and how many characters of the whole it leaves out."""
 
     text: str
     left_out: int
 
 
-def block(text: str, most: int) -> Block:
+def block(text: str, most: int) -> InertBlock:
     r"""Return the first `most` characters of `text`, line by line inert.
 
     Examples
     --------
     >>> block("one\r\ntwo\x1b[31m three\u202e", 20)
-    Block(text='one\ntwo␛[31m three\\u202e', left_out=0)
+    InertBlock(text='one\ntwo␛[31m three\\u202e', left_out=0)
     >>> block("x" * 1_000_000, 5)
-    Block(text='xxxxx', left_out=999995)
+    InertBlock(text='xxxxx', left_out=999995)
     """
     shown = text[:most].replace("\r\n", "\n").expandtabs(4)
-    return Block("\n".join(inert(line) for line in shown.split("\n")), max(0, len(text) - most))
+    return InertBlock("\n".join(inert(line) for line in shown.split("\n")), max(0, len(text) - most))
 
 
 def as_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import count
 from adaptive_eval.views.run_sentences import end_words, progress_words, start_words
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.terminal import run_display
 
 Display: TypeAlias = Literal["full", "compact", "plain", "none"]
@@ -90,7 +90,7 @@ class PlainLines:
         self._warned: set[str] = set()
         self._last_progress = 0.0
 
-    def lines(self, summary: Summary, now: float) -> list[str]:
+    def lines(self, summary: RunSummary, now: float) -> list[str]:
         """Return the lines that `summary` adds."""
         if summary.state == "waiting":
             return []
@@ -150,7 +150,7 @@ class LiveView:
         self._refresh = refresh
         self._plain = PlainLines(progress_every)
         self._bayes = bayes
-        self._pending: Summary | None = None
+        self._pending: RunSummary | None = None
         self._drawn_at: float | None = None
         self._drawn_on = self.console.size
         self._live: Live | None = None
@@ -164,7 +164,7 @@ class LiveView:
             return False
         return self._drawn_at is None or self._clock() - self._drawn_at >= self._refresh
 
-    def update(self, summary: Summary) -> None:
+    def update(self, summary: RunSummary) -> None:
         """Take the newest summary, and draw it when it is time."""
         self._pending = summary
         if self.due:

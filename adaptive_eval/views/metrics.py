@@ -9,11 +9,11 @@ from prometheus_client import CollectorRegistry, start_http_server, write_to_tex
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adaptive_eval.core.results import Forecast, Results
+from adaptive_eval.core.results import Results, RunForecast
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.budgets import BudgetUse
-from adaptive_eval.views.column_types import Outlet, Unit, selected
+from adaptive_eval.views.column_types import Shown, Unit, selected
 from adaptive_eval.views.columns import BUDGETS
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.summary import open_pair
@@ -110,7 +110,7 @@ class RunMetrics(Collector):
 
 _GAUGE, _COUNTER = GaugeMetricFamily, CounterMetricFamily
 _MODEL, _BUDGET, _ENDPOINT = "model", "budget scope owner", "model endpoint"
-_MODELS, _BUDGETS = selected(MODELS, Outlet.PROMETHEUS), selected(BUDGETS, Outlet.PROMETHEUS)
+_MODELS, _BUDGETS = selected(MODELS, Shown.PROMETHEUS), selected(BUDGETS, Shown.PROMETHEUS)
 _COUNTED = (Unit.COUNT, Unit.USD)
 """Units of what only grows."""
 
@@ -181,7 +181,7 @@ def _figures(
         yield from _of_endpoint(endpoint)
 
 
-def _ahead(forecast: Forecast) -> Iterator[Figure]:
+def _ahead(forecast: RunForecast) -> Iterator[Figure]:
     yield "forecast_resolved", (), forecast.resolved_within_budget
     for name, span in (("trials", forecast.trials), ("tokens", forecast.tokens), ("usd", forecast.usd)):
         if span is not None:

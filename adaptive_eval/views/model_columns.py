@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.accounts import ModelAccount
-from adaptive_eval.views.column_types import Column, Outlet, Span, Unit
+from adaptive_eval.views.column_types import Column, Shown, Span, Unit
 from adaptive_eval.views.numbers import fixed, short
 from adaptive_eval.views.sentences import kinds_words, note_words, state_words
 from adaptive_eval.views.verdicts import has_few, rank_column, state_word
 
-JSON, CSV, TERMINAL, PAPER = Outlet.JSON, Outlet.CSV, Outlet.TERMINAL, Outlet.PAPER
-PROMETHEUS, TRACKER = Outlet.PROMETHEUS, Outlet.TRACKER
-RANKING, ANSWERS, COST = Outlet.RANKING, Outlet.ANSWERS, Outlet.COST
+JSON, CSV, TERMINAL, PAPER = Shown.JSON, Shown.CSV, Shown.TERMINAL, Shown.PAPER
+PROMETHEUS, TRACKER = Shown.PROMETHEUS, Shown.TRACKER
+RANKING, ANSWERS, COST = Shown.RANKING, Shown.ANSWERS, Shown.COST
 FILES = JSON | CSV
 
 
@@ -157,7 +157,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         short="Bayes@N",
         unit=Unit.PLUS_MINUS,
         value=lambda row: (row.line.bayes_mu, row.line.bayes_sigma),
-        outlets=Outlet.BAYES | RANKING | PAPER,
+        outlets=Shown.BAYES | RANKING | PAPER,
         need=1,
         spare=True,
     ),

@@ -19,10 +19,10 @@ from markupsafe import Markup
 
 from adaptive_eval import __version__
 from adaptive_eval.views import inert
-from adaptive_eval.views.blocks import Page, Para, to_text
+from adaptive_eval.views.blocks import Para, WholePage, to_text
 from adaptive_eval.views.numbers import NOTHING, count
 from adaptive_eval.views.report_page import report_page
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -89,7 +89,7 @@ def shown(value: Any) -> Any:
     """
     if value is None:
         return NOTHING
-    if isinstance(value, inert.Block):
+    if isinstance(value, inert.InertBlock):
         return Markup.escape(value.text)
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
@@ -129,22 +129,22 @@ def filled(template: str, **context: Any) -> str:
     return _environment().get_template(template).render(context)
 
 
-def render(page: Page, live: Live | None = None) -> str:
+def render(page: WholePage, live: Live | None = None) -> str:
     """Return a page as HTML."""
     return filled("page.html", page=page, live=live)
 
 
 def problem(title: str, words: str, live: Live) -> str:
     """Return a page that says why there is none."""
-    return render(Page(title=title, window=f"{title}: adaptive-eval", intro=[Para(words)]), live)
+    return render(WholePage(title=title, window=f"{title}: adaptive-eval", intro=[Para(words)]), live)
 
 
-def to_markdown(summary: Summary) -> str:
+def to_markdown(summary: RunSummary) -> str:
     """Return the report as Markdown."""
     return to_text(report_page(summary, html=False))
 
 
-def to_html(summary: Summary, live: Live | None = None) -> str:
+def to_html(summary: RunSummary, live: Live | None = None) -> str:
     """Return the report as one self-contained HTML page, or as the live page."""
     return render(report_page(summary, "" if live is None else "samples"), live)
 

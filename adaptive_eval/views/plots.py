@@ -12,7 +12,7 @@ import numpy as np
 from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.views.details import Moment, PairPoint, ScorePoint
 from adaptive_eval.views.numbers import NOTHING, amount, fixed, interval, short, trimmed
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.verdicts import flipped
 
 _SMALLEST = 1e-6  # closer values are drawn at one place
@@ -25,7 +25,7 @@ MATRIX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class Axis:
     """An axis from `low` to `high`, drawn from 0 to 100."""
 
     # the values at the ends; `low` < `high`
@@ -37,7 +37,7 @@ class Scale:
 
         Examples
         --------
-        >>> Scale(0.0, 0.5).at(0.25), Scale(0.0, 0.5).at(2.0)
+        >>> Axis(0.0, 0.5).at(0.25), Axis(0.0, 0.5).at(2.0)
         (50.0, 100.0)
         """
         share = (value - self.low) / (self.high - self.low)
@@ -56,21 +56,21 @@ class Scale:
         return cls(-reach, reach)
 
 
-def scale_over(values: Iterable[float | None]) -> Scale:
+def scale_over(values: Iterable[float | None]) -> Axis:
     """Return a scale with round ends that holds all `values`; never more than needed within [0, 1].
 
     Examples
     --------
     >>> scale_over([0.83, 0.71, None]), scale_over([0.02, 0.97]), scale_over([])
-    (Scale(low=0.7, high=0.9), Scale(low=0.0, high=1.0), Scale(low=0.0, high=1.0))
+    (Axis(low=0.7, high=0.9), Axis(low=0.0, high=1.0), Axis(low=0.0, high=1.0))
     """
     finite = list(_finite(values))
     if not finite:
-        return Scale(0.0, 1.0)
+        return Axis(0.0, 1.0)
     low, high = min(finite), max(finite)
     step = _step(max(high - low, _SMALLEST))
     first, last = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    return Scale(round(first, 9), round(last if last > first else first + step, 9))
+    return Axis(round(first, 9), round(last if last > first else first + step, 9))
 
 
 def _finite(values: Iterable[float | None]) -> Iterable[float]:
@@ -202,7 +202,7 @@ class Plot:
     words: str  # what is to be seen
     steps: Sequence[float]
     courses: Mapping[str, Sequence[ScorePoint]]  # a value at each step, or none, by the name of a line
-    up: Scale
+    up: Axis
     shown: Callable[[ScorePoint], str]  # a value in the table
     unit: str = ""
     limit: Sequence[float | None] = ()  # a dashed line: a threshold or a limit
@@ -210,9 +210,9 @@ class Plot:
     along: str = "trials"  # what the steps are
 
     @property
-    def across(self) -> Scale:
+    def across(self) -> Axis:
         """The axis of the steps; that of trials begins with the first trial."""
-        return Scale(0.0 if self.along == "trials" else self.steps[0], float(self.steps[-1]))
+        return Axis(0.0 if self.along == "trials" else self.steps[0], float(self.steps[-1]))
 
     @property
     def lines(self) -> list[tuple[str, str, str]]:
@@ -270,11 +270,11 @@ def _step_words(step: float) -> str:
     return short(step) if step >= 10 else f"{step:.3g}"
 
 
-def _x(scale: Scale, value: float) -> float:
+def _x(scale: Axis, value: float) -> float:
     return _LEFT + (WIDTH - _LEFT - _RIGHT) * scale.at(value) / 100
 
 
-def _y(scale: Scale, value: float) -> float:
+def _y(scale: Axis, value: float) -> float:
     return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * scale.at(value) / 100
 
 
@@ -285,7 +285,7 @@ def _sparse(count: int) -> list[int]:
     return sorted(places)
 
 
-def course_plots(summary: Summary) -> list[Plot]:
+def course_plots(summary: RunSummary) -> list[Plot]:
     """Return the plots that have something to show."""
     moments = [moment for moment in summary.known.course if moment.trials]
     if len(moments) < 2:
@@ -295,7 +295,7 @@ def course_plots(summary: Summary) -> list[Plot]:
     return [plot for plot in found if plot is not None]
 
 
-def _scores(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot | None:
+def _scores(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot | None:
     names = [line.model for line in summary.results.models if line.score is not None][:LINES]
     if not names:
         return None
@@ -356,7 +356,7 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
     return Plot(key, "Scores", words, steps, courses, up, _score_words, along="number in the name")
 
 
-def _evidence(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot | None:
+def _evidence(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot | None:
     latest = sorted(summary.decided_pairs, key=lambda pair: -(pair.decided_at or 0))
     wanted = [*(one.pair for one in summary.open_pairs), *latest]
     courses = {}
@@ -374,7 +374,7 @@ def _evidence(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]
         "Ln e-value of the pairs nearest to a verdict, and of those decided last",
         trials,
         courses,
-        Scale(0.0, _ABOVE * highest),
+        Axis(0.0, _ABOVE * highest),
         lambda point: fixed(point.score, 2),
         limit=thresholds,
         limit_name="calls a winner",
@@ -399,7 +399,7 @@ def _until_called(points: Sequence[PairPoint | None]) -> list[ScorePoint]:
     return found
 
 
-def _cost(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot:
+def _cost(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot:
     unit = "usd" if any(moment.usd is not None for moment in moments) else "tokens"
     name, words = ("USD", "USD spent by all models") if unit == "usd" else (unit, "Tokens of all models")
     spent = [float(getattr(moment, unit) or 0.0) for moment in moments]
@@ -411,7 +411,7 @@ def _cost(summary: Summary, moments: Sequence[Moment], trials: Sequence[int]) ->
         words,
         trials,
         {name: [ScorePoint(value, None, None) for value in spent]},
-        Scale(0.0, max(*spent, *near, 1e-9)),
+        Axis(0.0, max(*spent, *near, 1e-9)),
         lambda point: amount(point.score, unit),
         unit,
         limit=near * len(moments),

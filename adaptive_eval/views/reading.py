@@ -21,7 +21,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE, RunFiles
 from adaptive_eval.views.details import NAME, STARTED_AT, read_details
-from adaptive_eval.views.summary import RunHeader, Summary, summary_at, waiting_summary
+from adaptive_eval.views.summary import RunHeader, RunSummary, summary_at, waiting_summary
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -113,7 +113,7 @@ class Seen:
         """The snapshot to take rates from, None while there is only one."""
         return self._snapshots[0] if len(self._snapshots) > 1 else None
 
-    def summary(self, snapshot: SnapshotRecord | None, *, alive: bool = True) -> Summary:
+    def summary(self, snapshot: SnapshotRecord | None, *, alive: bool = True) -> RunSummary:
         """Take in a snapshot, and return the summary of the run at it."""
         if snapshot is None:
             return waiting_summary(self._header)
@@ -148,12 +148,12 @@ class Attachment:
     def __post_init__(self) -> None:
         self._seen = Seen(header_of(self.reader))
 
-    def summary(self) -> Summary:
+    def summary(self) -> RunSummary:
         """Return the summary of the run as it is stored now, without details."""
         with decoding(self.reader.directory / RUN_FILE):  # what cannot be read as results is damage
             return self._summary()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> RunSummary:
         latest = self.reader.latest_snapshot()
         if latest is None:
             return self._seen.summary(None)
@@ -167,7 +167,7 @@ class Attachment:
 
     def follow(
         self, sleep: Callable[[float], None], every: float = 0.5, *, wait_out: bool = False
-    ) -> Iterator[Summary]:
+    ) -> Iterator[RunSummary]:
         """Yield summaries until the run has stopped or no process runs it; the last one says which."""
         while True:
             summary = self.summary()
@@ -186,7 +186,7 @@ def summarise(
     examples_with: TargetLookup | None = None,
     clock: Callable[[], float] = time.time,
     replay: Callable[[RunReader], Replayed] | None = None,
-) -> Summary:
+) -> RunSummary:
     """Return the summary of a run with all details.
 
     With `examples_with`, which knows the expected answers, it has a few answers. With `replay` it says what
@@ -205,7 +205,9 @@ def summarise(
     return replace(summary, details=details)
 
 
-def as_trials_say(reader: RunReader, summary: Summary, replay: Callable[[RunReader], Replayed]) -> Summary:
+def as_trials_say(
+    reader: RunReader, summary: RunSummary, replay: Callable[[RunReader], Replayed]
+) -> RunSummary:
     """Return the summary where the trials lead to it, else that to which they lead, with a warning."""
     latest, trials = reader.latest_snapshot(), reader.count()
     if trials > MOST_REPLAYED:
@@ -223,7 +225,7 @@ def as_trials_say(reader: RunReader, summary: Summary, replay: Callable[[RunRead
     return _warned(from_trials, _disagreeing(made.disagreements))
 
 
-def _warned(summary: Summary, words: str) -> Summary:
+def _warned(summary: RunSummary, words: str) -> RunSummary:
     results = replace(summary.results, warnings=(words, *summary.results.warnings))
     return replace(summary, results=results)
 

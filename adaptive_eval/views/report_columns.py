@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adaptive_eval.core.results import Change, Results
+from adaptive_eval.core.results import ChangedModel, Results
 from adaptive_eval.views.budgets import BudgetUse
-from adaptive_eval.views.column_types import Column, Outlet, Unit, data_of
+from adaptive_eval.views.column_types import Column, Shown, Unit, data_of
 from adaptive_eval.views.columns import (
     BUDGETS,
     DECISIONS,
@@ -22,10 +22,10 @@ from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.plots import shown_pairs
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.score_tables import agreement
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.verdicts import fixed_length, model_order, saved_cost, saving, tied_groups
 
-JSON = Outlet.JSON
+JSON = Shown.JSON
 
 SCHEMA = "adaptive-eval/report"
 VERSION = 1
@@ -34,14 +34,14 @@ MOST_PAIRS, MOST_DECISIONS = 5_000, 2_000
 """Pairs and decisions that the file lists at most; pairs.csv and decisions.csv have all."""
 
 
-def _stop(summary: Summary) -> Mapping[str, Any] | None:
+def _stop(summary: RunSummary) -> Mapping[str, Any] | None:
     stop = summary.stop
     if stop is None:
         return None
     return {"reason": stop.reason, "text": describe(stop), "evidence": dict(stop.evidence)}
 
 
-def counts(summary: Summary) -> dict[str, int]:
+def counts(summary: RunSummary) -> dict[str, int]:
     """Count models, trials, and contrasts by verdict."""
     results = summary.results
     verdicts = [pair.verdict for pair in results.pairs if pair.kind in ("pair", "threshold")]
@@ -63,7 +63,7 @@ def counts(summary: Summary) -> dict[str, int]:
     }
 
 
-def _saving(summary: Summary) -> Mapping[str, Any] | None:
+def _saving(summary: RunSummary) -> Mapping[str, Any] | None:
     results = summary.results
     figures, fixed, costs = saving(results), fixed_length(results), saved_cost(results)
     if figures is None:
@@ -76,7 +76,7 @@ def _saving(summary: Summary) -> Mapping[str, Any] | None:
     return found
 
 
-def _forecast(summary: Summary) -> Mapping[str, Any] | None:
+def _forecast(summary: RunSummary) -> Mapping[str, Any] | None:
     forecast = summary.results.forecast
     if forecast is None:
         return None
@@ -84,12 +84,12 @@ def _forecast(summary: Summary) -> Mapping[str, Any] | None:
     return {"open_pairs": forecast.open_pairs, "chances": chances}
 
 
-def _questions(summary: Summary) -> list[Tally] | None:
+def _questions(summary: RunSummary) -> list[Tally] | None:
     questions = summary.known.questions
     return None if questions is None else [Tally(one) for one in questions]
 
 
-def decision_rows(summary: Summary) -> list[DecisionRow]:
+def decision_rows(summary: RunSummary) -> list[DecisionRow]:
     """Return the decisions with their times, oldest first."""
     timed = zip(summary.times, summary.decisions, strict=True)
     return [DecisionRow(at, made) for at, made in timed]
@@ -179,7 +179,7 @@ FORECAST = (
     field("chances", Unit.ROWS, "for a few larger numbers of trials", columns=CHANCES),
 )
 
-RUN: tuple[Column[Summary], ...] = (
+RUN: tuple[Column[RunSummary], ...] = (
     Column(key="name", unit=Unit.NAME, value=lambda run: run.name, outlets=JSON, meaning="the run's name"),
     Column(
         key="started_at",
@@ -222,7 +222,7 @@ RUN: tuple[Column[Summary], ...] = (
     ),
 )
 
-RULE: tuple[Column[Summary], ...] = (
+RULE: tuple[Column[RunSummary], ...] = (
     Column(
         key="name",
         unit=Unit.WORDS,
@@ -285,13 +285,13 @@ PROMISES = (
 )
 
 
-def _promises(summary: Summary) -> Mapping[str, Any]:
+def _promises(summary: RunSummary) -> Mapping[str, Any]:
     known = summary.known
     found = promises(summary.results, known.target, known.together, known.judged, known.cut_off)
     return {"holds": list(found.holds), "limits": list(found.limits)}
 
 
-CHANGES: tuple[Column[Change], ...] = (
+CHANGES: tuple[Column[ChangedModel], ...] = (
     Column(key="model", unit=Unit.MODEL, value=lambda one: one.model, outlets=JSON, meaning="the model"),
     Column(
         key="server",
@@ -359,7 +359,7 @@ def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any
     return [data_of(RANKINGS, one) for one in rankings_of(rankings)]
 
 
-REPORT: tuple[Column[Summary], ...] = (
+REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="schema",
         unit=Unit.WORDS,

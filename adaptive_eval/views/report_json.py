@@ -4,12 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from adaptive_eval.core.results import to_json as results_to_json
-from adaptive_eval.views.column_types import Outlet, data_of, schema_of
+from adaptive_eval.views.column_types import Shown, data_of, schema_of
 from adaptive_eval.views.columns import BUDGETS, ENDPOINTS
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.plain_data import json_lines, json_text
 from adaptive_eval.views.report_columns import REPORT
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 MONITOR_SCHEMA = "adaptive-eval/monitor"
 MONITOR_VERSION = 1
@@ -22,7 +22,7 @@ class JsonLines:
         self._said: tuple[Any, ...] | None = None
         self._decisions = 0
 
-    def line(self, summary: Summary) -> str | None:
+    def line(self, summary: RunSummary) -> str | None:
         """Return the line for `summary`, or None where nothing has changed since the last one.
 
         Examples
@@ -40,7 +40,7 @@ class JsonLines:
         return json_text(data)
 
 
-def _data(summary: Summary, decided: int) -> dict[str, Any]:
+def _data(summary: RunSummary, decided: int) -> dict[str, Any]:
     return {
         "schema": MONITOR_SCHEMA,
         "version": MONITOR_VERSION,
@@ -57,26 +57,26 @@ def _data(summary: Summary, decided: int) -> dict[str, Any]:
             {"first": row.pair.first, "second": row.pair.second, "progress": row.progress, "tie": row.tie}
             for row in summary.open_pairs
         ],
-        "budgets": [data_of(BUDGETS, use, Outlet.JSON | Outlet.MONITOR) for use in summary.rates.budgets],
+        "budgets": [data_of(BUDGETS, use, Shown.JSON | Shown.MONITOR) for use in summary.rates.budgets],
         "forecast_seconds": _seconds(summary),
-        "endpoints": [data_of(ENDPOINTS, health, Outlet.MONITOR) for health in summary.endpoints],
+        "endpoints": [data_of(ENDPOINTS, health, Shown.MONITOR) for health in summary.endpoints],
         "new_decisions": [{**asdict(one), "text": describe(one)} for one in summary.decisions[decided:]],
         "warnings": list(summary.warnings),
         "warning_codes": [getattr(text, "code", None) for text in summary.warnings],
     }
 
 
-def _seconds(summary: Summary) -> dict[str, float] | None:
+def _seconds(summary: RunSummary) -> dict[str, float] | None:
     outlook = summary.outlook
     return None if outlook is None or outlook.seconds is None else asdict(outlook.seconds)
 
 
-def to_json(summary: Summary) -> str:
+def to_json(summary: RunSummary) -> str:
     """Return the report as JSON text: ASCII only, no NaN or infinity, an item of a list on each line."""
     return json_lines(report_data(summary)) + "\n"
 
 
-def report_data(summary: Summary) -> dict[str, Any]:
+def report_data(summary: RunSummary) -> dict[str, Any]:
     """Return the report as plain data."""
     return data_of(REPORT, summary)
 

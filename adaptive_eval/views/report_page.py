@@ -8,14 +8,14 @@ from adaptive_eval.views.blocks import (
     Bins,
     Block,
     Code,
-    Fold,
     Heading,
     Items,
-    Page,
+    PageSection,
     Para,
     Plots,
-    Section,
+    Unfolding,
     Warn,
+    WholePage,
     note,
 )
 from adaptive_eval.views.decision_sentences import describe
@@ -46,7 +46,7 @@ from adaptive_eval.views.run_sentences import (
     uncounted_words,
 )
 from adaptive_eval.views.score_tables import paper_latex, paper_table
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import markdown_table
 from adaptive_eval.views.verdicts import is_single, rank_column, saving, tie_words, tied_groups
 
@@ -54,7 +54,7 @@ _MOST_PROBLEMS = 50
 _SAVED = 0.95  # share of uniform allocation's trials below which a page says what is saved
 
 
-def report_page(summary: Summary, samples: str = "", *, html: bool = True) -> Page:
+def report_page(summary: RunSummary, samples: str = "", *, html: bool = True) -> WholePage:
     """Return the report of a run; `samples` is the address of its answers, where a server has them."""
     tables = ReportTables(summary, html)
     sections = [
@@ -74,7 +74,7 @@ def report_page(summary: Summary, samples: str = "", *, html: bool = True) -> Pa
         _paper(tables),
         _reproduce(tables),
     ]
-    return Page(
+    return WholePage(
         title=summary.name,
         window=f"{summary.name}: report",
         before="Report on the run ",
@@ -86,7 +86,7 @@ def report_page(summary: Summary, samples: str = "", *, html: bool = True) -> Pa
     )
 
 
-def _intro(summary: Summary, *, html: bool) -> Iterator[Block]:
+def _intro(summary: RunSummary, *, html: bool) -> Iterator[Block]:
     results = summary.results
     if html:
         yield from map(Para, exact_sentences(results))
@@ -105,7 +105,7 @@ def _intro(summary: Summary, *, html: bool) -> Iterator[Block]:
         yield Items(problems[:_MOST_PROBLEMS], classes="problems")
 
 
-def _tiles(summary: Summary) -> Iterator[tuple[str, str]]:
+def _tiles(summary: RunSummary) -> Iterator[tuple[str, str]]:
     """Yield the few figures at the top of a page with their words."""
     results, tally = summary.results, counts(summary)
     kinds = {pair.kind for pair in results.pairs}
@@ -129,7 +129,7 @@ def _tiles(summary: Summary) -> Iterator[tuple[str, str]]:
         yield percent(1 - saved[0] / saved[1]), "fewer trials than uniform"
 
 
-def _ranking(tables: ReportTables) -> Section:
+def _ranking(tables: ReportTables) -> PageSection:
     results = tables.summary.results
     title = "Ranking" if rank_column(results).ranked else "Models"
     groups = tied_groups(results)
@@ -146,15 +146,15 @@ def _ranking(tables: ReportTables) -> Section:
     blocks.append(note(words))
     if results.prior is not None:
         blocks.append(note(f"Bayes@N starts from previous runs; no verdict does: {results.prior}."))
-    return Section("ranking", title, blocks)
+    return PageSection("ranking", title, blocks)
 
 
-def _tasks(tables: ReportTables) -> Iterator[Section]:
+def _tasks(tables: ReportTables) -> Iterator[PageSection]:
     if tables.summary.results.tasks:
-        yield Section("tasks", "Tasks", [tables.tasks(), note(TASKS_NOTE)])
+        yield PageSection("tasks", "Tasks", [tables.tasks(), note(TASKS_NOTE)])
 
 
-def _pairs(tables: ReportTables) -> Iterator[Section]:
+def _pairs(tables: ReportTables) -> Iterator[PageSection]:
     results = tables.summary.results
     if not results.pairs:
         return
@@ -169,15 +169,15 @@ def _pairs(tables: ReportTables) -> Iterator[Section]:
     if matrix is not None:
         legend = "▲: the model of the row is ahead of that of the column; ▼: behind; =: {}; ?: not resolved."
         if len(results.pairs) > _FOLDED:
-            blocks = [Fold("all-pairs", "The pairs as a table", blocks)]
+            blocks = [Unfolding("all-pairs", "The pairs as a table", blocks)]
         blocks = [matrix, note(legend.format(tie_words(results.equivalence))), *blocks]
-    yield Section("pairs", title, [*blocks, note(differences_note(results))])
+    yield PageSection("pairs", title, [*blocks, note(differences_note(results))])
 
 
 _FOLDED = 15  # pairs beyond which a page shows their matrix, and their table only when it is asked for
 
 
-def _open(tables: ReportTables) -> Iterator[Section]:
+def _open(tables: ReportTables) -> Iterator[PageSection]:
     still_open = len(tables.summary.open_pairs)
     if not tables.html or not still_open:
         return
@@ -188,52 +188,52 @@ def _open(tables: ReportTables) -> Iterator[Section]:
         "Evidence is the log e-value as a share of the value that calls a winner; tie or width, how close "
         "the interval is to a tie or to the width wanted."
     )
-    yield Section("open", "What is open", [*blocks, note(words)])
+    yield PageSection("open", "What is open", [*blocks, note(words)])
 
 
-def _course(tables: ReportTables) -> Iterator[Section]:
+def _course(tables: ReportTables) -> Iterator[PageSection]:
     plots = course_plots(tables.summary) if tables.html else []
     if plots:
-        yield Section("course", "Course", [Plots([drawn(plot, tables.names) for plot in plots])])
+        yield PageSection("course", "Course", [Plots([drawn(plot, tables.names) for plot in plots])])
 
 
-def _rankings(tables: ReportTables) -> Iterator[Section]:
+def _rankings(tables: ReportTables) -> Iterator[PageSection]:
     rankings = tables.summary.known.rankings
     if rankings:
         words = note(rankings_note(rankings, tables.summary.results))
         verdicts = [Para(text) for text in report_by_labels(rankings)]
-        yield Section("rankings", "Ranks by rubric or check", [tables.rankings(), words, *verdicts])
+        yield PageSection("rankings", "Ranks by rubric or check", [tables.rankings(), words, *verdicts])
 
 
-def _promises(tables: ReportTables) -> Section:
+def _promises(tables: ReportTables) -> PageSection:
     known = tables.summary.known
     found = promises(tables.summary.results, known.target, known.together, known.judged, known.cut_off)
     holds: Block = Para("Nothing that holds under repeated looks.")
     if found.holds:
         holds = Items(found.holds, has_code=True)
     blocks = [holds, Heading("And what they do not"), Items(found.limits, has_code=True)]
-    return Section("promises", "What these figures promise", blocks, short="What this promises")
+    return PageSection("promises", "What these figures promise", blocks, short="What this promises")
 
 
-def _answers(tables: ReportTables) -> Section:
-    return Section("answers", "Missing and cut-off answers", [tables.answers(), note(ANSWERS_NOTE)])
+def _answers(tables: ReportTables) -> PageSection:
+    return PageSection("answers", "Missing and cut-off answers", [tables.answers(), note(ANSWERS_NOTE)])
 
 
-def _cost(tables: ReportTables) -> Section:
+def _cost(tables: ReportTables) -> PageSection:
     results = tables.summary.results
     blocks: list[Block] = [tables.cost()]
     budgets = tables.budgets()
     if budgets is not None:
         blocks += [Heading("Budgets", "budgets"), budgets, *map(note, presumed_words(results.budgets))]
-    return Section("cost", "Cost", [*blocks, *map(Para, saved_words(results))])
+    return PageSection("cost", "Cost", [*blocks, *map(Para, saved_words(results))])
 
 
-def _endpoints(tables: ReportTables) -> Iterator[Section]:
+def _endpoints(tables: ReportTables) -> Iterator[PageSection]:
     if tables.html and tables.summary.state == "running" and tables.summary.endpoints:
-        yield Section("endpoints", "Endpoints", [tables.endpoints()])
+        yield PageSection("endpoints", "Endpoints", [tables.endpoints()])
 
 
-def _questions(tables: ReportTables) -> Iterator[Section]:
+def _questions(tables: ReportTables) -> Iterator[PageSection]:
     questions = tables.summary.known.questions
     if not questions:
         return
@@ -259,8 +259,8 @@ def _questions(tables: ReportTables) -> Iterator[Section]:
         if len(questions) > MOST_QUESTIONS:
             every = f"The first {MOST_QUESTIONS:,} of {len(questions):,}; all are in report/questions.csv."
             listed.append(note(every))
-        blocks.append(Fold("all-questions", "All questions", listed))
-    yield Section("questions", "Questions", blocks)
+        blocks.append(Unfolding("all-questions", "All questions", listed))
+    yield PageSection("questions", "Questions", blocks)
 
 
 _BINS_NOTE = "Questions by fraction correct, the mean over models: left the hard ones, right the easy ones."
@@ -276,31 +276,31 @@ _SEVERAL_NOTE = (
 )
 
 
-def _examples(tables: ReportTables, samples: str) -> Iterator[Section]:
+def _examples(tables: ReportTables, samples: str) -> Iterator[PageSection]:
     found, title = tables.summary.known.examples, "Answers one by one"
     if samples:
         links = [(samples, "Look through all answers")]
-        yield Section("examples", title, [Para("By model, task, result or text:", links=links)])
+        yield PageSection("examples", title, [Para("By model, task, result or text:", links=links)])
     elif tables.html and found is not None and found.models:
         blocks = samples_in_file(found, tables.names, tables.summary.known.stored)
-        yield Section("examples", title, blocks)
+        yield PageSection("examples", title, blocks)
 
 
-def _decisions(tables: ReportTables) -> Iterator[Section]:
+def _decisions(tables: ReportTables) -> Iterator[PageSection]:
     decisions = tables.summary.decisions
     if not decisions:
         return
     latest, *earlier = tables.decisions()
     blocks: list[Block] = [latest]
     if earlier:
-        blocks.append(Fold("earlier-decisions", "Earlier decisions", earlier))
+        blocks.append(Unfolding("earlier-decisions", "Earlier decisions", earlier))
     if len(decisions) > MOST_DECISIONS:
         every = count(len(decisions), "decision")
         blocks.append(note(f"The last {MOST_DECISIONS} of {every}; all are in report.json."))
-    yield Section("decisions", "Decisions", blocks)
+    yield PageSection("decisions", "Decisions", blocks)
 
 
-def _paper(tables: ReportTables) -> Section:
+def _paper(tables: ReportTables) -> PageSection:
     summary = tables.summary
     blocks: list[Block] = [Para(methods_words(summary))]
     table, latex, caption = paper_table(summary), paper_latex(summary), caption_words(summary.results)
@@ -315,10 +315,10 @@ def _paper(tables: ReportTables) -> Section:
         ]
     else:
         blocks += [table, Para(caption), Para("The same as LaTeX:"), Code("", latex, "latex")]
-    return Section("paper", "For a paper", blocks)
+    return PageSection("paper", "For a paper", blocks)
 
 
-def _reproduce(tables: ReportTables) -> Section:
+def _reproduce(tables: ReportTables) -> PageSection:
     blocks: list[Block] = [tables.settings()]
     config = tables.summary.known.meta.get("config")
     if config is not None:
@@ -327,4 +327,4 @@ def _reproduce(tables: ReportTables) -> Section:
         "report.json in this folder holds the same, with every digit and the longer settings; the folder "
         "report has the tables as CSV."
     )
-    return Section("reproduce", "To reproduce", [*blocks, note(words)])
+    return PageSection("reproduce", "To reproduce", [*blocks, note(words)])

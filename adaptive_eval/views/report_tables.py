@@ -15,7 +15,7 @@ from adaptive_eval.views.accounts import (
     suspect,
 )
 from adaptive_eval.views.budgets import limited_budgets
-from adaptive_eval.views.column_types import Column, Outlet, Unit, selected, shown_to_people
+from adaptive_eval.views.column_types import Column, Shown, Unit, selected, shown_to_people
 from adaptive_eval.views.columns import BUDGETS, DECISIONS, ENDPOINTS, PAIRS, pair_rows
 from adaptive_eval.views.details import settings
 from adaptive_eval.views.model_columns import MODELS, ModelRow, model_rows
@@ -24,8 +24,8 @@ from adaptive_eval.views.one_look_sentences import difference_interval_name, int
 from adaptive_eval.views.plots import (
     MATRIX,
     MOST_DECISIONS,
+    Axis,
     Plot,
-    Scale,
     ShownPairs,
     pair_matrix,
     scale_over,
@@ -42,7 +42,7 @@ from adaptive_eval.views.sentences import (
     span_words,
     task_rows,
 )
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import Cell, Look, Table, column, named, table_of
 from adaptive_eval.views.verdicts import of_kind, rank_column, verdict_words
 
@@ -68,7 +68,7 @@ _SIGNS = {
 class ReportTables:
     """The tables of one summary, for a page or as Markdown."""
 
-    summary: Summary
+    summary: RunSummary
     html: bool
 
     @cached_property
@@ -106,18 +106,18 @@ class ReportTables:
             digits=score_decimals(results.models), words=words, names=self.names, scale=scale_over(ends)
         )
         kind = "rank intervals" if ranks.ranked else "verdicts"
-        return self._of_models(f"Models by score, with {kind}", Outlet.RANKING, look)
+        return self._of_models(f"Models by score, with {kind}", Shown.RANKING, look)
 
     def answers(self) -> Table:
         """Return what answers are missing or cut off, by model."""
-        return self._of_models("Missing and cut-off answers by model", Outlet.ANSWERS, Look(names=self.names))
+        return self._of_models("Missing and cut-off answers by model", Shown.ANSWERS, Look(names=self.names))
 
     def cost(self) -> Table:
         """Return what each model has cost."""
         caption = "Trials, tokens, cost and latency by model"
-        return self._of_models(caption, Outlet.COST, Look(names=self.names))
+        return self._of_models(caption, Shown.COST, Look(names=self.names))
 
-    def _of_models(self, caption: str, outlet: Outlet, look: Look) -> Table:
+    def _of_models(self, caption: str, outlet: Shown, look: Look) -> Table:
         return table_of(caption, shown_to_people(MODELS, outlet, self.rows), self.rows, look)
 
     def tasks(self) -> Table:
@@ -136,14 +136,14 @@ class ReportTables:
     def contrasts(self) -> Table:
         """Return the contrasts with difference, interval and verdict."""
         caption = f"Pairs with difference, {difference_interval_name(self.summary.results)} and verdict"
-        return self._of_pairs(caption, Outlet.PAIRS, self.pairs.shown)
+        return self._of_pairs(caption, Shown.PAIRS, self.pairs.shown)
 
     def open_contrasts(self) -> Table:
         """Return the open contrasts with their progress, nearest to a verdict first."""
         pairs = [one.pair for one in self.summary.open_pairs[:MOST_OPEN]]
-        return self._of_pairs("Open contrasts, nearest to a verdict first", Outlet.OPEN, pairs)
+        return self._of_pairs("Open contrasts, nearest to a verdict first", Shown.OPEN, pairs)
 
-    def _of_pairs(self, caption: str, outlet: Outlet, pairs: Sequence[PairResult]) -> Table:
+    def _of_pairs(self, caption: str, outlet: Shown, pairs: Sequence[PairResult]) -> Table:
         results = self.summary.results
         rows = pair_rows(pairs, results, pair_decimals(pairs))
         words = {
@@ -152,7 +152,7 @@ class ReportTables:
             "pair_questions": "fewest questions of a task" if results.tasks else "questions",
         }
         ends = [end for row in rows if row.pair.kind != "width" for end in row.span]
-        scale = Scale.around_zero([results.equivalence, *ends])
+        scale = Axis.around_zero([results.equivalence, *ends])
         look = Look(words=words, names=self.short_names, scale=scale, margin=results.equivalence)
         return table_of(caption, selected(PAIRS, outlet), rows, look)
 
@@ -201,18 +201,18 @@ class ReportTables:
         """Return the budgets that have a limit, and those of scorers; None where there are none."""
         uses = limited_budgets(self.summary.rates.budgets)
         running = self.summary.state == "running"
-        outlet = Outlet.BUDGETS | Outlet.RUNNING if running else Outlet.BUDGETS
+        outlet = Shown.BUDGETS | Shown.RUNNING if running else Shown.BUDGETS
         return table_of("Budgets", selected(BUDGETS, outlet), uses, classes="") if uses else None
 
     def endpoints(self) -> Table:
         """Return the servers."""
-        columns = selected(ENDPOINTS, Outlet.ENDPOINTS)
+        columns = selected(ENDPOINTS, Shown.ENDPOINTS)
         look = Look(names=self.names)
         return table_of("Endpoints over the last minute", columns, self.summary.endpoints, look)
 
     def decisions(self) -> list[Table]:
         """Return the decisions: as Markdown in one table, on a page the latest first in one by itself."""
-        rows, columns = decision_rows(self.summary)[-MOST_DECISIONS:], selected(DECISIONS, Outlet.DECISIONS)
+        rows, columns = decision_rows(self.summary)[-MOST_DECISIONS:], selected(DECISIONS, Shown.DECISIONS)
         if not self.html:
             return [table_of("Decisions", columns, rows)]
         parts = {

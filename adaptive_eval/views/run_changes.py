@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.views.numbers import trimmed
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.verdicts import flipped
 
 PairKind: TypeAlias = Literal[
@@ -50,12 +50,12 @@ class PairChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunChanges:
     """The changes from one run to another."""
 
     # the runs
-    before: Summary
-    after: Summary
+    before: RunSummary
+    after: RunSummary
     differences: tuple[str, ...]  # what the runs ask or do differently, in words
     # whether both asked the same questions in the same way; None where the run files do not say
     comparable: bool | None
@@ -69,7 +69,7 @@ class Comparison:
         return Counter(pair.kind for pair in self.pairs)
 
 
-def compare(before: Summary, after: Summary) -> Comparison:
+def compare(before: RunSummary, after: RunSummary) -> RunChanges:
     """Compare two runs.
 
     The interval of a difference of scores spans from the lower end after minus the upper end before to the
@@ -80,7 +80,7 @@ def compare(before: Summary, after: Summary) -> Comparison:
     one = {line.model: line for line in before.results.models}
     two = {line.model: line for line in after.results.models}
     errors = (1 - before.results.confidence) + (1 - after.results.confidence)
-    return Comparison(
+    return RunChanges(
         before=before,
         after=after,
         differences=differences,
@@ -114,7 +114,7 @@ def _model(name: str, before: ModelResult | None, after: ModelResult | None, com
     )
 
 
-def _pairs(before: Summary, after: Summary) -> tuple[PairChange, ...]:
+def _pairs(before: RunSummary, after: RunSummary) -> tuple[PairChange, ...]:
     one = {frozenset((pair.first, pair.second)): pair for pair in before.results.pairs}
     two = {frozenset((pair.first, pair.second)): pair for pair in after.results.pairs}
     changes = []
@@ -138,7 +138,7 @@ def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
     return "changed" if "tie" in (before.verdict, after.verdict) else "reversed"
 
 
-def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool | None]:
+def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...], bool | None]:
     """Return what differs in words, and whether questions and scoring are the same."""
     one, two = before.known.entry("identity"), after.known.entry("identity")
     scoring = before.known.entry("scoring"), after.known.entry("scoring")

@@ -5,7 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import BudgetLine, Forecast, ModelResult, PairResult, Results, StopVerdict
+from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, RunForecast, StopVerdict
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.accounts import MOST_SUSPECT, QuestionAccount
 from adaptive_eval.views.budgets import BudgetUse, budget_name
@@ -33,7 +33,7 @@ from adaptive_eval.views.one_look_sentences import (
     one_look_note,
 )
 from adaptive_eval.views.sentences import level_words, score_name
-from adaptive_eval.views.summary import Outlook, RunState, Summary
+from adaptive_eval.views.summary import Outlook, RunState, RunSummary
 from adaptive_eval.views.verdicts import (
     decided_trials,
     exact_pairs,
@@ -91,7 +91,7 @@ def stopped_words(stop: StopVerdict) -> str:
     return f"Stopped ({reason_words(stop)}): {describe(stop).strip().rstrip('.')}"
 
 
-def course_words(summary: Summary) -> str:
+def course_words(summary: RunSummary) -> str:
     """Return whether the run has ended and why, and its times."""
     end = "The run is not finished: these are the figures of its last snapshot"
     if summary.stop is not None:
@@ -181,7 +181,7 @@ def waiting_answers(results: Results) -> list[str]:
     return [f"{count(waiting, 'answer')} {they} for an earlier one of the same model."]
 
 
-def uncounted_words(summary: Summary) -> list[str]:
+def uncounted_words(summary: RunSummary) -> list[str]:
     """Return how many stored outcomes no figure holds; nothing for none."""
     number = summary.uncounted
     if not number:
@@ -247,7 +247,7 @@ def _if_answering(results: Results) -> str:
     return f" if {listing(stopped)} {'answers' if len(stopped) == 1 else 'answer'} again"
 
 
-def _chances(forecast: Forecast) -> str:
+def _chances(forecast: RunForecast) -> str:
     parts = [f"{chance(one.resolved)} at {one.trials:,.0f}" for one in forecast.chances]
     return ", ".join([f"{parts[0]} trials", *parts[1:]])
 
@@ -448,7 +448,7 @@ ANSWERS_NOTE = (
 )
 
 
-def start_words(summary: Summary) -> str:
+def start_words(summary: RunSummary) -> str:
     """Return the first line on a run."""
     results = summary.results
     parts = [f"start {summary.name}: goal {results.goal}", f"rule {rule_words(results)}"]
@@ -457,7 +457,7 @@ def start_words(summary: Summary) -> str:
     return "; ".join(parts if asked is None else [*parts, asked])
 
 
-def progress_words(summary: Summary) -> str:
+def progress_words(summary: RunSummary) -> str:
     """Return a line on a run on its way."""
     results, rates = summary.results, summary.rates
     parts = [f"progress {count(results.trials, 'trial')}", resolved_words(results)]
@@ -486,7 +486,7 @@ def _budget_part(use: BudgetUse) -> str:
     return f"{amount(line.spent, line.name)} of {amount(line.limit, line.name)} {budget_name(line)}"
 
 
-def end_words(summary: Summary) -> str:
+def end_words(summary: RunSummary) -> str:
     """Return the last line on a run."""
     why = "interrupted" if summary.stop is None else reason_words(summary.stop)
     return f"end {why} after {duration(summary.elapsed)}: {summary.headline}"
@@ -511,7 +511,7 @@ _ENDS = {
 }
 
 
-def methods_words(summary: Summary) -> str:
+def methods_words(summary: RunSummary) -> str:
     """Return the sentences for a paper's section on methods."""
     if is_one_look(summary.results):
         return one_look_methods(summary.results)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from adaptive_eval.core.results import ModelResult, Results
-from adaptive_eval.views.column_types import Outlet, shown_to_people
+from adaptive_eval.views.column_types import Shown, shown_to_people
 from adaptive_eval.views.inert import inert, md
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.numbers import NOTHING, decimals_for, fixed, rank_interval
 from adaptive_eval.views.run_sentences import caption_words
 from adaptive_eval.views.sentences import level_words, score_decimals, score_name
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import Look, Table, latex_table, markdown_table, table_of
 from adaptive_eval.views.verdicts import model_order, rank_column
 
@@ -49,17 +49,17 @@ def tex(text: str) -> str:
     return re.sub(r"[\\{}$&#%_^~<>|\[\]–±μσ]", lambda found: _TEX[found.group()], inert(text))
 
 
-def paper_markdown(summary: Summary) -> str:
+def paper_markdown(summary: RunSummary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
     return f"{markdown_table(paper_table(summary))}\n\n{md(caption_words(summary.results))}"
 
 
-def paper_latex(summary: Summary) -> str:
+def paper_latex(summary: RunSummary) -> str:
     """Return the table as LaTeX for the package booktabs, names escaped."""
     return latex_table(paper_table(summary), caption_words(summary.results), tex)
 
 
-def paper_table(summary: Summary) -> Table:
+def paper_table(summary: RunSummary) -> Table:
     """Return the models with score, interval and Bayes@N; fractions in per cent, as papers have them."""
     results = summary.results
     digits, unit = score_decimals(results.models), ""
@@ -73,7 +73,7 @@ def paper_table(summary: Summary) -> Table:
         "interval": "interval",
     }
     rows = model_rows(results)
-    columns = shown_to_people(MODELS, Outlet.PAPER, rows)
+    columns = shown_to_people(MODELS, Shown.PAPER, rows)
     made = table_of("Scores", columns, rows, Look(digits=digits, words=words))
     heads = [replace(head, text=head.text[:1].upper() + head.text[1:]) for head in made.heads]
     return replace(made, heads=heads)

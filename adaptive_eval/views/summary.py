@@ -1,4 +1,4 @@
-"""A run at one moment, frozen: every view is drawn from a :class:`Summary`.
+"""A run at one moment, frozen: every view is drawn from a :class:`RunSummary`.
 
 Nothing here reads a clock or a file: :func:`summary_at` makes a summary of a stored snapshot and the
 decisions so far, :mod:`adaptive_eval.views.reading` reads both.
@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
-    Forecast,
     PairResult,
     Range,
     Results,
+    RunForecast,
     StopVerdict,
     from_json,
 )
@@ -57,7 +57,7 @@ class OpenPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class SpendingRates:
     """What has been spent per second of recent running time; None before anything is known."""
 
     trials: float | None = None
@@ -69,7 +69,7 @@ class Rates:
 class Outlook:
     """A forecast and how long it lasts."""
 
-    forecast: Forecast  # further trials, tokens and USD
+    forecast: RunForecast  # further trials, tokens and USD
     seconds: Range | None  # further running time at the present rate; None where there is no rate
 
 
@@ -80,7 +80,7 @@ def outlook(results: Results, trials_per_second: float | None) -> Outlook | None
     --------
     >>> from dataclasses import replace
     >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
-    >>> more = Forecast(0.9, Range(50, 100, 400), Range(5e3, 1e4, 4e4), None, ())
+    >>> more = RunForecast(0.9, Range(50, 100, 400), Range(5e3, 1e4, 4e4), None, ())
     >>> outlook(replace(nothing, forecast=more), 10.0).seconds
     Range(low=5.0, median=10.0, high=40.0)
     """
@@ -95,7 +95,7 @@ def outlook(results: Results, trials_per_second: float | None) -> Outlook | None
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """Everything that the views of a run show."""
 
     name: str  # the run's name
@@ -108,7 +108,7 @@ class Summary:
     decisions: tuple[Decision, ...] = ()  # all decisions, oldest first
     times: tuple[float, ...] = ()  # when they were made (Unix time), as far as that is stored
     endpoints: tuple[EndpointHealth, ...] = ()  # health of every endpoint
-    rates: Rates = Rates()
+    rates: SpendingRates = SpendingRates()
     details: Details | None = None  # what only the whole run file tells; None while it has not been read
 
     @property
@@ -188,7 +188,7 @@ def summary_at(
     times: Sequence[float] = (),
     previous: SnapshotRecord | None = None,
     alive: bool = True,
-) -> Summary:
+) -> RunSummary:
     """Return the summary of a run at one snapshot; rates are taken from the `previous` one.
 
     Examples
@@ -200,7 +200,7 @@ def summary_at(
     ('running', 'No model has been run.')
     """
     results = _ordered(from_json(snapshot.results), decisions)
-    return Summary(
+    return RunSummary(
         name=header.name,
         state=_state(results, alive),
         results=results,
@@ -214,10 +214,10 @@ def summary_at(
     )
 
 
-def waiting_summary(header: RunHeader) -> Summary:
+def waiting_summary(header: RunHeader) -> RunSummary:
     """Return the summary of a run that has not stored anything yet."""
     nothing = Results("", "", 0.0, "", None, 0, (), (), (), 0, None)
-    return Summary(header.name, "waiting", nothing, started=header.started)
+    return RunSummary(header.name, "waiting", nothing, started=header.started)
 
 
 def open_pair(pair: PairResult) -> OpenPair:
@@ -256,7 +256,7 @@ def budget_use(line: BudgetLine, spent_before: float, span: float) -> BudgetUse:
     return BudgetUse(line, rate, left)
 
 
-def _rates(results: Results, snapshot: SnapshotRecord, previous: SnapshotRecord | None) -> Rates:
+def _rates(results: Results, snapshot: SnapshotRecord, previous: SnapshotRecord | None) -> SpendingRates:
     """Return the rates between two snapshots, or since the start of the run."""
     trials, tokens, span = 0, 0, snapshot.elapsed
     spent: dict[tuple[str, str, str], float] = {}
@@ -269,7 +269,9 @@ def _rates(results: Results, snapshot: SnapshotRecord, previous: SnapshotRecord 
         budget_use(line, spent.get((line.name, line.scope, line.owner), 0.0), span)
         for line in results.budgets
     ]
-    return Rates(_rate(results.trials, trials, span), _rate(results.tokens, tokens, span), tuple(budgets))
+    return SpendingRates(
+        _rate(results.trials, trials, span), _rate(results.tokens, tokens, span), tuple(budgets)
+    )
 
 
 def _rate(now: float, before: float, span: float) -> float | None:

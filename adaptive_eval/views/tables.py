@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from adaptive_eval.views.column_types import Column, Outlet, Row, Span, Unit, written
+from adaptive_eval.views.column_types import Column, Row, Shown, Span, Unit, written
 from adaptive_eval.views.inert import clipped, inert, md
 from adaptive_eval.views.numbers import NOTHING, trimmed
-from adaptive_eval.views.plots import Scale
+from adaptive_eval.views.plots import Axis
 from adaptive_eval.views.verdicts import pair_name
 
 NAME = 200
@@ -25,7 +25,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class Bar:
     """An interval drawn on a scale from 0 to 100, with a band of the margin around 0."""
 
-    scale: Scale
+    scale: Axis
     span: Span | None
     margin: float | None = None
     kind: str = ""
@@ -105,7 +105,7 @@ def column(
         heading=heading.replace("{", "{{").replace("}", "}}"),
         unit=unit,
         value=value,
-        outlets=Outlet(0),
+        outlets=Shown(0),
         text=text,
         kind=kind,
         spare=spare,
@@ -120,7 +120,7 @@ class Look:
     digits: int = 3
     words: Mapping[str, str] = field(default_factory=dict)  # that stand in headings
     names: Mapping[str, str] = field(default_factory=dict)  # labels in the place of the names of models
-    scale: Scale = field(default_factory=lambda: Scale(0.0, 1.0))  # of bars
+    scale: Axis = field(default_factory=lambda: Axis(0.0, 1.0))  # of bars
     margin: float | None = None  # drawn behind bars
 
 

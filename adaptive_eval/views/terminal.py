@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adaptive_eval.views.budgets import BudgetUse, budget_name
-from adaptive_eval.views.column_types import Column, Outlet, Row, Unit, selected, shown_to_people
+from adaptive_eval.views.column_types import Column, Row, Shown, Unit, selected, shown_to_people
 from adaptive_eval.views.columns import BUDGETS, ENDPOINTS, PAIRS, pair_rows
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import cut, distinct_labels, inert
@@ -28,7 +28,7 @@ from adaptive_eval.views.numbers import (
     percent,
     short,
 )
-from adaptive_eval.views.plots import Scale, scale_over
+from adaptive_eval.views.plots import Axis, scale_over
 from adaptive_eval.views.run_sentences import (
     chances_words,
     exact_sentences,
@@ -39,7 +39,7 @@ from adaptive_eval.views.run_sentences import (
     waiting_answers,
 )
 from adaptive_eval.views.sentences import condition_words, score_decimals, score_name
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.verdicts import (
     of_kind,
     pair_name,
@@ -66,7 +66,7 @@ _CURSOR = 1  # the line below a view redrawn in place, which would scroll its fi
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class FittedView:
     """A rich renderable that is drawn for the width and height of the console, and cut at the height."""
 
     lines: Callable[[Console, ConsoleOptions], list[list[Segment]]]
@@ -78,7 +78,7 @@ class Drawn:
             yield Segment.line()
 
 
-def run_display(summary: Summary, *, compact: bool = False, bayes: bool = False) -> Drawn:
+def run_display(summary: RunSummary, *, compact: bool = False, bayes: bool = False) -> FittedView:
     """Return a run drawn to fit the console: the leaderboard has the lines that the other parts leave."""
 
     def lines(console: Console, options: ConsoleOptions) -> list[list[Segment]]:
@@ -93,12 +93,12 @@ def run_display(summary: Summary, *, compact: bool = False, bayes: bool = False)
         drawn = _lines(console, options, board)
         return [*head, *drawn, *rest, *_lines(console, options, _extras(summary, width))][:height]
 
-    return Drawn(lines)
+    return FittedView(lines)
 
 
 def render_summary(
-    summary: Summary, report: str | PathLike[str] | None = None, *, bayes: bool = False
-) -> Drawn:
+    summary: RunSummary, report: str | PathLike[str] | None = None, *, bayes: bool = False
+) -> FittedView:
     """Return the summary of a run that has ended, for any width."""
 
     def lines(console: Console, options: ConsoleOptions) -> list[list[Segment]]:
@@ -119,14 +119,14 @@ def render_summary(
             shown += ["", Text.assemble(("Report  ", HEADING), inert(fspath(report)), overflow="fold")]
         return _lines(console, options, shown)
 
-    return Drawn(lines)
+    return FittedView(lines)
 
 
 def _lines(console: Console, options: ConsoleOptions, parts: Sequence[RenderableType]) -> list[list[Segment]]:
     return console.render_lines(Group(*parts), options, pad=False) if parts else []
 
 
-def _parts(summary: Summary, width: int, height: int) -> list[RenderableType]:
+def _parts(summary: RunSummary, width: int, height: int) -> list[RenderableType]:
     """Return what is shown below the leaderboard, the most needed first."""
     parts = [*_open_pairs(summary, width, max(3, height // 6))]
     if summary.results.pairs:
@@ -142,7 +142,7 @@ def _parts(summary: Summary, width: int, height: int) -> list[RenderableType]:
     return parts
 
 
-def _extras(summary: Summary, width: int) -> list[RenderableType]:
+def _extras(summary: RunSummary, width: int) -> list[RenderableType]:
     """Return what is shown where the leaderboard and the parts below it leave lines."""
     extras: list[RenderableType] = []
     if summary.endpoints and summary.state == "running":
@@ -222,7 +222,7 @@ def _room(columns: Sequence[_Shown], width: int, need: int = 1) -> int:
     return width - sum(column.width for column in columns if column.need < need)
 
 
-def _title(summary: Summary, width: int) -> Text:
+def _title(summary: RunSummary, width: int) -> Text:
     state: str = summary.state
     if summary.state == "interrupted":
         state = "interrupted: no process runs it"
@@ -237,13 +237,13 @@ def _title(summary: Summary, width: int) -> Text:
     return _cut(Text.assemble((name, HEADING), "  ", (state, style), words), width)
 
 
-def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False) -> RenderableType:
+def leaderboard(summary: RunSummary, width: int, rows: int, *, bayes: bool = False) -> RenderableType:
     """Draw as many rows of the leaderboard; the narrower, the fewer columns."""
     results = summary.results
     ranks, digits = rank_column(results), score_decimals(results.models)
     every = model_rows(results, running=summary.state == "running")
     lines = every if len(every) <= rows else every[: rows - 1]
-    outlet = Outlet.TERMINAL | Outlet.BAYES if bayes else Outlet.TERMINAL
+    outlet = Shown.TERMINAL | Shown.BAYES if bayes else Shown.TERMINAL
     score = score_name(results) if width >= _WIDE else "score"
     columns = shown_to_people(MODELS, outlet, every)
     shown = _shown(columns, lines, digits, {"standing": ranks.head, "short_score": score})
@@ -265,17 +265,17 @@ def _with_rest(table: Table, more: int, where: str, width: int) -> RenderableTyp
     return Group(table, _cut(f"⋯ {more} more {where}", width)) if more else table
 
 
-def _axis(scale: Scale) -> str:
+def _axis(scale: Axis) -> str:
     low, high = f"{scale.low:g}", f"{scale.high:g}"
     return low + " " * max(1, _BAR - len(low) - len(high)) + high
 
 
-def interval_bar(scale: Scale, low: float | None, point: float | None, high: float | None) -> str:
+def interval_bar(scale: Axis, low: float | None, point: float | None, high: float | None) -> str:
     """Draw one interval on an axis; blank without a point.
 
     Examples
     --------
-    >>> interval_bar(Scale(0.0, 1.0), 0.2, 0.5, 0.8)
+    >>> interval_bar(Axis(0.0, 1.0), 0.2, 0.5, 0.8)
     '    ├───────●──────┤    '
     """
     if point is None:
@@ -289,7 +289,7 @@ def interval_bar(scale: Scale, low: float | None, point: float | None, high: flo
     return "".join(cells)
 
 
-def _place(scale: Scale, value: float) -> int:
+def _place(scale: Axis, value: float) -> int:
     return min(_BAR - 1, int(scale.at(value) * _BAR / 100))
 
 
@@ -307,7 +307,7 @@ def progress_bar(fraction: float | None, width: int = 8) -> str:
     return f"{'━' * filled}{'·' * (width - filled)} {percent(fraction):>5}"
 
 
-def _open_pairs(summary: Summary, width: int, rows: int) -> list[RenderableType]:
+def _open_pairs(summary: RunSummary, width: int, rows: int) -> list[RenderableType]:
     """Draw the open pairs, nearest to a verdict first, with their evidence and closeness to a tie."""
     every = summary.open_pairs
     if not every:
@@ -316,7 +316,7 @@ def _open_pairs(summary: Summary, width: int, rows: int) -> list[RenderableType]
     pairs = [one.pair for one in shown]
     models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
     lines = pair_rows(pairs, summary.results, decimals_for(pair.difference for pair in pairs))
-    columns = _shown(selected(PAIRS, Outlet.TERMINAL), lines)
+    columns = _shown(selected(PAIRS, Shown.TERMINAL), lines)
     room = _room(columns[1:], width, need=3)
     names = distinct_labels(models, max(4, min(24, room // 2 - 3)))
     columns[0] = columns[0]._replace(cells=[pair_name(pair, names) for pair in pairs])
@@ -324,7 +324,7 @@ def _open_pairs(summary: Summary, width: int, rows: int) -> list[RenderableType]
     return [_with_rest(_table(columns, width), len(every) - len(shown), where, width)]
 
 
-def _tally(summary: Summary, width: int) -> Text:
+def _tally(summary: RunSummary, width: int) -> Text:
     """Return one line that counts the verdicts and names the tied models."""
     widths = of_kind(summary.results, "width").pairs
     measured = sum(pair.verdict != "open" for pair in widths)
@@ -348,12 +348,12 @@ def _tally(summary: Summary, width: int) -> Text:
     return _cut(text, width)
 
 
-def _budgets(summary: Summary, width: int, *, one_line: bool) -> RenderableType:
+def _budgets(summary: RunSummary, width: int, *, one_line: bool) -> RenderableType:
     """Return a table of the budgets, or one line if there is no room for it."""
     uses = summary.rates.budgets
     if one_line:
         return _cut(Text.assemble(("Budget ", HEADING), inert("  ·  ".join(map(_spent, uses)))), width)
-    outlet = Outlet.TERMINAL | Outlet.RUNNING if summary.state == "running" else Outlet.TERMINAL
+    outlet = Shown.TERMINAL | Shown.RUNNING if summary.state == "running" else Shown.TERMINAL
     return _table(_shown(selected(BUDGETS, outlet), uses), width)
 
 
@@ -364,7 +364,7 @@ def _spent(use: BudgetUse) -> str:
     return f"{words} of {amount(use.line.limit, use.line.name)} ({percent(use.fraction)})"
 
 
-def _errors(summary: Summary, width: int) -> list[Text]:
+def _errors(summary: RunSummary, width: int) -> list[Text]:
     """Return one line that names the endpoints with errors, none without any."""
     names = distinct_labels(dict.fromkeys(health.model for health in summary.endpoints), 20)
     words = []
@@ -375,17 +375,17 @@ def _errors(summary: Summary, width: int) -> list[Text]:
     return [_cut(Text.assemble(("Endpoint errors: ", BAD), "; ".join(words)), width)] if words else []
 
 
-def _warnings(summary: Summary, most: int) -> list[Text]:
+def _warnings(summary: RunSummary, most: int) -> list[Text]:
     """Return the first warnings, and how many there are more."""
     lines = [Text.assemble(("Warning: ", BAD), inert(text)) for text in summary.warnings[:most]]
     more = len(summary.warnings) - most
     return [*lines, Text(f"⋯ {count(more, 'more warning')}")] if more > 0 else lines
 
 
-def _endpoints(summary: Summary, width: int) -> RenderableType:
+def _endpoints(summary: RunSummary, width: int) -> RenderableType:
     """Return a table of the endpoints, those with errors first."""
     healths = sorted(summary.endpoints, key=lambda health: not condition_words(health))
     names = distinct_labels(dict.fromkeys(health.model for health in healths), 20)
-    shown = _shown(selected(ENDPOINTS, Outlet.TERMINAL), healths)
+    shown = _shown(selected(ENDPOINTS, Shown.TERMINAL), healths)
     shown[0] = shown[0]._replace(cells=[names[one.model] for one in healths])
     return _table(shown, width)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import AGAINST
-from adaptive_eval.views.blocks import Block, Heading, Page, Para, Passage, Section, Side, note
+from adaptive_eval.views.blocks import Block, Heading, PageSection, Para, Passage, Side, WholePage, note
 from adaptive_eval.views.column_types import Column, Unit
 from adaptive_eval.views.inert import as_text
 from adaptive_eval.views.numbers import fixed, short, stamp
@@ -30,7 +30,7 @@ def trial_page(
     others: Sequence[TrialRecord],
     attempts: Sequence[AttemptRecord],
     numbers: Mapping[str, int],
-) -> Page:
+) -> WholePage:
     """Return the page of a trial, with the answers of `others`; `numbers` name models in addresses."""
     key, request = record.request.key, record.request
     words = f"Question {request.question} of task {request.task}, repeat {request.repeat}."
@@ -41,16 +41,16 @@ def trial_page(
     if others:
         remark = note(f"Answers to the same question, repeat {request.repeat}: first those that differ.")
         side = Side([list(_other(one, numbers, is_own=one is record)) for one in (record, *others)])
-        sections.append(Section("others", "Side by side", [remark, side]))
-    sections.append(Section("figures", "Figures", [figures(record)]))
+        sections.append(PageSection("others", "Side by side", [remark, side]))
+    sections.append(PageSection("figures", "Figures", [figures(record)]))
     settings = Passage("Request without its messages", settings_text(record.sent), SETTINGS)
-    sections.append(Section("request", "Request", [settings]))
+    sections.append(PageSection("request", "Request", [settings]))
     if attempts:
         table = table_of("Attempts of the trial", _ATTEMPTS, attempts)
-        sections.append(Section("attempts", "Attempts", [table]))
+        sections.append(PageSection("attempts", "Attempts", [table]))
     title = f"Trial {key.index:,} of {key.model}"
     links = [("../../", "The run"), ("../../samples", "All answers")]
-    return Page(title=title, badges=badges, intro=[Para(words, links=links)], sections=sections)
+    return WholePage(title=title, badges=badges, intro=[Para(words, links=links)], sections=sections)
 
 
 def badge(record: TrialRecord) -> tuple[str, str]:
@@ -63,25 +63,25 @@ def _base(record: TrialRecord, numbers: Mapping[str, int]) -> str:
     return f"../{numbers[record.request.key.model]}/{record.request.key.index}"
 
 
-def _texts(record: TrialRecord, base: str) -> Iterator[Section]:
+def _texts(record: TrialRecord, base: str) -> Iterator[PageSection]:
     """Yield the prompt, the answer, why it has its score, and the reasoning."""
     messages = messages_of(record.sent)[:_MOST_MESSAGES]
     for number, (role, content) in enumerate(messages):
         title = "Prompt" if len(messages) == 1 else "Message"
         passage = Passage("Prompt", content, ALONE, f"{base}/prompt.txt")
-        yield Section(f"prompt-{number}", f"{title} ({role})", [passage])
+        yield PageSection(f"prompt-{number}", f"{title} ({role})", [passage])
     answer, score = record.completion, record.score
     if answer is not None:
-        yield Section("answer", "Answer", [_said(record, base, ALONE)])
+        yield PageSection("answer", "Answer", [_said(record, base, ALONE)])
     why = why_words(record)
     if why:
-        yield Section("why", "Why", list(map(Para, why)))
+        yield PageSection("why", "Why", list(map(Para, why)))
     if answer is not None and answer.reasoning:
         reasoning = Passage("Reasoning", answer.reasoning, ALONE, f"{base}/reasoning.txt")
-        yield Section("reasoning", "Reasoning", [reasoning])
+        yield PageSection("reasoning", "Reasoning", [reasoning])
     if score is not None and score.signals.get(AGAINST):
         against = Passage("Stored answer", as_text(score.signals[AGAINST]), ALONE)
-        yield Section("against", "Stored answer that it was compared with", [against])
+        yield PageSection("against", "Stored answer that it was compared with", [against])
 
 
 def _said(record: TrialRecord, base: str, most: int) -> Block:

@@ -12,14 +12,14 @@ from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RunFiles
-from adaptive_eval.views.blocks import Block, Page, Para, note
+from adaptive_eval.views.blocks import Block, Para, WholePage, note
 from adaptive_eval.views.column_types import Column, Unit
-from adaptive_eval.views.details import Course, read_details
+from adaptive_eval.views.details import WatchedCourse, read_details
 from adaptive_eval.views.inert import cut, inert
 from adaptive_eval.views.page import Live, problem, to_html
 from adaptive_eval.views.reading import Attachment, files_mark, is_running
 from adaptive_eval.views.sentences import used
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import column, table_of
 from adaptive_eval.views.trials import no_targets
 
@@ -40,7 +40,7 @@ class Rendered:
     html: bytes
 
 
-class Watch:
+class WatchedRun:
     """Reads and renders one run, from any thread."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Watch:
         self._identity = self._files.identity()
         self._reader = RunReader(self.directory)
         self._attachment = Attachment(self._reader, time.time, self._running)
-        self._course: Course | None = None
+        self._course: WatchedCourse | None = None
 
     def close(self) -> None:
         """Close the run file."""
@@ -102,13 +102,13 @@ class Watch:
         self.page()
         return self._names
 
-    def _render(self, summary: Summary) -> str:
+    def _render(self, summary: RunSummary) -> str:
         if summary.state == "waiting":
             live = Live("../../", self._listed)
             return problem(summary.name, summary.headline, live)
         results = summary.results
         if self._course is None:
-            self._course = Course(results)
+            self._course = WatchedCourse(results)
         self._course.catch_up(self._reader)
         details = read_details(self._reader, results, course=self._course.moments)
         self.top = max(1, *(len(one.categories) - 1 for one in details.models))
@@ -133,7 +133,7 @@ class RunRow:
     """One run in the list."""
 
     key: str  # its directory's name
-    summary: Summary | None  # the run now; None if it cannot be read
+    summary: RunSummary | None  # the run now; None if it cannot be read
     error: str = ""  # why it cannot be read
 
     @property
@@ -147,7 +147,7 @@ class RunRow:
         return in_address(self.key)
 
 
-def runs_page(rows: Sequence[RunRow], directory: str) -> Page:
+def runs_page(rows: Sequence[RunRow], directory: str) -> WholePage:
     """Return the list of runs."""
     blocks: list[Block] = [note(directory)]
     if rows:
@@ -160,7 +160,7 @@ def runs_page(rows: Sequence[RunRow], directory: str) -> Page:
     else:
         words = "There is no run in this folder yet. Start one with adaptive-eval run CONFIG"
         blocks.append(Para(f"{words}; it appears here by itself."))
-    return Page(title="Runs", window="Runs: adaptive-eval", intro=blocks, is_front=True)
+    return WholePage(title="Runs", window="Runs: adaptive-eval", intro=blocks, is_front=True)
 
 
 def _state(row: RunRow) -> str:
@@ -202,7 +202,7 @@ class Folder:
     def __init__(self, path: Path, *, single: bool) -> None:
         self.path = path
         self.single = single
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, WatchedRun] = {}
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[object, RunRow]] = {}
         self._rows: list[RunRow] = []
@@ -214,14 +214,14 @@ class Folder:
             return {self.path.resolve().name or "run": self.path}
         return {found.parent.name: found.parent for found in sorted(self.path.glob("*/run.db"))}
 
-    def watch(self, name: str) -> Watch:
+    def watch(self, name: str) -> WatchedRun:
         """Return what reads and renders a run."""
         with self._lock:
             if name not in self._watches:
                 directory = self.runs().get(name)  # never a path from outside
                 if directory is None:
                     raise RunNotFound(f"no run {name!r} in {self.path}")
-                self._watches[name] = Watch(directory, listed=not self.single)
+                self._watches[name] = WatchedRun(directory, listed=not self.single)
             return self._watches[name]
 
     def render_single(self) -> None:

@@ -9,7 +9,7 @@ a schema cuts at, so that a run that adds attempts judges all of them alike.
 from typing import TYPE_CHECKING
 
 from scorio._names import elsewhere
-from scorio.categorical.evaluation import Evaluation, evaluate
+from scorio.categorical.evaluation import JudgedAttempts, evaluate
 from scorio.categorical.grades import evaluate_all, evaluate_schema
 from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN, FileResult, load_records
 from scorio.categorical.schema import (
@@ -40,8 +40,8 @@ __all__ = [
     "THRESHOLD_RULES",
     "TOKEN_RATIO_UNIT",
     "Category",
-    "Evaluation",
     "FileResult",
+    "JudgedAttempts",
     "Schema",
     "Signals",
     "ThresholdRule",

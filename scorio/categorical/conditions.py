@@ -48,7 +48,7 @@ _JOINED: Mapping[Any, Word] = {"all": "and", "any": "or"}
 _WRAPPED: Mapping[Any, Word] = {"not": "not", "if_known": "if known,"}
 
 
-class Recorded(Protocol):
+class SignalValues(Protocol):
     """Values of signals by name."""
 
     def __contains__(self, name: object) -> bool:
@@ -61,7 +61,7 @@ class Recorded(Protocol):
 class Scope(NamedTuple):
     """The signals and the values of thresholds that a condition reads; those without are NaN."""
 
-    signals: Recorded
+    signals: SignalValues
     thresholds: Mapping[str, Any]
 
     def read(self, operand: Operand) -> Floats:

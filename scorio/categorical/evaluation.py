@@ -18,7 +18,7 @@ SchemaLike: TypeAlias = Schema | str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
+class JudgedAttempts:
     """Attempts of one model, or of L models, judged by a schema.
 
     Parameters
@@ -54,7 +54,7 @@ def evaluate(
     *,
     thresholds: Mapping[str, float] | None = None,
     R0: ArrayLike | None = None,
-) -> Evaluation:
+) -> JudgedAttempts:
     """Put every attempt into a category and return Bayes@N, of one model or of each of several.
 
     Parameters
@@ -132,4 +132,4 @@ def evaluate(
     counts = _categories.category_counts(outcomes, chosen.size)
     trials = CategoryTrials(counts, chosen, None)
     mu, sigma = _categories.bayes(counts, chosen, read_prior(R0, None, trials, None))
-    return Evaluation(schema, chosen, cuts, outcomes, counts, mu[()], sigma[()])
+    return JudgedAttempts(schema, chosen, cuts, outcomes, counts, mu[()], sigma[()])

@@ -16,7 +16,7 @@ Prior: TypeAlias = tuple[float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Drawn(Protocol):
+class MetricOfK(Protocol):
     """A metric of `k` drawn trials."""
 
     __name__: str
@@ -54,7 +54,7 @@ class Summary(Protocol):
         """Return mean, deviation and interval."""
 
 
-def by_draws(value: Callable[[BinaryTrials, int], Floats]) -> Drawn:
+def by_draws(value: Callable[[BinaryTrials, int], Floats]) -> MetricOfK:
     """Make a metric from its value on counted trials."""
 
     def metric(

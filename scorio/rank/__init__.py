@@ -22,12 +22,12 @@ from scorio.rank._confidence import (
     ranking_confidence,
 )
 from scorio.rank._fitting import (
+    AbilityPrior,
     CauchyPrior,
     CustomPrior,
     EmpiricalPrior,
     GaussianPrior,
     LaplacePrior,
-    Prior,
     UniformPrior,
 )
 from scorio.rank._glicko import glicko
@@ -45,7 +45,7 @@ from scorio.rank._pairwise import (
     rao_kupper,
     rao_kupper_map,
 )
-from scorio.rank._ranked import NamedRanking, Rated, Scored, ScoredItems
+from scorio.rank._ranked import NamedRanking, Rated, ScoredItems, ScoredRanks
 from scorio.rank._ratings import elo, pagerank, rank_centrality
 from scorio.rank._ties import rank_scores
 from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
@@ -71,6 +71,7 @@ from scorio.rank.eval_ranking import (
 )
 
 __all__ = [
+    "AbilityPrior",
     "CauchyPrior",
     "CustomPrior",
     "EmpiricalPrior",
@@ -78,10 +79,9 @@ __all__ = [
     "LaplacePrior",
     "NamedRanking",
     "PairwiseConfidence",
-    "Prior",
     "Rated",
-    "Scored",
     "ScoredItems",
+    "ScoredRanks",
     "TransferPosterior",
     "UniformPrior",
     "auc_at_k",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scorio._arguments import at_least, finite, positive
 from scorio._arrays import Floats, Integers, floats
 from scorio._named import Outcomes
-from scorio.rank._ranked import ByName, NamedRanking, Ranking, Rated, Scored, keeps_names, ranked
+from scorio.rank._ranked import ByName, NamedRanking, Ranking, Rated, ScoredRanks, keeps_names, ranked
 from scorio.rank._ratings import DrawHandling, read_games
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
@@ -61,7 +61,7 @@ def glicko(
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -89,7 +89,7 @@ def glicko(
     return_deviation: bool = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
-) -> Ranks | Scored | Rated: ...
+) -> Ranks | ScoredRanks | Rated: ...
 
 
 @keeps_names

@@ -13,14 +13,14 @@ from scorio._named import Outcomes
 from scorio.eval._inputs import Missing
 from scorio.rank._fitting import (
     SETTLED,
-    Prior,
+    AbilityPrior,
     UniformPrior,
     minimum,
     penalised,
     quadratic,
     read_prior_penalty,
 )
-from scorio.rank._irt import Asked, item_counts, with_equals_tied, with_items
+from scorio.rank._irt import FitRequest, item_counts, with_equals_tied, with_items
 from scorio.rank._item_fit import (
     FIRST_DAMPING,
     LARGEST_LOG_DISCRIMINATION,
@@ -28,7 +28,7 @@ from scorio.rank._item_fit import (
     MOST_DAMPING,
     ItemFit,
 )
-from scorio.rank._ranked import ByName, Marked, NamedRanking, Ranking, Scored, ScoredItems, keeps_names
+from scorio.rank._ranked import ByName, Marked, NamedRanking, Ranking, ScoredItems, ScoredRanks, keeps_names
 from scorio.rank._ties import Ranks, TieMethod
 
 FARTHEST = 12.0
@@ -81,7 +81,7 @@ def rasch_3pl(
     reg_guessing: float = ...,
     guessing_upper: float = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -111,7 +111,7 @@ def rasch_3pl(
     reg_guessing: float = ...,
     guessing_upper: float = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
@@ -180,7 +180,7 @@ def rasch_3pl(
     >>> rasch_3pl([first, second, third], fix_guessing=0.25)
     array([1, 2, 3])
     """
-    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
+    asked = FitRequest(R, method, return_scores, max_iter, return_item_params, missing)
     guesses = Guesses(fix_guessing, reg_guessing, guessing_upper)
     return _guessed(asked, UniformPrior(), reg_discrimination, guesses)
 
@@ -188,7 +188,7 @@ def rasch_3pl(
 @overload
 def rasch_3pl_map(
     R: ByName,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -204,7 +204,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -221,7 +221,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -232,13 +232,13 @@ def rasch_3pl_map(
     reg_guessing: float = ...,
     guessing_upper: float = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -254,7 +254,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -264,13 +264,13 @@ def rasch_3pl_map(
     reg_guessing: float = ...,
     guessing_upper: float = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
 def rasch_3pl_map(
     R: Outcomes,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -310,7 +310,7 @@ def rasch_3pl_map(
     >>> rasch_3pl_map([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0]], fix_guessing=0.2)
     array([1, 2, 3])
     """
-    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
+    asked = FitRequest(R, method, return_scores, max_iter, return_item_params, missing)
     guesses = Guesses(fix_guessing, reg_guessing, guessing_upper)
     return _guessed(asked, read_prior_penalty(prior), reg_discrimination, guesses)
 
@@ -337,7 +337,7 @@ class Guesses(NamedTuple):
         return Guesses(fixed, 0.0, upper)
 
 
-def _guessed(asked: Asked, prior: Prior, regularisation: float, guesses: Guesses) -> Ranking:
+def _guessed(asked: FitRequest, prior: AbilityPrior, regularisation: float, guesses: Guesses) -> Ranking:
     checked, weight = guesses.checked(), positive("reg_discrimination", regularisation)
     right, made = item_counts(asked.R, asked.missing, prior, "rasch_3pl")
     fit = GuessedFit(right, made, weight, prior, checked)
@@ -381,7 +381,7 @@ class GuessedFit:
     """
 
     def __init__(
-        self, right: Floats, made: Floats, regularisation: float, prior: Prior, guesses: Guesses
+        self, right: Floats, made: Floats, regularisation: float, prior: AbilityPrior, guesses: Guesses
     ) -> None:
         self.right, self.made, self.prior, self.guesses = right, made, prior, guesses
         self._weights = np.array([0.0, regularisation, guesses.reg_guessing])

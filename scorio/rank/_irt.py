@@ -11,15 +11,15 @@ from scorio._arguments import positive, whole
 from scorio._arrays import Floats
 from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
-from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
+from scorio.rank._fitting import SYMMETRIC, AbilityPrior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit
 from scorio.rank._ranked import (
     ByName,
     Marked,
     NamedRanking,
     Ranking,
-    Scored,
     ScoredItems,
+    ScoredRanks,
     fitted,
     keeps_names,
 )
@@ -58,7 +58,7 @@ def rasch(
     max_iter: int = ...,
     return_item_params: Literal[False] = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -80,7 +80,7 @@ def rasch(
     max_iter: int = ...,
     return_item_params: bool = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
@@ -123,14 +123,14 @@ def rasch(
     >>> rasch([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
+    asked = FitRequest(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, UniformPrior())
 
 
 @overload
 def rasch_map(
     R: ByName,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -142,7 +142,7 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -155,20 +155,20 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
     max_iter: int = ...,
     return_item_params: Literal[False] = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -180,19 +180,19 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
     return_item_params: bool = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
 def rasch_map(
     R: Outcomes,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -225,7 +225,7 @@ def rasch_map(
     >>> rasch_map([[1, 1, 1, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
+    asked = FitRequest(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, read_prior_penalty(prior))
 
 
@@ -264,7 +264,7 @@ def rasch_2pl(
     return_item_params: Literal[False] = ...,
     reg_discrimination: float = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -288,7 +288,7 @@ def rasch_2pl(
     return_item_params: bool = ...,
     reg_discrimination: float = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
@@ -334,14 +334,14 @@ def rasch_2pl(
     >>> rasch_2pl([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
+    asked = FitRequest(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, UniformPrior(), reg_discrimination)
 
 
 @overload
 def rasch_2pl_map(
     R: ByName,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -354,7 +354,7 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -368,7 +368,7 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -376,13 +376,13 @@ def rasch_2pl_map(
     return_item_params: Literal[False] = ...,
     reg_discrimination: float = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -395,20 +395,20 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
     return_item_params: bool = ...,
     reg_discrimination: float = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
 def rasch_2pl_map(
     R: Outcomes,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -442,11 +442,11 @@ def rasch_2pl_map(
     >>> rasch_2pl_map([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 3])
     """
-    asked = Asked(R, method, return_scores, max_iter, return_item_params, missing)
+    asked = FitRequest(R, method, return_scores, max_iter, return_item_params, missing)
     return _items(asked, read_prior_penalty(prior), reg_discrimination)
 
 
-class Asked(NamedTuple):
+class FitRequest(NamedTuple):
     """What all of these rankings are asked."""
 
     R: Outcomes
@@ -457,7 +457,7 @@ class Asked(NamedTuple):
     missing: Missing
 
 
-def _items(asked: Asked, prior: Prior, regularisation: float | None = None) -> Ranking:
+def _items(asked: FitRequest, prior: AbilityPrior, regularisation: float | None = None) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
     right, made = item_counts(asked.R, asked.missing, prior, name)
@@ -472,15 +472,15 @@ def _items(asked: Asked, prior: Prior, regularisation: float | None = None) -> R
     return with_items(asked, theta, parameters)
 
 
-def with_items(asked: Asked, theta: Floats, parameters: dict[str, Floats]) -> Ranking:
+def with_items(asked: FitRequest, theta: Floats, parameters: dict[str, Floats]) -> Ranking:
     """Return the ranks by the abilities, and scores and parameters of the questions if they are asked for."""
     ranks = fitted(theta, theta, asked.method, asked.return_scores)
     if not asked.return_item_params:
         return ranks
-    return ScoredItems(ranks.ranks if isinstance(ranks, Scored) else ranks, theta, parameters)
+    return ScoredItems(ranks.ranks if isinstance(ranks, ScoredRanks) else ranks, theta, parameters)
 
 
-def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Floats, Floats]:
+def item_counts(R: Outcomes, missing: Missing, prior: AbilityPrior, name: str) -> tuple[Floats, Floats]:
     """Return right answers and trials, (L, M) each, after checking that the fit is finite."""
     outcomes, absent = read_observed(R, missing)
     right = outcomes.sum(axis=2, dtype=np.float64)
@@ -503,7 +503,7 @@ def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple
     return right, made
 
 
-def with_equals_tied(theta: Floats, prior: Prior, right: Floats, made: Floats) -> Floats:
+def with_equals_tied(theta: Floats, prior: AbilityPrior, right: Floats, made: Floats) -> Floats:
     """Return `theta`, equal where a prior treats models alike and their answers do not tell them apart."""
     return _tied_by_symmetry(theta, right, made) if isinstance(prior, SYMMETRIC) else theta
 

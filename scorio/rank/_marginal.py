@@ -15,8 +15,8 @@ from scorio.rank._ranked import (
     ByName,
     NamedRanking,
     Ranking,
-    Scored,
     ScoredItems,
+    ScoredRanks,
     fitted,
     keeps_names,
 )
@@ -67,7 +67,7 @@ def rasch_mml(
     em_iter: int = ...,
     n_quadrature: int = ...,
     return_item_params: Literal[False] = ...,
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -91,7 +91,7 @@ def rasch_mml(
     em_iter: int = ...,
     n_quadrature: int = ...,
     return_item_params: bool = ...,
-) -> Ranks | Scored | ScoredItems: ...
+) -> Ranks | ScoredRanks | ScoredItems: ...
 
 
 @keeps_names
@@ -172,7 +172,7 @@ def rasch_mml_credible(
     max_iter: int = ...,
     em_iter: int = ...,
     n_quadrature: int = ...,
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -196,7 +196,7 @@ def rasch_mml_credible(
     max_iter: int = ...,
     em_iter: int = ...,
     n_quadrature: int = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names

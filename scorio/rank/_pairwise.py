@@ -15,14 +15,14 @@ from scorio._arrays import Floats, product
 from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
+    AbilityPrior,
     Derivatives,
-    Prior,
     UniformPrior,
     convex_minimum,
     read_prior_penalty,
     require_connected,
 )
-from scorio.rank._ranked import ByName, Marked, NamedRanking, Ranking, Scored, fitted, keeps_names
+from scorio.rank._ranked import ByName, Marked, NamedRanking, Ranking, ScoredRanks, fitted, keeps_names
 from scorio.rank._ties import Ranks, TieMethod
 
 
@@ -41,7 +41,7 @@ def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Floats, Floats]:
     return wins, ties
 
 
-def _threshold(wins: Floats, kappa: float, prior: Prior, max_iter: int, name: str) -> Floats:
+def _threshold(wins: Floats, kappa: float, prior: AbilityPrior, max_iter: int, name: str) -> Floats:
     """Centred log-strengths under P(i beats j) = pi_i / (pi_i + kappa pi_j)."""
     if isinstance(prior, UniformPrior):
         if not wins.any():
@@ -67,7 +67,7 @@ def _of_pairs(curvature: Floats) -> Floats:
     return np.diag(both.sum(axis=1)) - both
 
 
-def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str) -> Floats:
+def _davidson(wins: Floats, ties: Floats, prior: AbilityPrior, max_iter: int, name: str) -> Floats:
     """Centred log-strengths under Davidson's model, the tie parameter fitted with them."""
     models = len(wins)
     if not (wins.any() and ties.any()):
@@ -115,7 +115,7 @@ def bradley_terry(
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -135,7 +135,7 @@ def bradley_terry(
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -183,7 +183,7 @@ def bradley_terry(
 @overload
 def bradley_terry_map(
     R: ByName,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -194,19 +194,19 @@ def bradley_terry_map(
 @overload
 def bradley_terry_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def bradley_terry_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -217,18 +217,18 @@ def bradley_terry_map(
 @overload
 def bradley_terry_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
 def bradley_terry_map(
     R: Outcomes,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -282,7 +282,7 @@ def bradley_terry_davidson(
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -302,7 +302,7 @@ def bradley_terry_davidson(
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -349,7 +349,7 @@ def bradley_terry_davidson(
 @overload
 def bradley_terry_davidson_map(
     R: ByName,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -360,19 +360,19 @@ def bradley_terry_davidson_map(
 @overload
 def bradley_terry_davidson_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def bradley_terry_davidson_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -383,18 +383,18 @@ def bradley_terry_davidson_map(
 @overload
 def bradley_terry_davidson_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
 def bradley_terry_davidson_map(
     R: Outcomes,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -447,7 +447,7 @@ def rao_kupper(
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -469,7 +469,7 @@ def rao_kupper(
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -519,7 +519,7 @@ def rao_kupper(
 def rao_kupper_map(
     R: ByName,
     tie_strength: float = ...,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -531,20 +531,20 @@ def rao_kupper_map(
 def rao_kupper_map(
     R: ArrayLike,
     tie_strength: float = ...,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def rao_kupper_map(
     R: ArrayLike,
     tie_strength: float = ...,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -556,19 +556,19 @@ def rao_kupper_map(
 def rao_kupper_map(
     R: ArrayLike,
     tie_strength: float = ...,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
 def rao_kupper_map(
     R: Outcomes,
     tie_strength: float = 1.1,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -603,7 +603,7 @@ def rao_kupper_map(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: Prior, max_iter: int) -> Floats:
+def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: AbilityPrior, max_iter: int) -> Floats:
     kappa = finite("tie_strength", tie_strength)
     if kappa < 1.0:
         raise ValueError(f"tie_strength must be at least 1; got {tie_strength!r}")
@@ -632,7 +632,7 @@ def plackett_luce(
     max_iter: int = ...,
     tol: float = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -654,7 +654,7 @@ def plackett_luce(
     max_iter: int = ...,
     tol: float = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -706,7 +706,7 @@ def plackett_luce(
 @overload
 def plackett_luce_map(
     R: ByName,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -717,19 +717,19 @@ def plackett_luce_map(
 @overload
 def plackett_luce_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
 def plackett_luce_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -740,18 +740,18 @@ def plackett_luce_map(
 @overload
 def plackett_luce_map(
     R: ArrayLike,
-    prior: Prior | float = ...,
+    prior: AbilityPrior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
     **given: Unpack[Marked],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
 def plackett_luce_map(
     R: Outcomes,
-    prior: Prior | float = 1.0,
+    prior: AbilityPrior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,

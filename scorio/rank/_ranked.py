@@ -74,7 +74,7 @@ class NamedRanking(Named):
         return "\n".join(lines)
 
 
-class Scored(NamedTuple):
+class ScoredRanks(NamedTuple):
     """Ranks and the scores that they follow from, shape (L,) each; a pair that prints like one."""
 
     ranks: Ranks
@@ -106,7 +106,7 @@ class Rated(NamedTuple):
         return tuple.__repr__(self)
 
 
-Plain: TypeAlias = Ranks | Scored
+Plain: TypeAlias = Ranks | ScoredRanks
 Ranking: TypeAlias = Plain | ScoredItems | Rated | NamedRanking
 ByName: TypeAlias = Mapping[str, ArrayLike]
 """Outcomes by model's name, of which the ranking is a :class:`NamedRanking`."""
@@ -140,13 +140,13 @@ class Prepared(Counts, total=False):
 def ranked(scores: Floats, method: TieMethod, return_scores: bool, scale: float | None = None) -> Plain:
     """Return the ranks of `scores`, made from numbers of size `scale`, and the scores if `return_scores`."""
     ranks = rank_scores(scores, method, scale=scale)
-    return Scored(ranks, scores) if return_scores else ranks
+    return ScoredRanks(ranks, scores) if return_scores else ranks
 
 
 def fitted(theta: Floats, scores: Floats, method: TieMethod, return_scores: bool) -> Plain:
     """Return the ranks of the abilities of an iterative fit, tied up to its accuracy, and the scores."""
     ranks = rank_scores(theta, method, 1e-6, scale=max(1.0, float(np.abs(theta).max())))
-    return Scored(ranks, scores) if return_scores else ranks
+    return ScoredRanks(ranks, scores) if return_scores else ranks
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -14,7 +14,7 @@ from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import require_connected
 from scorio.rank._pairwise import pair_counts
-from scorio.rank._ranked import ByName, NamedRanking, Ranking, Scored, keeps_names, ranked
+from scorio.rank._ranked import ByName, NamedRanking, Ranking, ScoredRanks, keeps_names, ranked
 from scorio.rank._ties import Ranks, TieMethod
 
 DrawHandling = Literal["skip", "draw", "correct_draw_only"]
@@ -45,7 +45,7 @@ def elo(
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -67,7 +67,7 @@ def elo(
     tie_handling: DrawHandling = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -178,7 +178,7 @@ def pagerank(
     *,
     return_scores: Literal[True],
     teleport: ArrayLike | None = ...,
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -202,7 +202,7 @@ def pagerank(
     method: TieMethod = ...,
     return_scores: bool = ...,
     teleport: ArrayLike | None = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -284,7 +284,7 @@ def rank_centrality(
     teleport: float = ...,
     max_iter: int = ...,
     tol: float = ...,
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -310,7 +310,7 @@ def rank_centrality(
     teleport: float = ...,
     max_iter: int = ...,
     tol: float = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names

@@ -11,7 +11,7 @@ from scorio._arguments import at_least, finite, positive
 from scorio._arrays import floats
 from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
-from scorio.rank._ranked import ByName, NamedRanking, Ranking, Scored, keeps_names, ranked
+from scorio.rank._ranked import ByName, NamedRanking, Ranking, ScoredRanks, keeps_names, ranked
 from scorio.rank._ratings import DrawHandling, read_games
 from scorio.rank._ties import Ranks, TieMethod
 
@@ -45,7 +45,7 @@ def trueskill(
     return_scores: Literal[True],
     tie_handling: DrawHandling = ...,
     draw_margin: float = ...,
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -73,7 +73,7 @@ def trueskill(
     return_scores: bool = ...,
     tie_handling: DrawHandling = ...,
     draw_margin: float = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names

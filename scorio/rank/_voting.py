@@ -12,7 +12,7 @@ from scorio._arguments import one_of, positive
 from scorio._arrays import Bools, Floats, Ints
 from scorio._named import Outcomes
 from scorio.eval._inputs import read_outcomes
-from scorio.rank._ranked import ByName, NamedRanking, Ranking, Scored, keeps_names, ranked
+from scorio.rank._ranked import ByName, NamedRanking, Ranking, ScoredRanks, keeps_names, ranked
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 TiePolicy = Literal["half", "ignore"]
@@ -44,7 +44,7 @@ def borda(R: ByName, method: TieMethod = ..., return_scores: bool = ...) -> Name
 
 
 @overload
-def borda(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> Scored: ...
+def borda(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> ScoredRanks: ...
 
 
 @overload
@@ -52,7 +52,7 @@ def borda(R: ArrayLike, method: TieMethod = ..., return_scores: Literal[False] =
 
 
 @overload
-def borda(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | Scored: ...
+def borda(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -91,7 +91,7 @@ def copeland(R: ByName, method: TieMethod = ..., return_scores: bool = ...) -> N
 
 
 @overload
-def copeland(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> Scored: ...
+def copeland(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> ScoredRanks: ...
 
 
 @overload
@@ -99,7 +99,7 @@ def copeland(R: ArrayLike, method: TieMethod = ..., return_scores: Literal[False
 
 
 @overload
-def copeland(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | Scored: ...
+def copeland(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -136,7 +136,7 @@ def win_rate(R: ByName, method: TieMethod = ..., return_scores: bool = ...) -> N
 
 
 @overload
-def win_rate(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> Scored: ...
+def win_rate(R: ArrayLike, method: TieMethod = ..., *, return_scores: Literal[True]) -> ScoredRanks: ...
 
 
 @overload
@@ -144,7 +144,7 @@ def win_rate(R: ArrayLike, method: TieMethod = ..., return_scores: Literal[False
 
 
 @overload
-def win_rate(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | Scored: ...
+def win_rate(R: ArrayLike, method: TieMethod = ..., return_scores: bool = ...) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -183,7 +183,7 @@ def schulze(
 @overload
 def schulze(
     R: ArrayLike, tie_policy: TiePolicy = ..., method: TieMethod = ..., *, return_scores: Literal[True]
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -195,7 +195,7 @@ def schulze(
 @overload
 def schulze(
     R: ArrayLike, tie_policy: TiePolicy = ..., method: TieMethod = ..., return_scores: bool = ...
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -257,7 +257,7 @@ def ranked_pairs(
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -277,7 +277,7 @@ def ranked_pairs(
     tie_policy: TiePolicy = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -361,7 +361,7 @@ def kemeny_young(
     return_scores: Literal[True],
     time_limit: float | None = ...,
     tie_aware: bool = ...,
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -383,7 +383,7 @@ def kemeny_young(
     return_scores: bool = ...,
     time_limit: float | None = ...,
     tie_aware: bool = ...,
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names

@@ -18,7 +18,7 @@ from scorio.rank._ranked import (
     Prepared,
     Ranking,
     Rewarded,
-    Scored,
+    ScoredRanks,
     keeps_names,
     ranked,
 )
@@ -47,7 +47,7 @@ def max_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -69,7 +69,7 @@ def max_at_k(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Counts],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -122,7 +122,7 @@ def avg(
 @overload
 def avg(
     R: ArrayLike | None, method: TieMethod = ..., *, return_scores: Literal[True], **given: Unpack[Rewarded]
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -137,7 +137,7 @@ def avg(
 @overload
 def avg(
     R: ArrayLike | None, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Rewarded]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -198,7 +198,7 @@ def bayes(
     *,
     return_scores: Literal[True],
     **given: Unpack[Prepared],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -222,7 +222,7 @@ def bayes(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Prepared],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -339,7 +339,7 @@ def pass_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -355,7 +355,7 @@ def pass_at_k(
 @overload
 def pass_at_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -416,7 +416,7 @@ def pass_hat_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -432,7 +432,7 @@ def pass_hat_k(
 @overload
 def pass_hat_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -491,7 +491,7 @@ def auc_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -507,7 +507,7 @@ def auc_at_k(
 @overload
 def auc_at_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -563,7 +563,7 @@ def maj_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -579,7 +579,7 @@ def maj_at_k(
 @overload
 def maj_at_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -630,7 +630,7 @@ def g_pass_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -646,7 +646,7 @@ def g_pass_at_k(
 @overload
 def g_pass_at_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -701,7 +701,7 @@ def mg_pass_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -717,7 +717,7 @@ def mg_pass_at_k(
 @overload
 def mg_pass_at_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -772,7 +772,7 @@ def geo_spectrum_star_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -788,7 +788,7 @@ def geo_spectrum_star_at_k(
 @overload
 def geo_spectrum_star_at_k(
     R: ArrayLike | None, k: int, method: TieMethod = ..., return_scores: bool = ..., **given: Unpack[Counts]
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -840,7 +840,7 @@ def g_pass_at_k_tau(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -862,7 +862,7 @@ def g_pass_at_k_tau(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Counts],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -934,7 +934,7 @@ def geom_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -958,7 +958,7 @@ def geom_at_k(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Counts],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -1025,7 +1025,7 @@ def geom_ds_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -1049,7 +1049,7 @@ def geom_ds_at_k(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Counts],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -1118,7 +1118,7 @@ def geo_spectrum_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -1144,7 +1144,7 @@ def geo_spectrum_at_k(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Counts],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names
@@ -1219,7 +1219,7 @@ def threshold_spectrum_at_k(
     *,
     return_scores: Literal[True],
     **given: Unpack[Counts],
-) -> Scored: ...
+) -> ScoredRanks: ...
 
 
 @overload
@@ -1241,7 +1241,7 @@ def threshold_spectrum_at_k(
     method: TieMethod = ...,
     return_scores: bool = ...,
     **given: Unpack[Counts],
-) -> Ranks | Scored: ...
+) -> Ranks | ScoredRanks: ...
 
 
 @keeps_names

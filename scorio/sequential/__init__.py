@@ -35,7 +35,7 @@ from scorio._names import lazy
 if TYPE_CHECKING:
     from scorio.sequential.boards import Board as Board
     from scorio.sequential.comparison import Comparison as Comparison
-    from scorio.sequential.comparison import Score as Score
+    from scorio.sequential.comparison import ModelScore as ModelScore
     from scorio.sequential.comparison import compare as compare
     from scorio.sequential.comparison import score as score
     from scorio.sequential.families import rank_intervals as rank_intervals
@@ -62,7 +62,7 @@ _HOMES = {
     "scorio.sequential.boards": ("Board",),
     "scorio.sequential.comparison": (
         "Comparison",
-        "Score",
+        "ModelScore",
         "compare",
         "score",
     ),

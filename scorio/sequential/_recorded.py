@@ -27,7 +27,7 @@ Form: TypeAlias = Literal["stream", "questions"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scale:
+class ScoreScale:
     """What outcomes are worth: categories by a table of unit scores, or numbers.
 
     Parameters
@@ -46,7 +46,7 @@ class Scale:
     numbers: bool = False
 
     @classmethod
-    def of_weights(cls, weights: ArrayLike | None) -> "Scale":
+    def of_weights(cls, weights: ArrayLike | None) -> "ScoreScale":
         """Return the scale of categories with these weights; of 0 and 1 without."""
         if weights is None:
             return cls(np.array([0.0, 1.0]))
@@ -57,7 +57,7 @@ class Scale:
         return cls(unit_scores(numbers), float(numbers.min()), float(np.ptp(numbers)))
 
     @classmethod
-    def of_range(cls, limits: Range) -> "Scale":
+    def of_range(cls, limits: Range) -> "ScoreScale":
         """Return the scale of numbers in a range, none of which is known yet."""
         low, high = bounds_pair(limits, "range")
         if not 0.0 < high - low < np.inf:
@@ -104,7 +104,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
+class ReadOutcomes:
     """Outcomes of models as they were read.
 
     Parameters
@@ -122,7 +122,7 @@ class Recorded:
     names: Labels | None
     models: list[Model]
     form: Form
-    scale: Scale
+    scale: ScoreScale
 
     @property
     def reading(self) -> str:
@@ -197,14 +197,14 @@ def read_each(
     weights: ArrayLike | None = None,
     missing: Missing = None,
     limits: Range = None,
-) -> Recorded:
+) -> ReadOutcomes:
     """Read arguments that hold one model each."""
     return _recorded(None, dict(outcomes), [missing] * len(outcomes), weights, limits)
 
 
 def read_models(
     R: Outcomes, weights: ArrayLike | None = None, missing: Missing = None, limits: Range = None
-) -> Recorded:
+) -> ReadOutcomes:
     """Read an argument that holds several models: a mapping, a frame, or an array of three dimensions."""
     if isinstance(R, Mapping):
         found = {f"R[{name!r}]": outcomes for name, outcomes in R.items()}
@@ -243,7 +243,7 @@ def _recorded(
     missing: Sequence[Missing],
     weights: ArrayLike | None,
     limits: Range,
-) -> Recorded:
+) -> ReadOutcomes:
     pairs = zip(outcomes.items(), missing, strict=True)
     models = [_read_model(name, values, marker) for (name, values), marker in pairs]
     if not models:
@@ -254,7 +254,7 @@ def _recorded(
         raise ValueError(f"{_arguments(models)} must have one form; {said}")
     form: Form = "stream" if forms == {1} else "questions"
     columns = [_as_matrix(model) for model in models]
-    return Recorded(names, columns, form, _scale_of(columns, weights, limits))
+    return ReadOutcomes(names, columns, form, _scale_of(columns, weights, limits))
 
 
 def _read_model(name: str, outcomes: ArrayLike, missing: Missing) -> Model:
@@ -282,17 +282,17 @@ def _as_matrix(model: Model) -> Model:
     return Model(model.argument, model.values[:, None], model.absent[:, None])
 
 
-def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range) -> Scale:
+def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range) -> ScoreScale:
     """Return the scale of outcomes: of weights or a range where given, else of 0 and 1 or of [0, 1]."""
     _refuse_not_numbers(models)
     if weights is not None:
         if limits is not None:
             raise ValueError("range must be None with weights: categories have weights, scores a range")
-        return Scale.of_weights(weights)
+        return ScoreScale.of_weights(weights)
     known = np.concatenate([model.known for model in models])
     if limits is None and np.isin(known, (0, 1)).all():
-        return Scale.of_weights(None)
-    scale = Scale.of_range((0.0, 1.0) if limits is None else limits)
+        return ScoreScale.of_weights(None)
+    scale = ScoreScale.of_range((0.0, 1.0) if limits is None else limits)
     low = scale.lowest
     outside = int(((known < low) | (known > low + scale.width)).sum())
     if outside:
@@ -302,7 +302,7 @@ def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range)
             "range=(low, high), categories weights=, a value that marks missing trials missing="
         )
     values = np.unique(np.append(scale.unit(known), MOMENT_LEVELS))
-    return Scale(values, low, scale.width, numbers=True)
+    return ScoreScale(values, low, scale.width, numbers=True)
 
 
 def _refuse_not_numbers(models: Sequence[Model]) -> None:

@@ -12,7 +12,7 @@ from scorio._arguments import credibility, finite
 from scorio._arrays import Floats, Ints
 from scorio._named import Named, Outcomes, name_of, plotting
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_each, read_models
+from scorio.sequential._recorded import Order, Range, ScoreScale, lay_out, read_each, read_models
 from scorio.sequential.boards import Board, strictest_level
 from scorio.sequential.contrasts import SINGLE, Contrasts, Target
 from scorio.sequential.courses import interval
@@ -113,7 +113,7 @@ class Comparison(Named):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Score(Named):
+class ModelScore(Named):
     """One model's mean score with its confidence sequence.
 
     Parameters
@@ -330,7 +330,7 @@ def score(
     range: Range = None,
     missing: Missing = None,
     name: str | None = None,
-) -> Score:
+) -> ModelScore:
     """Estimate one model's mean score with an interval that holds at every look.
 
     Parameters
@@ -395,7 +395,12 @@ class ScoreCourse:
     """
 
     def __init__(
-        self, sequence: TrialSequence, scale: Scale, target: Target, against: float | None, confidence: float
+        self,
+        sequence: TrialSequence,
+        scale: ScoreScale,
+        target: Target,
+        against: float | None,
+        confidence: float,
     ) -> None:
         alpha, self._level = 1.0 - credibility(confidence), 0.0
         value, width = [0.0], [0.0]  # a score is measured to no width at all: this is never called
@@ -449,7 +454,7 @@ class ScoreCourse:
             self._path = np.pad(self._path, ((0, 0), (0, self._steps)))
         self._path[:, begin : self._steps] = course.difference[line], low, high
 
-    def score(self, name: str | None, reading: str) -> Score:
+    def score(self, name: str | None, reading: str) -> ModelScore:
         """Return what is known now, on the scale of the caller."""
         fold, scale = self.board.fold, self.scale
         path = scale.lowest + scale.width * self._path[:, : self._steps]
@@ -463,7 +468,7 @@ class ScoreCourse:
             level, log_e = strictest_level(self.board), float(fold.latest.statistic[0])
             e_value = min(exp(min(log_e, 700.0)), 1.0 / level)
             p_value = max(exp(-max(log_e, 0.0)), level)
-        return Score(
+        return ModelScore(
             score=score,
             low=low,
             high=high,

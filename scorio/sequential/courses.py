@@ -19,7 +19,7 @@ from scorio.sequential.evidence import (
     log_evidence_of_claim,
 )
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
-from scorio.sequential.pairs import Options, PairReader, Reader
+from scorio.sequential.pairs import PairReader, Reader, ReaderOptions
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import ExactReader, Rule
 from scorio.sequential.scores import ScoreReader
@@ -42,7 +42,7 @@ class Readers:
         self, answers: Answers, task: int, contrasts: Contrasts, margin: float | None, levels: Levels
     ) -> None:
         cells = answers.cells[task]
-        options = Options(target=answers.target, clusters=answers.clusters[task])
+        options = ReaderOptions(target=answers.target, clusters=answers.clusters[task])
         margins = _margins(contrasts, margin)
         asked, single = len(answers.furthest), contrasts.single
         stored = ~single & (np.maximum(contrasts.first, contrasts.second) >= asked)

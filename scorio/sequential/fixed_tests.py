@@ -15,7 +15,7 @@ from scorio._arguments import credibility, one_of, whole
 from scorio._arrays import Floats, Integers, floats
 from scorio.eval._inputs import Missing, read_categories, read_question_weights
 from scorio.sequential._permutations import p_within_questions
-from scorio.sequential._recorded import Range, Recorded, counted, read_each
+from scorio.sequential._recorded import Range, ReadOutcomes, counted, read_each
 from scorio.sequential.one_look import WeightedMean, weighted_mean
 from scorio.sequential.one_look_result import FixedTest
 
@@ -514,19 +514,19 @@ def _of_mean(
     return FixedTest(name, found.mean, low, high, p, found.error, level, found.units, null, reading)
 
 
-def _unit_means(given: Recorded) -> Floats:
+def _unit_means(given: ReadOutcomes) -> Floats:
     """Return the questions' mean scores; the scores of all trials of a single question."""
     means = given.question_means()[0]
     return means if means.size > 1 else given.known_scores()[0][0]
 
 
-def _known_trials(given: Recorded) -> tuple[list[Floats], list[Floats]]:
+def _known_trials(given: ReadOutcomes) -> tuple[list[Floats], list[Floats]]:
     """Return the scores of both models' trials, one array a question."""
     first, second = given.known_scores()
     return first, second
 
 
-def _differences(given: Recorded) -> Floats:
+def _differences(given: ReadOutcomes) -> Floats:
     a, b = given.question_means()
     if a.size != b.size:
         raise ValueError(f"A and B must have the same questions; got {a.size} and {b.size}")

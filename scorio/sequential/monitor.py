@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, one_of, whole
-from scorio.sequential._recorded import Order, Range, Scale, counted, sequence_of
+from scorio.sequential._recorded import Order, Range, ScoreScale, counted, sequence_of
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
-from scorio.sequential.comparison import Score, ScoreCourse
+from scorio.sequential.comparison import ModelScore, ScoreCourse
 from scorio.sequential.contrasts import Target
 from scorio.sequential.moments import MISSING, NOT_YET
 from scorio.sequential.rules import Anytime
@@ -36,9 +36,9 @@ class _Intake:
         if weights is not None and limits is not None:
             raise ValueError("range must be None with weights: categories have weights, scores a range")
         if limits is None:
-            self.scale = Scale.of_weights(weights)
+            self.scale = ScoreScale.of_weights(weights)
         else:
-            self.scale = replace(Scale.of_range(limits), scores=np.zeros(ROOM))
+            self.scale = replace(ScoreScale.of_range(limits), scores=np.zeros(ROOM))
         self._missing = missing
         self._known: dict[float, int] = {}
 
@@ -300,7 +300,7 @@ class ScoreMonitor:
             return self._asked - 1
         return self._questions.ids[self._questions.sequence.at(self._asked - 1)]
 
-    def update(self, outcome: Outcome, question: Hashable = None) -> Score:
+    def update(self, outcome: Outcome, question: Hashable = None) -> ModelScore:
         """Add one outcome and return the results.
 
         Parameters
@@ -347,7 +347,7 @@ class ScoreMonitor:
         self._course.read()
 
     @property
-    def state(self) -> Score:
+    def state(self) -> ModelScore:
         """The present results."""
         trials = self._course.board.answers.complete[0]
         reading = f"a stream of {trials} trials in their order, of a population of questions"

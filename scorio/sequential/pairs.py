@@ -24,7 +24,7 @@ from scorio.sequential.moments import PathBlock
 Sums = TypeVar("Sums", Floats, Ints)
 
 
-class Options(TypedDict, total=False):
+class ReaderOptions(TypedDict, total=False):
     """The options of every :class:`Reader`."""
 
     target: Target
@@ -176,7 +176,9 @@ class PairReader(Reader):
         As in :class:`Reader`.
     """
 
-    def __init__(self, cells: Cells, first: ArrayLike, second: ArrayLike, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, cells: Cells, first: ArrayLike, second: ArrayLike, **options: Unpack[ReaderOptions]
+    ) -> None:
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
         super().__init__(cells, self.first.size, **options)

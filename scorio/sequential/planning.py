@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scorio._arguments import credibility, finite, positive, whole
 from scorio._named import Named
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_each, sequence_of
+from scorio.sequential._recorded import Order, Range, ScoreScale, lay_out, read_each, sequence_of
 from scorio.sequential.answer_bets import AnswerBets
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
@@ -249,7 +249,7 @@ def sample_size(
     if not (0.0 < finite("mean", mean) <= mean + finite("gap", gap) < 1.0):
         raise ValueError(f"gap must be in [0, 1 - mean) and mean in (0, 1); got gap {gap}, mean {mean}")
     alpha = 1.0 - credibility(confidence)
-    margin = Scale.of_weights(None).margin(equivalence)
+    margin = ScoreScale.of_weights(None).margin(equivalence)
     positive("concentration", concentration)
     rng = np.random.default_rng(seed)
     coins = [

@@ -25,7 +25,7 @@ from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import FLOOR
 from scorio.sequential.moments import DROPPED, MISSING, PathBlock
-from scorio.sequential.pairs import Options, Reader, running
+from scorio.sequential.pairs import Reader, ReaderOptions, running
 
 ENOUGH_QUESTIONS = 30
 """Common questions from which on the regression is trusted."""
@@ -123,7 +123,7 @@ class ReferenceReader(Reader):
         live: ArrayLike,
         reference: ArrayLike,
         sign: ArrayLike,
-        **options: Unpack[Options],
+        **options: Unpack[ReaderOptions],
     ) -> None:
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = floats(sign)

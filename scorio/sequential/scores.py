@@ -9,7 +9,7 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock, score_block
 from scorio.sequential.moments import PathBlock
-from scorio.sequential.pairs import Options, Reader
+from scorio.sequential.pairs import Reader, ReaderOptions
 
 
 class ScoreReader(Reader):
@@ -25,7 +25,7 @@ class ScoreReader(Reader):
         As in :class:`scorio.sequential.pairs.Reader`.
     """
 
-    def __init__(self, cells: Cells, models: Ints, values: Floats, **options: Unpack[Options]) -> None:
+    def __init__(self, cells: Cells, models: Ints, values: Floats, **options: Unpack[ReaderOptions]) -> None:
         self._models, self._values = models, values
         super().__init__(cells, models.size, **options, centred=True)
 

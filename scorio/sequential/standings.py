@@ -11,7 +11,7 @@ from scorio._arguments import credibility
 from scorio._arrays import Floats
 from scorio._named import Named, Outcomes, plotting
 from scorio.eval._inputs import Missing
-from scorio.sequential._recorded import Order, Range, Scale, lay_out, read_models
+from scorio.sequential._recorded import Order, Range, ScoreScale, lay_out, read_models
 from scorio.sequential.boards import Board, strictest_level
 from scorio.sequential.contrasts import Target
 from scorio.sequential.courses import interval
@@ -205,7 +205,7 @@ class Settings:
     """What a board was asked: names, scale and promise, and how its outcomes were read."""
 
     names: tuple[str, ...]
-    scale: Scale
+    scale: ScoreScale
     confidence: float
     family: str
     equivalence: float | None

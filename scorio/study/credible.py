@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scorio._arguments import whole
 from scorio._arrays import Floats, Integers, Ints, floats
 from scorio.rank._ties import rank_groups
-from scorio.study.replicates import Block, Seed, run_blocks
+from scorio.study.replicates import ReplicateBlock, Seed, run_blocks
 from scorio.study.sources import Coins
 
 
@@ -121,7 +121,7 @@ def pair_separation(
     return Separation(grid, correct, tied, z, replicates)
 
 
-def _block_orders(coins: Coins, grid: NDArray[np.intp], block: Block) -> Floats:
+def _block_orders(coins: Coins, grid: NDArray[np.intp], block: ReplicateBlock) -> Floats:
     """Return the number of correct orders, of ties, and the sum of |z| at each N, shape (3, G)."""
     sums = np.zeros((3, len(grid)))
     sign = 1 if coins.means[0] > coins.means[1] else -1
@@ -249,7 +249,9 @@ def credible_patterns(
     return RankPatterns(np.array(patterns, dtype=np.int64), frequency, replicates)
 
 
-def _block_patterns(coins: Coins, trials: int, threshold: float, block: Block) -> Counter[tuple[int, ...]]:
+def _block_patterns(
+    coins: Coins, trials: int, threshold: float, block: ReplicateBlock
+) -> Counter[tuple[int, ...]]:
     right = block.rng.binomial(trials, coins.p, size=(block.length, *coins.p.shape))
     ranks = credible_ranks(*posterior(right[: block.keep], trials), threshold)
     return Counter(map(tuple, ranks.tolist()))

@@ -15,7 +15,7 @@ from scorio._arguments import whole
 from scorio._arrays import Floats, Ints
 from scorio.rank._kendall import tau_b_of_signs
 from scorio.study.metrics import Metric, pair_signs
-from scorio.study.replicates import Block, Seed, block_generator, run_blocks, seed_sequence
+from scorio.study.replicates import ReplicateBlock, Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import Coins, Source, check_metrics, gold_ranks, keys_by_trial, shift_to_means
 
 
@@ -111,7 +111,9 @@ def tau_curves(
     return TauCurves(tuple(metrics), trials, mean, error, sums[2] / replicates, replicates)
 
 
-def _block_sums(source: Source, metrics: tuple[Metric, ...], gold: NDArray[np.int8], block: Block) -> Floats:
+def _block_sums(
+    source: Source, metrics: tuple[Metric, ...], gold: NDArray[np.int8], block: ReplicateBlock
+) -> Floats:
     """Return the sum and sum of squares of tau and the number of constant rankings, shape (3, K, N)."""
     sums = np.zeros((3, len(metrics), source.trials))
     for n, keys in keys_by_trial(source, metrics, block):
@@ -285,7 +287,7 @@ def prior_study(
 
 
 def _block(
-    originals: Coins, update: BetaUpdate, depths: NDArray[np.intp], trials: int, block: Block
+    originals: Coins, update: BetaUpdate, depths: NDArray[np.intp], trials: int, block: ReplicateBlock
 ) -> tuple[Floats, Floats]:
     p = update.draw(block.rng, block.length, originals.questions)
     truth = pair_signs(p.mean(axis=2))[: block.keep]

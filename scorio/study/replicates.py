@@ -12,7 +12,7 @@ Seed = int | np.random.SeedSequence | np.random.Generator
 Result = TypeVar("Result")
 
 
-class Block(NamedTuple):
+class ReplicateBlock(NamedTuple):
     """A block of replicates: its random numbers, how many replicates are drawn, and how many count."""
 
     rng: np.random.Generator
@@ -51,7 +51,7 @@ def block_length(cells: int) -> int:
 
 
 def run_blocks(
-    work: Callable[[Block], Result],
+    work: Callable[[ReplicateBlock], Result],
     cells: int,
     replicates: int,
     seed: Seed,
@@ -76,6 +76,9 @@ def run_blocks(
 
 
 def _run_span(
-    work: Callable[[Block], Result], length: int, root: np.random.SeedSequence, span: list[tuple[int, int]]
+    work: Callable[[ReplicateBlock], Result],
+    length: int,
+    root: np.random.SeedSequence,
+    span: list[tuple[int, int]],
 ) -> list[Result]:
-    return [work(Block(block_generator(root, block), length, keep)) for block, keep in span]
+    return [work(ReplicateBlock(block_generator(root, block), length, keep)) for block, keep in span]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.study.metrics import Metric, competition_ranks
-from scorio.study.replicates import Block, Seed, block_generator, run_blocks, seed_sequence
+from scorio.study.replicates import ReplicateBlock, Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import Bootstrap, Source, check_metrics, gold_ranks, keys_by_trial, replicate_trials
 
 NEVER = -1
@@ -315,7 +315,7 @@ def _last_mismatches(
     gold: Ints,
     pairs: NDArray[np.intp],
     places: list[list[int]],
-    block: Block,
+    block: ReplicateBlock,
 ) -> NDArray[np.int32]:
     """Return the last n at which a subset's ranking is not the gold standard, shape (S, keep)."""
     better, worse = pairs

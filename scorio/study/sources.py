@@ -18,7 +18,7 @@ from scorio._arguments import numbers, one_of, positive, unit, whole
 from scorio._arrays import Floats, Integers, Ints, floats
 from scorio.eval._inputs import read_trials
 from scorio.study.metrics import Metric, competition_ranks, integer_grid
-from scorio.study.replicates import Block, Seed, block_generator, block_length, seed_sequence
+from scorio.study.replicates import ReplicateBlock, Seed, block_generator, block_length, seed_sequence
 
 PAPER_MEANS = (0.2332, 0.2545, 0.3604, 0.3642, 0.3642, 0.4466, 0.5418, 0.5276, 0.608, 0.6213, 0.7327)
 """Mean success probabilities of the paper's eleven mimics, LLM 1 to 11 (section 2.7)."""
@@ -346,7 +346,7 @@ def replicate_trials(source: Source, index: int, *, seed: Seed) -> Integers:
 
 
 def keys_by_trial(
-    source: Source, metrics: Sequence[Metric], block: Block
+    source: Source, metrics: Sequence[Metric], block: ReplicateBlock
 ) -> Iterator[tuple[int, list[Keys | None]]]:
     """Yield n and the keys of every metric after n trials, None below the metric's first number of trials.
 

@@ -23,7 +23,7 @@ from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import main
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicModelSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.store.reader import RunReader
@@ -278,7 +278,9 @@ def mimic_spec(
     wait = latency or LatencySpec()
     return MimicSpec(
         models=tuple(
-            ModelSpec(name=name, mean=mean, latency=wait) for name, mean in COINS.items() if name in models
+            MimicModelSpec(name=name, mean=mean, latency=wait)
+            for name, mean in COINS.items()
+            if name in models
         ),
         seed=7,
         datasets=(DatasetSpec(path=str(ARITHMETIC)),),

@@ -25,7 +25,7 @@ from command_line import (
 from json_server import Replies, serving
 
 from adaptive_eval.config import load_config
-from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicModelSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 
 # From nothing to a finished comparison: ``init``, ``plan``, ``run``, ``report``.
@@ -41,7 +41,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     means = {"org/alpha": 0.95, "org/beta": 0.3, "c": 0.5}
     spec = MimicSpec(
         models=tuple(
-            ModelSpec(name=name, mean=mean, latency=LatencySpec(median=0.001)) for name, mean in means.items()
+            MimicModelSpec(name=name, mean=mean, latency=LatencySpec(median=0.001))
+            for name, mean in means.items()
         ),
         datasets=(DatasetSpec(path=str(key)),),
     )
@@ -124,7 +125,8 @@ def test_the_four_commands_of_the_page_compare_two_models(tmp_path):
     means = re.findall(r"--model (\w+)=(\S+)", serving)
     spec = MimicSpec(
         models=tuple(
-            ModelSpec(name=name, mean=float(mean), latency=LatencySpec(median=0.0)) for name, mean in means
+            MimicModelSpec(name=name, mean=float(mean), latency=LatencySpec(median=0.0))
+            for name, mean in means
         ),
         datasets=(DatasetSpec(path=str(tmp_path / "key.jsonl")),),
     )

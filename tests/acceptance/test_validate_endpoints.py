@@ -10,7 +10,7 @@ from answering_server import two_models
 from command_line import in_process, served, write_config
 from whole_mimic import WholeMimic
 
-from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mimic.mimic_spec import MimicModelSpec, MimicSpec, TokenSpec
 
 CONFIG = """
 name: asked-first
@@ -25,8 +25,8 @@ tasks:
 @pytest.fixture(scope="module")
 def mimic() -> Iterator[WholeMimic]:
     tokens = TokenSpec(completion_median=5_000, completion_sigma=2.0)
-    good = ModelSpec(name="good", mean=0.5, tokens=tokens)
-    deaf = ModelSpec(name="deaf", mean=0.5, tokens=tokens, ignores=("n", "stop"), context_length=4096)
+    good = MimicModelSpec(name="good", mean=0.5, tokens=tokens)
+    deaf = MimicModelSpec(name="deaf", mean=0.5, tokens=tokens, ignores=("n", "stop"), context_length=4096)
     with WholeMimic(MimicSpec(models=(good, deaf), seed=3)) as process:
         yield process
 
@@ -80,7 +80,10 @@ def test_a_server_without_log_probabilities_is_refused_where_they_are_the_score(
     (tmp_path / "sums.jsonl").write_text('{"input": "1 + 1", "target": "A", "choices": ["2", "3"]}\n')
     sampling = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
     task = {"name": "sums", "dataset": "sums.jsonl", "prompt": "{input}\n{choices}"}
-    models = (ModelSpec(name="good", mean=0.5), ModelSpec(name="bad", mean=0.5, ignores=("logprobs",)))
+    models = (
+        MimicModelSpec(name="good", mean=0.5),
+        MimicModelSpec(name="bad", mean=0.5, ignores=("logprobs",)),
+    )
     with WholeMimic(MimicSpec(models=models)) as server:
         data = two_models(tmp_path, server.base_url, tasks=[{**task, "scorer": "choice_probability"}])
         data["models"] = [{**model, "sampling": sampling} for model in data["models"]]
@@ -123,7 +126,8 @@ def test_every_key_that_is_missing_is_named_with_its_model(config, monkeypatch):
 def test_a_refused_key_is_asked_about(config, monkeypatch):
     monkeypatch.setenv("KEY_ONE", "sk-wrong")
     spec = MimicSpec(
-        models=(ModelSpec(name="good", mean=0.5), ModelSpec(name="deaf", mean=0.5)), api_key="sk-right"
+        models=(MimicModelSpec(name="good", mean=0.5), MimicModelSpec(name="deaf", mean=0.5)),
+        api_key="sk-right",
     )
     with WholeMimic(spec) as locked:
         text = CONFIG.format(url=locked.base_url).replace("sampling", "api_key_env: KEY_ONE, sampling", 1)

@@ -16,7 +16,7 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone, Workers
 from adaptive_eval.executors.worker import Worker
-from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicModelSpec, MimicSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 PATIENCE = 60.0
@@ -37,7 +37,7 @@ def mimic_spec() -> MimicSpec:
     wait = LatencySpec(median=0.0)
     coins = {"sage": 0.9, "novice": 0.3}
     return MimicSpec(
-        models=tuple(ModelSpec(name=name, mean=mean, latency=wait) for name, mean in coins.items()),
+        models=tuple(MimicModelSpec(name=name, mean=mean, latency=wait) for name, mean in coins.items()),
         seed=7,
         datasets=(DatasetSpec(path=str(ARITHMETIC)),),
     )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicModelSpec, MimicSpec, TokenSpec
 from adaptive_eval.mimic.process import MimicProcess
 
 T = TypeVar("T")
@@ -15,9 +15,9 @@ T = TypeVar("T")
 ASK = "Ann has 17 apples and buys 25 more. How many apples does she have?"
 SPEC = MimicSpec(
     models=(
-        ModelSpec(name="sage", mean=1.0),
-        ModelSpec(name="coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
-        ModelSpec(name="popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        MimicModelSpec(name="sage", mean=1.0),
+        MimicModelSpec(name="coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
+        MimicModelSpec(name="popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
     ),
     questions=(KnownQuestion(id="sum", question=ASK, target="42"),),
     seed=7,

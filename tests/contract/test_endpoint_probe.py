@@ -14,7 +14,7 @@ from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, probe_parameters
 from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mimic.mimic_spec import MimicModelSpec, MimicSpec, TokenSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.trial import Completion, Message, Usage
 
@@ -162,7 +162,7 @@ SETTLED = ("max_tokens", "stop", "logprobs", "n")
 
 def model(name, **quirks):
     # Long enough to meet the limit, and of so many different lengths that no two answers are alike by chance.
-    return ModelSpec(
+    return MimicModelSpec(
         name=name, mean=0.5, tokens=TokenSpec(completion_median=5_000, completion_sigma=2.0), **quirks
     )
 
@@ -338,7 +338,7 @@ def test_a_server_is_let_in_once_it_serves_the_model():
     async def main():
         async with Finder(config(FILE, FILE, FILE)) as finder:
             there, of_another, too_late = (finder.discoveries[name].connect for name in "abc")
-            with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as process:
+            with MimicProcess(MimicSpec(models=(MimicModelSpec(name="a", mean=0.5),))) as process:
                 url = process.base_url
                 client = await there(url)
                 assert (client.url, client.model) == (url, "a")

@@ -15,7 +15,7 @@ from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, LatencySpec, MimicModelSpec, MimicSpec
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -26,7 +26,7 @@ ASK = [Message("user", QUESTION)]
 def mimic():
     def model(name, *, latency=None, **fault):
         quirks = {} if latency is None else {"latency": latency}
-        return ModelSpec(name=name, mean=0.5, faults=(FaultSpec(**fault),) if fault else (), **quirks)
+        return MimicModelSpec(name=name, mean=0.5, faults=(FaultSpec(**fault),) if fault else (), **quirks)
 
     spec = MimicSpec(
         models=(

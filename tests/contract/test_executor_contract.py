@@ -30,7 +30,7 @@ from adaptive_eval.errors import (
     WorkersLost,
 )
 from adaptive_eval.executors.remote import RemoteExecutor, Workers
-from adaptive_eval.executors.worker import Answered, Job, Scored, Worker
+from adaptive_eval.executors.worker import Answered, Job, JobScore, Worker
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
@@ -261,7 +261,7 @@ class Told:
         for job in jobs:
             if job.answer is None:
                 self.events.put_nowait([Answered(job.number, (ANSWER, None))])
-            self.events.put_nowait([Scored(job.number, 0, Score(1 if job.answer is None else 0))])
+            self.events.put_nowait([JobScore(job.number, 0, Score(1 if job.answer is None else 0))])
 
     async def collect(self) -> Any:
         return await self.events.get()
@@ -310,7 +310,7 @@ def test_a_worker_scores_each_answer_as_that_to_its_own_trial():
             found += await worker.collect()
         return found
 
-    assert asyncio.run(main()) == [Answered(1, (None, ANSWER)), Scored(1, 1, Score(1))]
+    assert asyncio.run(main()) == [Answered(1, (None, ANSWER)), JobScore(1, 1, Score(1))]
 
 
 # Whole runs

@@ -17,7 +17,7 @@ from mimic_client import ASK, SPEC, answer, ask, chat, stats, texts, wait_until
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.examinee import Examinee, count_tokens
-from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, spec_to_json
+from adaptive_eval.mimic.mimic_spec import MimicModelSpec, MimicSpec, spec_to_json
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.requests import Response
 
@@ -65,7 +65,7 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic):
 def test_a_wrong_key_is_refused_everywhere_but_for_health():
     import openai
 
-    spec = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),), api_key="right-key")
+    spec = MimicSpec(models=(MimicModelSpec(name="coin", mean=0.5),), api_key="right-key")
     with MimicProcess(spec) as locked:
         with pytest.raises(openai.AuthenticationError) as caught:
             ask(locked, chat, api_key="wrong-key")
@@ -155,7 +155,7 @@ def test_a_slow_start_answers_503_and_then_serves():
 # The mimic as a process: it starts, fails with a reason, dies with its parent; and its command.
 
 
-COIN = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),))
+COIN = MimicSpec(models=(MimicModelSpec(name="coin", mean=0.5),))
 
 PARENT = """
 import sys

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scene import Scene, played
 from scripted import Chance, ScoreWithin, ScriptedEndpoint, broken, busy, fails, vanished
 
-from adaptive_eval.core.results import Forecast, ModelResult, Range
+from adaptive_eval.core.results import ModelResult, Range, RunForecast
 from adaptive_eval.engine.limits import (
     MINUTE,
     BatchRounds,
     FixedConcurrency,
-    Rates,
+    RateLimiter,
     ServerLimits,
     SlidingWindow,
 )
@@ -86,7 +86,7 @@ def test_a_batch_may_take_hours_and_its_models_share_what_the_forecast_says():
     results, few = scene.controller.results, Range(50.0, 60.0, 70.0)
     states = {"a": "active", "b": "active", "c": "retired"}.items()
     lines = [ModelResult(*one, *[0] * 5, *[None] * 5, 1, 1, 1, 0, 0, None) for one in states]
-    forecast = Forecast(0.9, few, few, None, ())
+    forecast = RunForecast(0.9, few, few, None, ())
     scene.controller.results = lambda: replace(results(), models=lines, forecast=forecast)
     scene.play()
     assert scene.failed == []
@@ -243,7 +243,7 @@ def test_what_is_in_use_is_waited_for():
 @given(per_minute=st.integers(1, 2000), start=st.floats(0.0, 100.0))
 def test_requests_go_out_evenly_and_all_of_them(per_minute, start):
     """Somebody who sends whenever it is allowed sends what is allowed, and never more in a minute."""
-    rates, now, sent = Rates(RateLimit(requests_per_minute=per_minute)), start, []
+    rates, now, sent = RateLimiter(RateLimit(requests_per_minute=per_minute)), start, []
     while now < start + 3 * MINUTE:
         if rates.free(0, now=now) >= 1:
             rates.start(0, now=now)
@@ -259,7 +259,7 @@ def test_requests_go_out_evenly_and_all_of_them(per_minute, start):
 
 
 def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alone():
-    rates = Rates(RateLimit(tokens_per_minute=1000))
+    rates = RateLimiter(RateLimit(tokens_per_minute=1000))
     rates.start(400, now=0.0)
     assert rates.free(5000, now=0.0) == 0
     rates.end(400, 100, now=2.0)

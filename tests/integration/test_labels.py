@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import ROOT, command, finished, in_process, mimic_config
 
-from adaptive_eval.run.label_choice import Choices
+from adaptive_eval.run.label_choice import LabelChoices
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
 from scorio.sequential import label_bets
@@ -168,7 +168,7 @@ def test_the_verdict_is_that_of_bets_on_the_corrected_scores(labelled):
     score = {row["id"]: row["score"] == "right" for row in rows_of(labelled)}
     label = np.full(judge.shape, np.nan)
     with RunReader(labelled) as reader:
-        choices = Choices.of(reader)
+        choices = LabelChoices.of(reader)
     for row, model in enumerate(models):
         for step in steps.tolist():
             label[row, step] = score.get(choices.id(TrialKey(model, step)), np.nan)

@@ -11,7 +11,7 @@ from answering_server import two_models
 from command_line import ran, served, trials, write_config
 from whole_mimic import WholeMimic
 
-from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicModelSpec, MimicSpec
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 
@@ -24,7 +24,7 @@ QUESTIONS = tuple(
 @pytest.fixture(scope="module")
 def mimic() -> Iterator[WholeMimic]:
     latency = LatencySpec(median=0.02, sigma=0.3)
-    models = tuple(ModelSpec(name=name, mean=0.6, latency=latency) for name in ("good", "bad"))
+    models = tuple(MimicModelSpec(name=name, mean=0.6, latency=latency) for name in ("good", "bad"))
     with WholeMimic(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
         yield process
 

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.events import Attempted, Finished
-from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicModelSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.run.telemetry import Telemetry
 from adaptive_eval.store.reader import RunReader
@@ -128,7 +128,7 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
 def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):
     (tmp_path / "q.jsonl").write_text('{"input": "2 + 2?", "target": "4"}\n', "utf-8")
     faults = (FaultSpec(kind="status", status=500, requests=(1, 1)),)
-    models = tuple(ModelSpec(name=name, mean=0.5) for name in ("a", "b"))
+    models = tuple(MimicModelSpec(name=name, mean=0.5) for name in ("a", "b"))
     with (
         collector() as (address, got),
         MimicProcess(MimicSpec(models=models, faults=faults)) as mimic,

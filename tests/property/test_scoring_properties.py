@@ -10,9 +10,9 @@ from drawn import drawn
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adaptive_eval.scoring.choice import ChoiceScorer, Options
+from adaptive_eval.scoring.choice import ChoiceOptions, ChoiceScorer
 from adaptive_eval.scoring.match import NumericScorer
-from adaptive_eval.scoring.numeric import Number, find_numbers, is_same_number, read_number
+from adaptive_eval.scoring.numeric import WrittenNumber, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.structured import JsonScorer
 from adaptive_eval.scoring.text import answer_part, last_boxed, last_stated, storable, unwrapped
@@ -180,7 +180,7 @@ def test_an_answer_of_ten_megabytes_is_scored_by_its_end(kind):
 @drawn(50)
 @given(letters=st.integers(2, 26), text=ANSWERS)
 def test_options_of_any_number_are_read(letters, text):
-    options = Options("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:letters])
+    options = ChoiceOptions("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:letters])
     assert options.read(text) in (None, *options.letters)
     assert options.in_last_line(text) in (None, *options.letters)
 
@@ -195,20 +195,20 @@ def test_the_answer_part_ends_as_the_text_does(text):
 
 INTEGERS = st.integers(-(10**30), 10**30)
 DECIMALS = st.decimals(min_value=-(10**12), max_value=10**12, allow_nan=False, places=4)
-NUMBERS = st.fractions(max_denominator=10**6).map(Number)
+NUMBERS = st.fractions(max_denominator=10**6).map(WrittenNumber)
 
 
 @given(INTEGERS)
 def test_whole_numbers(n):
     ways = [str(n), f"{n:,}", f"{n}.0", f"${n}$", f"{n} cm", f"**{n}**", f"x = {n}", f"{n:,} dollars"]
     ways += [f"{n:,}".replace(",", "{,}"), f"{n:,}".replace(",", "\u202f"), f"{n:,}".replace(",", " ")]
-    assert all(read_number(way) == Number(Fraction(n)) for way in ways)
+    assert all(read_number(way) == WrittenNumber(Fraction(n)) for way in ways)
 
 
 @given(DECIMALS)
 def test_decimals(d):
     ways = [str(d) if "E" not in str(d) else f"{d:f}", f"{d:,f}", f"{d:e}", f"{d:f} km/h", f"\\({d:f}\\)"]
-    assert all(read_number(way) == Number(Fraction(d)) for way in ways)
+    assert all(read_number(way) == WrittenNumber(Fraction(d)) for way in ways)
 
 
 @given(st.integers(-999, 999), st.integers(1, 999))
@@ -219,19 +219,19 @@ def test_fractions(top, bottom):
         rf"\frac{{{top}}}{{{bottom}}}",
         rf"\dfrac{{{top}}}{{{bottom}}}",
     ]
-    assert all(read_number(way) == Number(Fraction(top, bottom)) for way in ways)
+    assert all(read_number(way) == WrittenNumber(Fraction(top, bottom)) for way in ways)
 
 
 @given(st.integers(0, 99), st.integers(1, 99), st.integers(1, 99))
 def test_mixed_numbers(whole, top, bottom):
-    value = Number(whole + Fraction(top, bottom))
+    value = WrittenNumber(whole + Fraction(top, bottom))
     assert read_number(f"{whole} {top}/{bottom}") == value
     assert read_number(rf"{whole}\frac{{{top}}}{{{bottom}}}") == value
 
 
 @given(st.integers(1, 9999), st.integers(-300, 300))
 def test_powers_of_ten(digits, exponent):
-    value = Number(digits * Fraction(10) ** exponent)
+    value = WrittenNumber(digits * Fraction(10) ** exponent)
     for way in (f"{digits}e{exponent}", f"{digits} × 10^{exponent}", rf"{digits} \times 10^{{{exponent}}}"):
         assert read_number(way) == value
 

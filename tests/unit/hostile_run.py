@@ -11,7 +11,7 @@ from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 SCRIPT = "<script>window.pwned = 'script'</script>"
 IMAGE = "<img src=x onerror=\"window.pwned = 'image'\">"
@@ -63,7 +63,7 @@ def make_hostile_run(directory: Path) -> Path:
     return directory
 
 
-def hostile_summary(directory: Path) -> Summary:
+def hostile_summary(directory: Path) -> RunSummary:
     """Make the run file, and return what a report says of it, with answers."""
     with RunReader(make_hostile_run(directory)) as reader:
         return summarise(reader, examples_with=lambda trial: SCRIPT * (1 + 9 * (trial.request.key.index % 2)))

@@ -22,7 +22,7 @@ from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialReco
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.summary import RunSummary
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 COINS = {"oak": 0.95, "elm": 0.6, "ash": 0.6, "yew": 0.2}
@@ -99,18 +99,18 @@ def make_run(directory: Path, coins: dict[str, float] | None = None, **options) 
     return session
 
 
-def read_summary(directory: Path) -> Summary:
+def read_summary(directory: Path) -> RunSummary:
     """Return what a report says of a run."""
     with RunReader(directory) as reader:
         return summarise(reader)
 
 
-def with_details(summary: Summary, **changes) -> Summary:
+def with_details(summary: RunSummary, **changes) -> RunSummary:
     """Return the summary with changed details."""
     return replace(summary, details=replace(summary.details, **changes))
 
 
-def summary_of(directory: Path, coins: dict[str, float] | None = None, **options) -> Summary:
+def summary_of(directory: Path, coins: dict[str, float] | None = None, **options) -> RunSummary:
     """Make a run as :func:`make_run` does, and return what a report says of it."""
     make_run(directory, coins, **options)
     return read_summary(directory)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from session_scripts import make_spec
 
-from adaptive_eval.core.board import Board
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.session import Session
 from adaptive_eval.simulate.drivers import run_events, run_together
 from adaptive_eval.simulate.recorded import RecordedOutcomes
@@ -20,7 +20,7 @@ def both_ways(spec, answers, seed, in_flight=1, latency=None):
     """Return one replicate in lockstep and as an asked and told session, on the same answers."""
     of_schedule, of_answers = np.random.SeedSequence(seed).spawn(2)
     spec = replace(spec, seed=int(of_schedule.generate_state(1)[0]))
-    board = Board(spec)
+    board = SessionAnswers(spec)
     (fast,) = run_together([spec], board, answers.begin(spec, board.run_sequence, again(of_answers)))
     session = Session(spec)
     stream = answers.begin(spec, session.board.run_sequence, again(of_answers))

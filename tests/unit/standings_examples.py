@@ -16,17 +16,17 @@ from rich.console import Console
 from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
-    Forecast,
     ModelResult,
     PairForecast,
     PairResult,
     Range,
     Results,
+    RunForecast,
     StopVerdict,
     to_json,
 )
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
-from adaptive_eval.views.summary import RunHeader, Summary, summary_at
+from adaptive_eval.views.summary import RunHeader, RunSummary, summary_at
 from adaptive_eval.views.terminal import leaderboard, run_display
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
@@ -118,7 +118,7 @@ def _model(name, score, t, missing, rank, pairs):
 
 
 RESOLVED = StopVerdict("resolved", evidence={"pairs": 10, "tied_pairs": 1})
-MORE = Forecast(
+MORE = RunForecast(
     0.91,
     Range(594, 1_056, 4_362),
     Range(83e3, 147e3, 609e3),
@@ -279,7 +279,7 @@ def snapshot_of(results: Results, elapsed: float = 154.0, *, failing: bool = Fal
 
 def view_of(
     results: Results | str, elapsed: float = 154.0, *, failing: bool = False, **options: Any
-) -> Summary:
+) -> RunSummary:
     """Return the view of results, or of a moment by its name."""
     results = MOMENTS[results]() if isinstance(results, str) else results
     return summary_at(
@@ -287,14 +287,14 @@ def view_of(
     )
 
 
-def drawn(view: Summary, width: int, height: int) -> list[str]:
+def drawn(view: RunSummary, width: int, height: int) -> list[str]:
     """Return the lines of the live view of a terminal, which leaves one free for the cursor."""
     console = Console(file=io.StringIO(), width=width, height=height + 1)
     console.print(run_display(view))
     return console.file.getvalue().splitlines()
 
 
-def board_lines(view: Summary, width: int, rows: int) -> list[str]:
+def board_lines(view: RunSummary, width: int, rows: int) -> list[str]:
     """Return the leaderboard as a terminal shows it."""
     console = Console(file=io.StringIO(), width=width)
     console.print(leaderboard(view, width, rows))

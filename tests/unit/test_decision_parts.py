@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from session_scripts import make_spec
 
-from adaptive_eval.core.board import Board
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, AllOf, BestK, Decided, Known, make_goal
+from adaptive_eval.core.board import SessionAnswers
+from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, AllDecided, AllOf, BestK, Known, make_goal
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.trial import TrialOutcome
@@ -131,7 +131,7 @@ def test_the_best_k_need_the_pairs_across_the_cut_that_no_chain_settles(k, seed)
     ],
 )
 def test_all_parts(verdict, every):
-    left, right = Decided(np.array([0, 1]), "left"), Decided(np.array([3, 4, 5]), "right")
+    left, right = AllDecided(np.array([0, 1]), "left"), AllDecided(np.array([3, 4, 5]), "right")
     verdict, score = np.array(verdict), np.zeros(4)
     whole, known = AllOf((left, right), "both"), Known(verdict, NOTHING_LOST, score, NOT_ENOUGH)
     assert whole.met(known) == every
@@ -182,7 +182,7 @@ def test_beside_a_tie_it_ends_at_the_margin():
 def test_tasks_count_with_the_squares_of_their_weights_in_a_variance():
     names = tuple(f"q{number}" for number in range(30))
     tasks = (TaskSpec("a", names, weight=3.0), TaskSpec("b", names, weight=1.0))
-    board = Board(replace(make_spec(2, 1), tasks=tasks))
+    board = SessionAnswers(replace(make_spec(2, 1), tasks=tasks))
     block = ContrastBlock(*np.reshape((0.2, 0.01, 0.02, 0.03, 0.04, 12, 14, 0.1, np.nan, 0), (-1, 1, 1)))
     other = ContrastBlock(*np.reshape((0.4, 0.05, 0.06, 0.07, 0.08, 10, 11, 0.3, np.nan, 0), (-1, 1, 1)))
     found = board.combine([block, other])

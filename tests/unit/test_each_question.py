@@ -8,7 +8,7 @@ from command_line import in_process
 
 import adaptive_eval
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.each_question import Asked, _by_confidence, each_question, peak_evidence
+from adaptive_eval.run.each_question import QuestionClaim, _by_confidence, each_question, peak_evidence
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 
 ROWS = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(12)]
@@ -60,7 +60,7 @@ def test_it_says_that_a_confidence_was_asked(run):
 @pytest.mark.parametrize("rule", ["ten", "11 of 10", "0 of 3", "8/10"])
 def test_a_rule_that_cannot_be_read_is_refused(rule):
     with pytest.raises(UsageError, match="RIGHT of ANSWERS"):
-        Asked.read(rule)
+        QuestionClaim.read(rule)
 
 
 def test_what_does_not_go_together_is_refused(run):
@@ -72,10 +72,10 @@ def test_what_does_not_go_together_is_refused(run):
 
 def test_failing_questions_share_the_level_by_holm_and_holding_ones_do_not():
     held = [[1] * 40] * 20
-    assert _by_confidence(held, Asked(8, 10), 0.05) == [True] * 20
+    assert _by_confidence(held, QuestionClaim(8, 10), 0.05) == [True] * 20
     alone, many = [[0] * 4], [[0] * 4, *held]
-    assert _by_confidence(alone, Asked(8, 10), 0.05)[0] is False
-    assert _by_confidence(many, Asked(8, 10), 0.05)[0] is None
+    assert _by_confidence(alone, QuestionClaim(8, 10), 0.05)[0] is False
+    assert _by_confidence(many, QuestionClaim(8, 10), 0.05)[0] is None
 
 
 def test_at_the_share_itself_either_side_is_called_in_at_most_five_per_cent():

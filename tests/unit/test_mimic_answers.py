@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key
 from adaptive_eval.mimic.delivery import FaultPlan
-from adaptive_eval.mimic.examinee import Examinee, Reply, Stream, count_tokens, question_accuracies, tokenize
+from adaptive_eval.mimic.examinee import Examinee, Reply, Tosses, count_tokens, question_accuracies, tokenize
 from adaptive_eval.mimic.mimic_spec import (
     DatasetSpec,
     FaultSpec,
     KnownQuestion,
+    MimicModelSpec,
     MimicSpec,
-    ModelSpec,
     spec_from_data,
     spec_from_json,
     spec_to_json,
@@ -52,7 +52,7 @@ def test_a_wrong_key_is_not_repeated():
 # Answer keys from files: what is right, and what is plausibly wrong.
 
 
-MODELS = (ModelSpec(name="a", mean=0.5),)
+MODELS = (MimicModelSpec(name="a", mean=0.5),)
 
 
 def outright(*questions: KnownQuestion) -> list[Answerable]:
@@ -84,7 +84,7 @@ def names(count: int, prefix: str = "question") -> list[str]:
     seed=st.integers(-5, 5),
 )
 def test_each_dataset_has_exactly_the_stated_mean(mean, spread, sizes, seed):
-    spec = MimicSpec(models=(ModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
+    spec = MimicSpec(models=(MimicModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
     datasets = [names(size, f"set {number}") for number, size in enumerate(sizes)]
     chances = list(question_accuracies(spec, datasets)["a"])
     assert len(chances) == sum(sizes)
@@ -97,9 +97,9 @@ def test_each_dataset_has_exactly_the_stated_mean(mean, spread, sizes, seed):
 
 def test_difficulties_are_shared_as_far_as_the_correlation_says():
     models = (
-        ModelSpec(name="a", mean=0.5),
-        ModelSpec(name="b", mean=0.7),
-        ModelSpec(name="c", mean=0.3, like="a"),
+        MimicModelSpec(name="a", mean=0.5),
+        MimicModelSpec(name="b", mean=0.7),
+        MimicModelSpec(name="c", mean=0.3, like="a"),
     )
     found = {}
     for correlation in (0.0, 0.5, 1.0):
@@ -115,7 +115,7 @@ def test_difficulties_are_shared_as_far_as_the_correlation_says():
 
 def test_the_sample_is_pinned():
     """The quickstart's run is shown in the README: these numbers must not move between versions."""
-    spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
+    spec = MimicSpec(models=(MimicModelSpec(name="a", mean=0.5),), seed=7)
     chances = question_accuracies(spec, [names(4)])["a"]
     pinned = [0.3879293171350619, 0.5200265646454123, 0.482672872238096, 0.6093712459814296]
     np.testing.assert_allclose(chances, pinned, rtol=0, atol=1e-12)
@@ -127,7 +127,7 @@ def test_the_sample_is_pinned():
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
 
 
-def examinee(*models: ModelSpec, seed: int = 0) -> Examinee:
+def examinee(*models: MimicModelSpec, seed: int = 0) -> Examinee:
     return Examinee(MimicSpec(models=models, questions=(QUESTION,), seed=seed))
 
 
@@ -144,7 +144,7 @@ def test_tokens_joined_are_the_text(text):
 
 def test_coins_fall_right_as_often_as_they_should():
     for chance in (0.03, 0.5, 0.9):
-        answers = replies(examinee(ModelSpec(name="a", accuracies=(chance,))), 4000)
+        answers = replies(examinee(MimicModelSpec(name="a", accuracies=(chance,))), 4000)
         right = sum(reply.answer == "42" for reply in answers)
         assert abs(right - 4000 * chance) < 4.5 * math.sqrt(4000 * chance * (1 - chance))
         assert all(reply.right == (reply.answer == "42") for reply in answers)
@@ -152,7 +152,7 @@ def test_coins_fall_right_as_often_as_they_should():
 
 def test_coins_of_models_prompts_seeds_and_servers_are_independent():
     """Agreement of any two fair coins is a fair coin: a shared hash would agree always."""
-    models = (ModelSpec(name="a", accuracies=(0.5,)), ModelSpec(name="b", accuracies=(0.5,)))
+    models = (MimicModelSpec(name="a", accuracies=(0.5,)), MimicModelSpec(name="b", accuracies=(0.5,)))
     first, other_server = examinee(*models), examinee(*models, seed=1)
     runs = {
         (server, model, prompt): [exam.reply(exam.asked(model, prompt), seed).right for seed in range(2000)]
@@ -167,7 +167,7 @@ def test_coins_of_models_prompts_seeds_and_servers_are_independent():
 
 def test_tosses_are_pinned():
     """A run file stores answers; asking again in a later version must give the same ones."""
-    toss = Stream(7, "model", "prompt").toss(3)
+    toss = Tosses(7, "model", "prompt").toss(3)
     assert (toss.coin, toss.pick, toss.tail) == PINNED_TOSS
 
 
@@ -274,7 +274,9 @@ def test_questions_are_what_their_script_makes(script, function):
 
 @pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])
 def test_a_mimic_recognises_every_question(name):
-    spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),))
+    spec = MimicSpec(
+        models=(MimicModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),)
+    )
     (key,) = load_answer_key(spec)
     recogniser = Recogniser(key)
     for index, question in enumerate(key):

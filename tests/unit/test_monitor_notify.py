@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from standings_examples import finished
 
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.core.results import Forecast, Range, StopVerdict
+from adaptive_eval.core.results import Range, RunForecast, StopVerdict
 from adaptive_eval.engine.events import Decided, Progress, Stopped
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run import observers
@@ -279,7 +279,7 @@ def test_a_scrape_says_what_the_results_say():
 
 def test_the_dashboard_asks_for_what_is_there():
     """Every metric, and every label of it, that a panel of docs/examples/grafana.json names."""
-    forecast = Forecast(0.8, Range(10, 20, 30), Range(100, 200, 300), None, ())
+    forecast = RunForecast(0.8, Range(10, 20, 30), Range(100, 200, 300), None, ())
     labels = {}
     with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
         for results in (examples.midrun(), replace(examples.out_of_budget(), forecast=forecast)):

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
 from standings_examples import MORE, view_of
 
-from adaptive_eval.cli.run_terminal import Stream, Terminal
+from adaptive_eval.cli.run_terminal import ForgivingStream, Terminal
 from adaptive_eval.engine.events import Decided, Draining, Progress
 from adaptive_eval.views.live import LiveView, choose_display, make_console
 from adaptive_eval.views.report_json import JsonLines
@@ -320,7 +320,7 @@ def test_a_reader_that_leaves_while_the_summary_is_written_is_no_error(monkeypat
             pass
 
     with os.fdopen(writer, "w") as stream:
-        monkeypatch.setattr(sys, "stdout", Stream(stream))
+        monkeypatch.setattr(sys, "stdout", ForgivingStream(stream))
         asyncio.run(run())
         os.close(reader)
         print("the summary")

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from session_scripts import make_spec
 
-from adaptive_eval.core.one_look import Answers, OneLook
+from adaptive_eval.core.one_look import AnswerCounts, OneLook
 from adaptive_eval.core.spec import GoalSpec, StoppingSpec
 from adaptive_eval.views.headline import headline
 from scorio.sequential.one_look import look_at_difference, look_at_score
@@ -92,7 +92,7 @@ def test_a_score_has_an_interval_even_where_all_answers_are_right():
 def look(right, spec, **changes):
     right = np.asarray(right, dtype=float)
     number = np.ones(right.shape, dtype=int)
-    return OneLook(replace(spec, **changes), Answers(number, right, number * 0)).results()
+    return OneLook(replace(spec, **changes), AnswerCounts(number, right, number * 0)).results()
 
 
 def test_groups_turn_the_sentence_and_the_verdict():

@@ -22,7 +22,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.details import MOST, Course
+from adaptive_eval.views.details import MOST, WatchedCourse
 from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html, to_markdown
@@ -248,7 +248,7 @@ def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
 
 
 def test_a_course_takes_in_what_is_new_and_stays_bounded(tmp_path):
-    course = Course(examples.midrun())
+    course = WatchedCourse(examples.midrun())
     with RunWriter.create(tmp_path / "run", meta={}) as writer, RunReader(tmp_path / "run") as reader:
         for second in range(4 * MOST):
             writer.snapshot(

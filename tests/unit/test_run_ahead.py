@@ -9,7 +9,7 @@ import standings_examples as examples
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core import session as core_session
-from adaptive_eval.core.board import Comparison
+from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.foresight import FIRST, Foresight
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
@@ -162,11 +162,11 @@ def test_many_slots_ask_little_of_a_pair_that_waits_for_other_calls():
 
 def driven(monkeypatch, spec, means, seed, *, each_step=False):
     """Return a session driven to its end, one trial of each model at a time, and at which steps it looked."""
-    at, advance = [], Comparison.advance
+    at, advance = [], SessionContrasts.advance
     with monkeypatch.context() as patched:
         if each_step:
             patched.setattr(core_session, "next_look", lambda comparison: 1)
-        patched.setattr(Comparison, "advance", lambda self: (at.append(self.reached), advance(self))[1])
+        patched.setattr(SessionContrasts, "advance", lambda self: (at.append(self.reached), advance(self))[1])
         return drive(Session(spec), coin(means, seed=seed, spread=0.1), slots=1), at
 
 

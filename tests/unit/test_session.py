@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
-from adaptive_eval.core.board import Comparison
+from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.foresight import SLOW_START
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec
@@ -180,13 +180,13 @@ def test_its_abandoned_trials_do_not_hold_up_the_end():
 def test_a_batch_is_read_at_once(monkeypatch):
     """Also one that leaves some models a trial ahead: what decides nothing yet waits for the next batch."""
     read, spec = Counter(), make_spec(11, 200)
-    original = Comparison._piece
+    original = SessionContrasts._piece
 
     def counted(self, *where):
         read.update(["times"])
         return original(self, *where)
 
-    monkeypatch.setattr(Comparison, "_piece", counted)
+    monkeypatch.setattr(SessionContrasts, "_piece", counted)
     session = Session(spec)
     for _ in range(20):
         session.tell([TrialOutcome(one.key, one.key.index % 2) for one in session.ask(64)])

@@ -17,8 +17,8 @@ from adaptive_eval.simulate.assumptions import assumed_answers
 from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.many_runs import Simulator
 from adaptive_eval.simulate.plan_forecast import (
+    AnswerRate,
     Assumptions,
-    Pace,
     Workload,
     cost_of,
     cut_at,
@@ -244,7 +244,7 @@ class TestPlan:
 
     @pytest.mark.slow
     def test_sparing_time_takes_more_trials_and_less_time(self):
-        pace = Pace(96, Latency(2.0, 1.0))
+        pace = AnswerRate(96, Latency(2.0, 1.0))
         spec, coins = bounded_spec(4, 50, max_passes=30), BiasedCoins((0.85, 0.6, 0.5, 0.3))
         assumed = Assumptions(coins, (Workload(),) * 4, pace=pace)
         trials, time = plan(spec, assumed, (0.12,), Simulator(60, 1, workers=1)).spending

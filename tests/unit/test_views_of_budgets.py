@@ -16,7 +16,7 @@ from test_monitor_notify import parsed
 
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import apply_overrides, read_overrides
-from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Chance, Decision, Range, RunForecast, StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.views.budgets import (
     chance_words,
@@ -317,7 +317,7 @@ def test_the_raised_limit_is_one_that_will_probably_do(stored, config):
     """Likely: the first number of trials with a chance of four fifths or more."""
     results, decisions = ended(stored, spent("run"), BudgetLine("trials", 480, 0, 480))
     chances = (Chance(520, 0.05), Chance(5_000, 0.7), Chance(10_000, 0.81))
-    forecast = Forecast(0.0, Range(1, 2, 3), Range(1, 2, 3), None, (), 1, chances)
+    forecast = RunForecast(0.0, Range(1, 2, 3), Range(1, 2, 3), None, (), 1, chances)
     results = replace(results, trials=480, forecast=forecast)
     assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
     assert hopeless_words(results) == ""

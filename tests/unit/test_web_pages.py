@@ -18,7 +18,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.web_app import create_app
-from adaptive_eval.views.web_runs import LIST_EVERY, LOOK_EVERY, SHARE, Folder, Watch
+from adaptive_eval.views.web_runs import LIST_EVERY, LOOK_EVERY, SHARE, Folder, WatchedRun
 
 # The live page is the report; it and the pages of trials are escaped and bounded, and links lead on.
 
@@ -182,7 +182,7 @@ def test_a_page_that_has_not_changed_is_not_sent_again(client):
 def test_a_change_is_seen_at_the_next_look(tmp_path):
     clock = Clock()
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
-        watch = Watch(tmp_path / "run", ticks=clock, running=lambda directory, age: True)
+        watch = WatchedRun(tmp_path / "run", ticks=clock, running=lambda directory, age: True)
         tags = [watch.page().tag]
         for elapsed in (1.0, 2.0):
             writer.snapshot(examples.snapshot_of(examples.midrun(), elapsed))
@@ -198,7 +198,7 @@ def test_a_change_is_seen_at_the_next_look(tmp_path):
 
 def test_a_run_put_in_its_place_is_noticed_and_a_missing_one_named(run, tmp_path):
     clock = Clock()
-    watch = Watch(run, ticks=clock)
+    watch = WatchedRun(run, ticks=clock)
     before = watch.page()
     shutil.move(run, tmp_path / "forest-1")
     clock.now += LOOK_EVERY
@@ -220,7 +220,7 @@ def test_what_costs_more_comes_less_often(tmp_path):
         return effort.now
 
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
-        watch, changed = Watch(tmp_path / "run", ticks=clock, effort=costly), []
+        watch, changed = WatchedRun(tmp_path / "run", ticks=clock, effort=costly), []
         for tick in range(200):
             clock.now = 0.1 * tick
             writer.snapshot(examples.snapshot_of(examples.midrun(), clock.now))

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
-from adaptive_eval.mimic.delivery import Exchange
+from adaptive_eval.mimic.delivery import ServedRequest
 from adaptive_eval.mimic.examinee import tokenize
 from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
@@ -37,7 +37,7 @@ class WholeServer(MimicServer):
         route = Completions(self)
         return [*super().routes(), Route("/v1/completions", route, methods=["POST"])]
 
-    async def answer(self, exchange: Exchange, data: bytes) -> None:
+    async def answer(self, exchange: ServedRequest, data: bytes) -> None:
         asked = json.loads(data)
         _ASKED.set(asked)
         chat = {name: value for name, value in asked.items() if name not in ("stream", "prompt")}
@@ -48,7 +48,7 @@ class WholeServer(MimicServer):
                 chat |= {"logprobs": True, "top_logprobs": asked["logprobs"]}
         await super().answer(exchange, json.dumps(chat).encode())
 
-    async def send(self, exchange: Exchange, response: Response, fault: FaultSpec | None) -> bool:
+    async def send(self, exchange: ServedRequest, response: Response, fault: FaultSpec | None) -> bool:
         asked, body = _ASKED.get(), response.data()
         texts = [choice["message"]["content"] for choice in body["choices"]]
         if "prompt" in asked:
@@ -92,7 +92,9 @@ def _events(text: str, choice: Data, body: Data) -> Iterator[Data]:
     yield {**common, "choices": [last]}
 
 
-async def _streamed(exchange: Exchange, events: list[Data], latency: float, fault: FaultSpec | None) -> bool:
+async def _streamed(
+    exchange: ServedRequest, events: list[Data], latency: float, fault: FaultSpec | None
+) -> bool:
     """Send events evenly over the latency, with what a fault does to them."""
     frames = [b"data: %s\n\n" % json.dumps(event).encode() for event in events] + [b"data: [DONE]\n\n"]
     half = len(frames) // 2
