@@ -152,7 +152,8 @@ class Enclosure:
             command += ("--perms", "0755", "--tmpfs", str(packages))
         for place in hidden:
             command += ("--remount-ro", str(place))
-        text = _text("sandboxed_objects.py") + _text("sandboxed_tests.py")
+        second = _text("sandboxed_tests.py").replace("from __future__ import annotations\n", "", 1)
+        text = _text("sandboxed_objects.py") + second
         return [
             *command,
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _DISK, "--clearenv"),

@@ -8,6 +8,8 @@ secret or the tests, and cannot look into that of the tests, which is not dumpab
 built-in name and its line are told, no text of the answer's own.
 """
 
+from __future__ import annotations
+
 import builtins
 import importlib
 import io
