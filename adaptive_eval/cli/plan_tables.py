@@ -70,17 +70,19 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
     if any(budget.limited for budget in spec.own_budgets):
         click.echo("Budgets of single models and tasks are left out of these figures.")
     _show_room(planned)
-    worst = planned.all_equal
-    if worst is not None:
-        worst_cases = {
-            "threshold": ("exactly at the threshold", "model called"),
-            "not-worse": ("worse by exactly the margin", "claim"),
-        }
-        case, error = worst_cases.get(kind, ("equally good", "winner"))
-        click.echo(
-            f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, "
-            f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
-        )
+    if planned.all_equal is not None:
+        click.echo(_worst_case(planned.all_equal, kind))
+
+
+def _worst_case(worst: PlanRow, kind: str) -> str:
+    """Return what goes wrong if no verdict is right; each side of a claim may err in the whole level."""
+    rest = f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
+    if kind == "not-worse":
+        held, failed = per_cent(worst.held, 1), per_cent(worst.winners - worst.held, 1)
+        return f"If all models were worse by exactly the margin: {held} of claims hold, {failed} fail, {rest}"
+    cases = {"threshold": ("exactly at the threshold", "model called")}
+    case, error = cases.get(kind, ("equally good", "winner"))
+    return f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, {rest}"
 
 
 def _print(rows: Sequence[Mapping[str, str]], title: str) -> None:

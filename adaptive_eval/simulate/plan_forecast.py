@@ -20,7 +20,7 @@ from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.stops import StopReason
 from scorio.sequential.parts import Floats, Ints
 
-SHARES = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+SHARES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 """Budgets of the budget table, as shares of the median number of trials without one."""
 
 BATCH_HOURS = 1.0
