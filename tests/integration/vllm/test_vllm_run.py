@@ -18,7 +18,7 @@ from adaptive_eval.trial import TrialKey
 CONFIGS = ROOT / "configs"
 
 PASSES = 6
-KILL_AFTER = 150
+KILL_AFTER = 60
 """Stored trials at which the run is killed, of 432."""
 
 CONCURRENCY = 8
