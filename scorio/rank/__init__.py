@@ -22,12 +22,12 @@ from scorio.rank._confidence import (
     ranking_confidence,
 )
 from scorio.rank._fitting import (
-    AbilityPrior,
     CauchyPrior,
     CustomPrior,
     EmpiricalPrior,
     GaussianPrior,
     LaplacePrior,
+    Prior,
     UniformPrior,
 )
 from scorio.rank._glicko import glicko
@@ -71,7 +71,6 @@ from scorio.rank.eval_ranking import (
 )
 
 __all__ = [
-    "AbilityPrior",
     "CauchyPrior",
     "CustomPrior",
     "EmpiricalPrior",
@@ -79,6 +78,7 @@ __all__ = [
     "LaplacePrior",
     "NamedRanking",
     "PairwiseConfidence",
+    "Prior",
     "Rated",
     "ScoredItems",
     "ScoredRanks",

@@ -14,7 +14,7 @@ from scorio.eval._inputs import read_binary
 
 
 @runtime_checkable
-class AbilityPrior(Protocol):
+class Prior(Protocol):
     """Anything with a penalty of the centred abilities, shape (L,)."""
 
     def penalty(self, theta: Floats) -> float:
@@ -128,11 +128,11 @@ class EmpiricalPrior:
         return float(((theta - self.prior_mean) ** 2).sum() / (2.0 * self.var))
 
 
-def read_prior_penalty(prior: Any) -> AbilityPrior:
+def read_prior_penalty(prior: Any) -> Prior:
     """Return a prior; a number is the variance of a normal prior around 0."""
     if isinstance(prior, Real):
         return GaussianPrior(0.0, positive("prior", prior))
-    if not isinstance(prior, AbilityPrior):
+    if not isinstance(prior, Prior):
         raise TypeError(f"prior must be a variance or an object with a penalty method; got {prior!r}")
     return prior
 
@@ -185,7 +185,7 @@ class Derivatives(NamedTuple):
 def convex_minimum(
     likelihood: Callable[[Floats], Derivatives],
     start: Floats,
-    prior: AbilityPrior,
+    prior: Prior,
     models: int,
     max_iter: int,
     name: str,
@@ -228,7 +228,7 @@ def not_converged(name: str, max_iter: int) -> RuntimeError:
     return RuntimeError(f"{name} has not converged in max_iter = {max_iter} iterations; allow more")
 
 
-def quadratic(prior: AbilityPrior, models: int) -> tuple[Floats, float] | None:
+def quadratic(prior: Prior, models: int) -> tuple[Floats, float] | None:
     """Return the centre (L,) and the precision of a normal prior, 0 of a flat one; None of others."""
     if isinstance(prior, UniformPrior):
         return np.zeros(models), 0.0
@@ -240,7 +240,7 @@ def quadratic(prior: AbilityPrior, models: int) -> tuple[Floats, float] | None:
     return None
 
 
-def penalised(likelihood: Objective, prior: AbilityPrior, models: int, *, centred: bool = True) -> Objective:
+def penalised(likelihood: Objective, prior: Prior, models: int, *, centred: bool = True) -> Objective:
     """Add the penalty of the first `models` parameters, centred or not, to minus a log-likelihood."""
     if isinstance(prior, UniformPrior):
         return likelihood
@@ -256,7 +256,7 @@ def penalised(likelihood: Objective, prior: AbilityPrior, models: int, *, centre
     return objective
 
 
-def _slope(prior: AbilityPrior, theta: Floats) -> Floats:
+def _slope(prior: Prior, theta: Floats) -> Floats:
     if isinstance(prior, GaussianPrior):
         return (theta - prior.mean) / prior.var
     step = 1e-6

@@ -13,7 +13,7 @@ from scorio._named import Outcomes
 from scorio.eval._inputs import Missing
 from scorio.rank._fitting import (
     SETTLED,
-    AbilityPrior,
+    Prior,
     UniformPrior,
     minimum,
     penalised,
@@ -188,7 +188,7 @@ def rasch_3pl(
 @overload
 def rasch_3pl_map(
     R: ByName,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -204,7 +204,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -221,7 +221,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -238,7 +238,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -254,7 +254,7 @@ def rasch_3pl_map(
 @overload
 def rasch_3pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -270,7 +270,7 @@ def rasch_3pl_map(
 @keeps_names
 def rasch_3pl_map(
     R: Outcomes,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -337,7 +337,7 @@ class Guesses(NamedTuple):
         return Guesses(fixed, 0.0, upper)
 
 
-def _guessed(asked: FitRequest, prior: AbilityPrior, regularisation: float, guesses: Guesses) -> Ranking:
+def _guessed(asked: FitRequest, prior: Prior, regularisation: float, guesses: Guesses) -> Ranking:
     checked, weight = guesses.checked(), positive("reg_discrimination", regularisation)
     right, made = item_counts(asked.R, asked.missing, prior, "rasch_3pl")
     fit = GuessedFit(right, made, weight, prior, checked)
@@ -381,7 +381,7 @@ class GuessedFit:
     """
 
     def __init__(
-        self, right: Floats, made: Floats, regularisation: float, prior: AbilityPrior, guesses: Guesses
+        self, right: Floats, made: Floats, regularisation: float, prior: Prior, guesses: Guesses
     ) -> None:
         self.right, self.made, self.prior, self.guesses = right, made, prior, guesses
         self._weights = np.array([0.0, regularisation, guesses.reg_guessing])

@@ -11,7 +11,7 @@ from scorio._arguments import positive, whole
 from scorio._arrays import Floats
 from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
-from scorio.rank._fitting import SYMMETRIC, AbilityPrior, UniformPrior, read_prior_penalty, require_connected
+from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit
 from scorio.rank._ranked import (
     ByName,
@@ -130,7 +130,7 @@ def rasch(
 @overload
 def rasch_map(
     R: ByName,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -142,7 +142,7 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -155,7 +155,7 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -168,7 +168,7 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -180,7 +180,7 @@ def rasch_map(
 @overload
 def rasch_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -192,7 +192,7 @@ def rasch_map(
 @keeps_names
 def rasch_map(
     R: Outcomes,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -341,7 +341,7 @@ def rasch_2pl(
 @overload
 def rasch_2pl_map(
     R: ByName,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -354,7 +354,7 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -368,7 +368,7 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -382,7 +382,7 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -395,7 +395,7 @@ def rasch_2pl_map(
 @overload
 def rasch_2pl_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -408,7 +408,7 @@ def rasch_2pl_map(
 @keeps_names
 def rasch_2pl_map(
     R: Outcomes,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -457,7 +457,7 @@ class FitRequest(NamedTuple):
     missing: Missing
 
 
-def _items(asked: FitRequest, prior: AbilityPrior, regularisation: float | None = None) -> Ranking:
+def _items(asked: FitRequest, prior: Prior, regularisation: float | None = None) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
     right, made = item_counts(asked.R, asked.missing, prior, name)
@@ -480,7 +480,7 @@ def with_items(asked: FitRequest, theta: Floats, parameters: dict[str, Floats]) 
     return ScoredItems(ranks.ranks if isinstance(ranks, ScoredRanks) else ranks, theta, parameters)
 
 
-def item_counts(R: Outcomes, missing: Missing, prior: AbilityPrior, name: str) -> tuple[Floats, Floats]:
+def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Floats, Floats]:
     """Return right answers and trials, (L, M) each, after checking that the fit is finite."""
     outcomes, absent = read_observed(R, missing)
     right = outcomes.sum(axis=2, dtype=np.float64)
@@ -503,7 +503,7 @@ def item_counts(R: Outcomes, missing: Missing, prior: AbilityPrior, name: str) -
     return right, made
 
 
-def with_equals_tied(theta: Floats, prior: AbilityPrior, right: Floats, made: Floats) -> Floats:
+def with_equals_tied(theta: Floats, prior: Prior, right: Floats, made: Floats) -> Floats:
     """Return `theta`, equal where a prior treats models alike and their answers do not tell them apart."""
     return _tied_by_symmetry(theta, right, made) if isinstance(prior, SYMMETRIC) else theta
 

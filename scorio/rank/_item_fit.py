@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scorio._arrays import Floats, product
-from scorio.rank._fitting import SETTLED, AbilityPrior, minimum, penalised, quadratic
+from scorio.rank._fitting import SETTLED, Prior, minimum, penalised, quadratic
 
 LARGEST_LOG_DISCRIMINATION = 4.0
 """Log-discriminations are kept within plus and minus this: exp(4) = 55 is a step function."""
@@ -39,9 +39,7 @@ class ItemFit:
     Without `regularisation` all discriminations are 1.
     """
 
-    def __init__(
-        self, right: Floats, made: Floats, regularisation: float | None, prior: AbilityPrior
-    ) -> None:
+    def __init__(self, right: Floats, made: Floats, regularisation: float | None, prior: Prior) -> None:
         self.right, self.made, self.regularisation, self.prior = right, made, regularisation, prior
 
     def solve(self, max_iter: int, name: str) -> Parameters:

@@ -15,8 +15,8 @@ from scorio._arrays import Floats, product
 from scorio._named import Outcomes
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
-    AbilityPrior,
     Derivatives,
+    Prior,
     UniformPrior,
     convex_minimum,
     read_prior_penalty,
@@ -41,7 +41,7 @@ def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Floats, Floats]:
     return wins, ties
 
 
-def _threshold(wins: Floats, kappa: float, prior: AbilityPrior, max_iter: int, name: str) -> Floats:
+def _threshold(wins: Floats, kappa: float, prior: Prior, max_iter: int, name: str) -> Floats:
     """Centred log-strengths under P(i beats j) = pi_i / (pi_i + kappa pi_j)."""
     if isinstance(prior, UniformPrior):
         if not wins.any():
@@ -67,7 +67,7 @@ def _of_pairs(curvature: Floats) -> Floats:
     return np.diag(both.sum(axis=1)) - both
 
 
-def _davidson(wins: Floats, ties: Floats, prior: AbilityPrior, max_iter: int, name: str) -> Floats:
+def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str) -> Floats:
     """Centred log-strengths under Davidson's model, the tie parameter fitted with them."""
     models = len(wins)
     if not (wins.any() and ties.any()):
@@ -183,7 +183,7 @@ def bradley_terry(
 @overload
 def bradley_terry_map(
     R: ByName,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -194,7 +194,7 @@ def bradley_terry_map(
 @overload
 def bradley_terry_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -206,7 +206,7 @@ def bradley_terry_map(
 @overload
 def bradley_terry_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -217,7 +217,7 @@ def bradley_terry_map(
 @overload
 def bradley_terry_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -228,7 +228,7 @@ def bradley_terry_map(
 @keeps_names
 def bradley_terry_map(
     R: Outcomes,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -349,7 +349,7 @@ def bradley_terry_davidson(
 @overload
 def bradley_terry_davidson_map(
     R: ByName,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -360,7 +360,7 @@ def bradley_terry_davidson_map(
 @overload
 def bradley_terry_davidson_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -372,7 +372,7 @@ def bradley_terry_davidson_map(
 @overload
 def bradley_terry_davidson_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -383,7 +383,7 @@ def bradley_terry_davidson_map(
 @overload
 def bradley_terry_davidson_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -394,7 +394,7 @@ def bradley_terry_davidson_map(
 @keeps_names
 def bradley_terry_davidson_map(
     R: Outcomes,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -519,7 +519,7 @@ def rao_kupper(
 def rao_kupper_map(
     R: ByName,
     tie_strength: float = ...,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -531,7 +531,7 @@ def rao_kupper_map(
 def rao_kupper_map(
     R: ArrayLike,
     tie_strength: float = ...,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -544,7 +544,7 @@ def rao_kupper_map(
 def rao_kupper_map(
     R: ArrayLike,
     tie_strength: float = ...,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -556,7 +556,7 @@ def rao_kupper_map(
 def rao_kupper_map(
     R: ArrayLike,
     tie_strength: float = ...,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -568,7 +568,7 @@ def rao_kupper_map(
 def rao_kupper_map(
     R: Outcomes,
     tie_strength: float = 1.1,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
@@ -603,7 +603,7 @@ def rao_kupper_map(
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
-def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: AbilityPrior, max_iter: int) -> Floats:
+def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: Prior, max_iter: int) -> Floats:
     kappa = finite("tie_strength", tie_strength)
     if kappa < 1.0:
         raise ValueError(f"tie_strength must be at least 1; got {tie_strength!r}")
@@ -706,7 +706,7 @@ def plackett_luce(
 @overload
 def plackett_luce_map(
     R: ByName,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -717,7 +717,7 @@ def plackett_luce_map(
 @overload
 def plackett_luce_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     *,
     return_scores: Literal[True],
@@ -729,7 +729,7 @@ def plackett_luce_map(
 @overload
 def plackett_luce_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: Literal[False] = ...,
     max_iter: int = ...,
@@ -740,7 +740,7 @@ def plackett_luce_map(
 @overload
 def plackett_luce_map(
     R: ArrayLike,
-    prior: AbilityPrior | float = ...,
+    prior: Prior | float = ...,
     method: TieMethod = ...,
     return_scores: bool = ...,
     max_iter: int = ...,
@@ -751,7 +751,7 @@ def plackett_luce_map(
 @keeps_names
 def plackett_luce_map(
     R: Outcomes,
-    prior: AbilityPrior | float = 1.0,
+    prior: Prior | float = 1.0,
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,

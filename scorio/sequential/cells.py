@@ -22,7 +22,7 @@ from scorio.sequential.moments import (
     MOMENT_LEVELS,
     POOLED,
     PathBlock,
-    Prior,
+    ScorePrior,
     avg_variance,
     cell_sums,
     fit_prior,
@@ -32,7 +32,17 @@ from scorio.sequential.moments import (
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
 
-__all__ = ["DROPPED", "KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "shares", "unit_scores"]
+__all__ = [
+    "DROPPED",
+    "KNOWN",
+    "MISSING",
+    "Cells",
+    "PathBlock",
+    "ScorePrior",
+    "fit_prior",
+    "shares",
+    "unit_scores",
+]
 
 
 _FIELDS = len(fields(PathBlock))
@@ -114,7 +124,9 @@ class Cells:
         self.copied: Bools | None = None
         self._copies = Copies(sequence.questions)
         self.missing: list[list[int]] = [[] for _ in range(models)]
-        self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
+        self._prior = ScorePrior(
+            np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2)
+        )
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
         self.lost = np.zeros((models, sequence.questions), dtype=np.int32)
         self._paid = np.zeros((2, models, sequence.questions))  # trials of known cost, and their cost

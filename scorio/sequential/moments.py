@@ -101,18 +101,18 @@ def cell_sums(counts: NDArray[Any], levels: Floats) -> tuple[Ints, Floats, Float
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
+class ScorePrior:
     """Empirical-Bayes prior of a question's score: `strength` A and the first two moments m1, m2."""
 
     strength: Floats
     m1: Floats
     m2: Floats
 
-    def __getitem__(self, models: Any) -> Prior:
+    def __getitem__(self, models: Any) -> ScorePrior:
         """Return the prior of some models, or of all as columns for rows of questions: ``[:, None]``."""
-        return Prior(self.strength[models], self.m1[models], self.m2[models])
+        return ScorePrior(self.strength[models], self.m1[models], self.m2[models])
 
-    def __setitem__(self, models: Any, prior: Prior) -> None:
+    def __setitem__(self, models: Any, prior: ScorePrior) -> None:
         """Replace the prior of some models."""
         self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
 
@@ -131,7 +131,7 @@ class Prior:
         return (b - a * a) * total / (total + 1.0)
 
 
-def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -> Prior:
+def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -> ScorePrior:
     """Fit the empirical-Bayes prior of one model, or of several.
 
     Parameters
@@ -144,7 +144,7 @@ def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: floa
 
     Returns
     -------
-    Prior
+    ScorePrior
         Of shape (...): strength A (within-question over between-question variance; large where none is
         visible) and the moments m1, m2.
     """
@@ -156,7 +156,7 @@ def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: floa
     m1 = (m * y + p1 / mean_n) / (m + 1.0 / mean_n)
     m2 = (m * y2 + p2 / mean_n) / (m + 1.0 / mean_n)
     total = (y2 - y**2) * m / np.maximum(m - 1, 1)
-    return Prior(_prior_strength(n, sx, sxx, total), np.asarray(m1), np.asarray(m2))
+    return ScorePrior(_prior_strength(n, sx, sxx, total), np.asarray(m1), np.asarray(m2))
 
 
 def _prior_strength(n: Integers | Floats, sx: Floats, sxx: Floats, total: Floats) -> Floats:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from scorio.sequential.moments import DROPPED as DROPPED
     from scorio.sequential.moments import KNOWN as KNOWN
     from scorio.sequential.moments import MISSING as MISSING
-    from scorio.sequential.moments import Prior as Prior
+    from scorio.sequential.moments import ScorePrior as ScorePrior
     from scorio.sequential.moments import fit_prior as fit_prior
     from scorio.sequential.moments import shares as shares
     from scorio.sequential.moments import unit_scores as unit_scores
@@ -145,7 +145,7 @@ _HOMES = {
         "DROPPED",
         "KNOWN",
         "MISSING",
-        "Prior",
+        "ScorePrior",
         "fit_prior",
         "shares",
         "unit_scores",

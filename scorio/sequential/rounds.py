@@ -29,7 +29,7 @@ from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.moments import (
     MISSING,
     MOMENT_LEVELS,
-    Prior,
+    ScorePrior,
     avg_variance,
     cell_sums,
     fit_prior,
@@ -52,7 +52,7 @@ def round_weights(variance: Floats, cost: ArrayLike = 1.0) -> Floats:
     return np.asarray((deviation + QUIET * deviation.mean(axis=1, keepdims=True)) / np.sqrt(cost))
 
 
-def round_share(prior: Prior) -> Floats:
+def round_share(prior: ScorePrior) -> Floats:
     """Return the variance of models' scores by a round over that by passes of as many trials.
 
     For a forecast: with questions as the prior has them (a Beta distribution), whose estimates one by one
@@ -60,7 +60,7 @@ def round_share(prior: Prior) -> Floats:
 
     Parameters
     ----------
-    prior : Prior
+    prior : ScorePrior
         Of shape (I,).
 
     Returns
@@ -71,7 +71,7 @@ def round_share(prior: Prior) -> Floats:
     Examples
     --------
     >>> one = np.ones(1)
-    >>> round_share(Prior(0.3 * one, 0.5 * one, 0.4 * one)).round(2)
+    >>> round_share(ScorePrior(0.3 * one, 0.5 * one, 0.4 * one)).round(2)
     array([0.51])
     """
     from scipy.special import betaincinv
@@ -161,7 +161,7 @@ class Snapshot:
     """
 
     variance: Floats
-    prior: Prior
+    prior: ScorePrior
     unit: Floats
     n: Floats | Ints
     sx: Floats
@@ -176,7 +176,7 @@ class Snapshot:
         """Return a state in which no model has any trial."""
         ones = np.ones((models, questions))
         zeros = np.zeros((7, models, questions))
-        return cls(ones, Prior(*np.zeros((3, models))), np.ones(models), *zeros)
+        return cls(ones, ScorePrior(*np.zeros((3, models))), np.ones(models), *zeros)
 
     def estimate(self, models: Integers) -> Floats:
         """Return the estimated scores of models' questions; 0 where there is none."""
@@ -233,7 +233,7 @@ class Rounds:
         shape = (models, size)
         self._now = np.zeros((4, *shape))  # n, Σx, Σx² and lost trials of the present round
         self._next_variance = np.ones(shape)
-        self._next_prior = Prior(*np.ones((3, models)))
+        self._next_prior = ScorePrior(*np.ones((3, models)))
 
     def _extend_to(self, step: int) -> None:
         """Note the rounds that begin up to `step`, and the one after."""
