@@ -89,7 +89,7 @@ class TestPlan:
 
     @pytest.mark.slow
     def test_in_a_pipe_its_progress_is_lines(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("adaptive_eval.cli.simulating._Lines.every", 0.0)
+        monkeypatch.setattr("adaptive_eval.cli.simulating._ProgressLines.every", 0.0)
         done = in_process("plan", short_config(tmp_path), *QUICK, "--json", cwd=tmp_path)
         assert re.search(r"^all equal: [1-9]\d* of \d+$", done.err, re.MULTILINE), done.err
         assert json.loads(done.out)["rows"]

@@ -60,6 +60,7 @@ COMMANDS = [
 ELSEWHERE = {
     " init ": "tests/acceptance/test_first_config.py",
     " --model http": "tests/acceptance/test_first_config.py",
+    " --model openai/": "tests/acceptance/test_first_config.py",
     " --web": "tests/integration/test_web_monitor.py",
     " eval-results ": "tests/unit/test_interop_export.py, on a task with a dataset of the Hub",
 }
