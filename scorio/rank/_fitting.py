@@ -154,6 +154,7 @@ def minimum(
 ) -> Floats:
     """Return the minimum of `objective` (value and gradient); RuntimeError where it is not reached."""
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     scale = max(1.0, abs(objective(start)[0]))
 
@@ -166,7 +167,8 @@ def minimum(
     left, x, value = whole("max_iter", max_iter), start, np.inf
     while left > 0:
         options: Any = {"maxiter": left, "ftol": accuracy, "gtol": 1e-9}
-        found = minimize(scaled, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        with threadpool_limits(1, "blas"):  # its solves of 20 x 20 would wait for a second thread
+            found = minimize(scaled, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         # A line search that fails at the minimum finds nothing better from there either.
         if found.success or (found.status == 2 and value - found.fun <= 10.0 * accuracy):
             return found.x
@@ -193,7 +195,7 @@ def convex_minimum(
     """Return the minimum of minus a log-likelihood, which is convex, and the penalty of the first `models`.
 
     A common level of the models changes neither; that of `start` is kept. Newton's steps for a normal prior:
-    L-BFGS, for others, takes many more, and its solves of 20 x 20 wait for a second thread of SciPy's BLAS.
+    L-BFGS, for others, takes many more.
     """
     most, normal = whole("max_iter", max_iter), quadratic(prior, models)
     if normal is None:
