@@ -31,7 +31,9 @@ def folder(tmp_path):
 def driven(inspect, dataset, mimic_url, tmp_path_factory):
     folder = tmp_path_factory.mktemp("driven")
     task = f"{inspect_task(folder, dataset).name}@sums"
-    code, output = run(folder, config(task, mimic_url, budget={"trials": 2000}))
+    # So sure a verdict takes more than one pass, which is one epoch.
+    sections = {"budget": {"trials": 2000}, "stopping": {"confidence": 0.99999}}
+    code, output = run(folder, config(task, mimic_url, **sections))
     return folder / "run", code, output
 
 
