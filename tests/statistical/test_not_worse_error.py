@@ -13,7 +13,7 @@ from adaptive_eval.simulate import BiasedCoins, simulate
 
 pytestmark = pytest.mark.slow
 
-RUNS, MARGIN = 300 * SCALE, 0.1
+RUNS, MARGIN = 150 * SCALE, 0.1
 
 
 def runs(means, questions, passes, **parts):
