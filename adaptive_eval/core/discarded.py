@@ -22,7 +22,7 @@ has none."""
 def slack_left(slack: Floats, still: Floats, growth: Floats) -> Floats:
     """Return what lost answers will weigh after `growth` times the trials.
 
-    Of the rate at which answers were lost until now, the share `still` goes on; the rest is diluted.
+    Of the rate at which answers were lost until now, the share `still` continues; the rest is diluted.
 
     Examples
     --------
