@@ -246,7 +246,7 @@ class End:
             value = self.services[message["ask"]](*arguments, **keywords)
             self._send(answer, (value,), {})
         except BaseException as error:  # noqa: BLE001 - for the other side
-            answer = {"line": _line(error)}
+            answer = {"line": last_line(error, "<answer>")}
             self._send(answer, (error.with_traceback(None),), {})
 
     def _send(self, message: dict[str, Any], arguments: Iterable[Any], keywords: dict[str, Any]) -> None:
@@ -580,14 +580,14 @@ def _fill(value: Any, elements: list[Any]) -> None:
         value.extend(elements)
 
 
-def _line(error: BaseException) -> int:
-    """Return the last line of the answer in the traceback of an exception, or 0."""
+def last_line(error: BaseException, file: str) -> int:
+    """Return the last line of a file in the traceback of an exception, or 0."""
     line, trace = 0, error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "<answer>":
+        if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    if isinstance(error, SyntaxError) and error.filename == "<answer>":
+    if isinstance(error, SyntaxError) and error.filename == file:
         line = error.lineno or 0
     return line
 

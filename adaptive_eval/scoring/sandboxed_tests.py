@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from adaptive_eval.scoring.sandboxed_objects import End
+    from adaptive_eval.scoring.sandboxed_objects import End, last_line
 
 MOST_PRINTED = 2**20
 """Bytes of output of one call that the tests can see."""
@@ -187,7 +187,7 @@ def _end_as(answer: int) -> NoReturn:
     while not found and time.monotonic() < deadline:
         found, status = os.waitpid(answer, os.WNOHANG)
         time.sleep(0.001)
-    code = os.waitstatus_to_exitcode(status) if found else 1  # it has closed the connection, and goes on
+    code = os.waitstatus_to_exitcode(status) if found else 1  # it has closed the connection, and still runs
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
         os.kill(os.getpid(), -code)
@@ -202,14 +202,7 @@ def _described(error: Any) -> tuple[str, int, int, int]:
     if hasattr(type(error), "CASE"):
         return error.problem, error.line, 0, error.case
     names = (one.__name__ for one in type(error).__mro__ if vars(builtins).get(one.__name__) is one)
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "<tests>":
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    if isinstance(error, SyntaxError) and error.filename == "<tests>":
-        line = error.lineno or 0
-    return next(names), getattr(error, "line_of_answer", 0), line, 0
+    return next(names), getattr(error, "line_of_answer", 0), last_line(error, "<tests>"), 0
 
 
 def _run(task: dict[str, Any], channel: int, end: End) -> bool:
@@ -222,7 +215,7 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     sys.modules["answer"] = _AnswerModule(end, names)
     scope = ModuleType("__main__")
     wanted = names if "globals" in text else names.intersection(re.findall(r"\w+", text))
-    for name in wanted - {*vars(builtins)} - _HOOKS:  # an answer goes on using an ``abs`` of its own
+    for name in wanted - {*vars(builtins)} - _HOOKS:  # an answer keeps using an ``abs`` of its own
         vars(scope)[name] = _of_library(name, text) or end.ask("global", name)
     sys.modules["__main__"] = scope  # where unittest.main() looks for tests
     sys.argv = ["answer"]

@@ -52,10 +52,13 @@ def _lines(held: Held) -> Iterator[str]:
 
 def labels_data(held: Held) -> dict[str, Any]:
     """Return everything as JSON-able data."""
+    decided: dict[str, Any] = {"verdict": None, "exit_code": None, "results": None}
+    if held.results is not None:
+        decided["verdict"] = verdict_by_labels(held.results, held.questions, held.of)
+        decided["exit_code"] = held.results.exit_code
+        decided["results"] = _of(held.results)
     return {
-        "verdict": None if held.results is None else verdict_by_labels(held.results, held.questions, held.of),
-        "exit_code": None if held.results is None else held.results.exit_code,
-        "results": None if held.results is None else _of(held.results),
+        **decided,
         "judge_alone": {"verdict": headline(held.alone), **_of(held.alone)},
         "labels": {
             "rows": held.rows,
