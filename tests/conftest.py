@@ -57,6 +57,16 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Leave no folder of a test, or of what it shares with others, where later tests import modules from."""
+    path = list(sys.path)
+    try:
+        return (yield)
+    finally:
+        sys.path[:] = path
+
+
 _WITH_PROCESSES = ("acceptance", "chaos", "integration", "interop")
 """Folders of tests with real servers, browsers and processes."""
 
