@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -316,6 +317,31 @@ def test_plain_code_of_a_user_passes_strict_mypy(tmp_path):
     files = [str(SOURCE), str(wrong)]
     said, _, status = api.run(["--strict", "--config-file=", f"--cache-dir={tmp_path}", *files])
     assert status == 0, said
+
+
+@pytest.mark.slow
+def test_pyright_refuses_the_same_calls_and_no_other(tmp_path):
+    pytest.importorskip("basedpyright")  # pyright's checks, from a package that brings its own Node.js
+    project = tmp_path / "pyrightconfig.json"
+    files = [SOURCE, SOURCE.with_name("wrong_calls.py")]
+    rules = {"typeCheckingMode": "standard", "enableTypeIgnoreComments": False}
+    project.write_text(json.dumps({"include": list(map(str, files)), **rules}))
+    options = ["-p", str(project), "--pythonpath", sys.executable, "--outputjson"]
+    command = [sys.executable, "-m", "basedpyright", *options]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+    refused = {
+        (one["file"], one["range"]["start"]["line"])
+        for one in found["generalDiagnostics"]
+        if one["severity"] == "error"
+    }
+    marked = {
+        (str(file), number)
+        for file in files
+        for number, line in enumerate(file.read_text("utf-8").splitlines())
+        if "# type: ignore" in line
+    }
+    assert len(marked) >= 70
+    assert refused == marked
 
 
 def test_that_code_runs(capsys):
