@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.core.spec import SessionSpec
-    from adaptive_eval.run.new_config import Listed, Offer
+    from adaptive_eval.run.new_config import Asked, Listed, Offer
 
 _MARGIN = SHARE
 
@@ -34,12 +35,16 @@ _MARGIN = SHARE
     "init",
     "",
     "my.yaml --endpoint http://gpu1:8000/v1 --task gsm8k --margin 0.03",
+    "my.yaml --model openai/gpt-5-mini --model openrouter/qwen/qwen3-8b --task gsm8k",
 )
 @click.argument(
     "file", default="adaptive-eval.yaml", type=click.Path(dir_okay=False, path_type=Path), metavar="[FILE]"
 )
 @option("--endpoint urls URL …", "A server. Repeatable.")
-@option("--model wanted ID …", "A model. Repeatable. Default: all listed.")
+@option(
+    "--model wanted ID …",
+    "A model that a server lists (default: all); without --endpoint URL#NAME or PROVIDER/NAME. Repeatable.",
+)
 @option("--task task_name NAME", "A ready benchmark (adaptive-eval tasks) or a file.")
 @option("--dataset FILE", "A local copy of the benchmark's dataset.")
 @option("--margin N", "Models closer than this count as tied. Default: by simulation.", _MARGIN)
@@ -52,22 +57,14 @@ def command(file: Path, **options: Any) -> None:
     Without an option, it asks for the value on a terminal. It asks the servers which models they list, checks
     the config, and shows some margins with the trials that each probably takes. Nothing is spent.
     """
-    from adaptive_eval.run.new_config import USUAL, check, config_text, list_models, schema_text, task_of
+    from adaptive_eval.run.new_config import USUAL, check, config_text, schema_text, task_of
 
     folder = file.resolve().parent
     if file.exists() and not options["force"]:
         raise UsageError(f"{file} exists; name another file, or replace it with --force")
     if not folder.is_dir():
         raise UsageError(f"{file}: there is no folder {folder}")
-    urls = options["urls"] or _asked("--endpoint", "Servers, separated by spaces", "http://localhost:8000/v1")
-    listed, asked = list_models(
-        urls,
-        asked_of(options),
-        options["wanted"],
-        say=partial(click.echo, err=True),
-        ask_key=_key if sys.stdin.isatty() else None,
-    )
-    models = _chosen(listed, options["wanted"])
+    models, asked = _models_of(options)
     name = options["task_name"] or _asked("--task", "Ready benchmark or file", "gsm8k")[0]
     task = task_of(
         name,
@@ -96,6 +93,28 @@ def command(file: Path, **options: Any) -> None:
     click.echo(f"{file}: {what}. Next:")
     for step in ("validate", "plan", "run"):
         click.echo(f"  adaptive-eval {step} {file}")
+
+
+def _models_of(options: Mapping[str, Any]) -> tuple[list[Listed], Asked]:
+    """Return the models to compare, as named in full or as listed by servers, and how they are asked."""
+    from adaptive_eval.run.new_config import list_models, named_models
+
+    asked, urls, wanted = asked_of(options), options["urls"], options["wanted"]
+    if wanted and not urls:
+        return _two_or_more(named_models(wanted, asked)), asked
+    urls = urls or _asked("--endpoint", "Servers, separated by spaces", "http://localhost:8000/v1")
+    ask_key = _key if sys.stdin.isatty() else None
+    listed, asked = list_models(urls, asked, wanted, say=partial(click.echo, err=True), ask_key=ask_key)
+    return _two_or_more(_chosen(listed, wanted)), asked
+
+
+def _two_or_more(models: list[Listed]) -> list[Listed]:
+    """Return models to compare; one alone is refused."""
+    if len(models) < 2:
+        raise UsageError(
+            f"a comparison needs two models, and there is {len(models)}; add an --endpoint or a --model"
+        )
+    return models
 
 
 def _key() -> str:
@@ -178,6 +197,4 @@ def _chosen(listed: list[Listed], wanted: tuple[str, ...]) -> list[Listed]:
                 not_served(" and ".join(dict.fromkeys(one.url for one in listed)), missing[0], ids)
             )
         chosen = [one for one in listed if not wanted or one.model in wanted]
-    if len(chosen) < 2:
-        raise UsageError(f"a comparison needs two models, and there is {len(chosen)}; add an --endpoint")
     return chosen

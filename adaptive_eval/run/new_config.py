@@ -288,20 +288,14 @@ def write_one_line(
 ) -> Path:
     """Write the config of models (``URL#NAME`` or ``PROVIDER/MODEL``) and tasks; return its file.
 
-    A config of the same name with the same text is used as it is; beside another one a number is added.
+    A config of the same name with the same text is used as it is; with another text the name gets a number.
 
     Raises
     ------
     UsageError
         A model has no name, or a task is unknown.
     """
-    listed = list(map(_model, models))
-    if asked.api_key_env is not None and not any(one.url for one in listed):
-        raise UsageError(
-            f"--api-key-env is for models at a URL; the key of {listed[0].provider} has its own variable: "
-            "write --model URL#NAME for another one"
-        )
-    listed = _with_contexts(listed, asked.api_key_env)
+    listed = named_models(models, asked)
     read = [task_of(task, folder, scorer=scorer, fields=fields) for task in tasks]
     name = "-".join(str(task.get("benchmark", task.get("name"))) for task in read)
     used = USUAL if margin is None else margin
@@ -314,6 +308,23 @@ def write_one_line(
     check(text, folder)
     file.write_text(text, "utf-8")
     return file
+
+
+def named_models(models: Sequence[str], asked: Asked) -> list[Listed]:
+    """Return models named as ``URL#NAME`` or ``PROVIDER/MODEL``, with the contexts that servers tell.
+
+    Raises
+    ------
+    UsageError
+        A model is named in neither form, or a key's variable is named that no model needs.
+    """
+    listed = list(map(_model, models))
+    if asked.api_key_env is not None and not any(one.url for one in listed):
+        raise UsageError(
+            f"--api-key-env is for models at a URL; the key of {listed[0].provider} has its own variable: "
+            "write --model URL#NAME for another one"
+        )
+    return _with_contexts(listed, asked.api_key_env)
 
 
 def _model(text: str) -> Listed:

@@ -258,3 +258,18 @@ def test_init_asks_for_the_variable_of_the_key_and_for_columns(folder, hosted, m
     code, screen = answered([str(COMMAND), *line], answers, folder)
     assert code == 0, screen
     assert load_config(folder / "first.yaml").models[0].api_key_env == "HOST"
+
+
+def test_init_takes_models_by_provider_and_address_as_run_does(folder, hosted, monkeypatch):
+    url, _ = hosted
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-any-of-openai")
+    line = ("init", "first.yaml", *OWN_COLUMNS, "--margin", "0.1", "--trials", "9")
+    named = ("--model", "openai/gpt-x", "--model", f"{url}#a", "--api-key-env", "KEY_OF_HOST")
+    in_process(*line, *named, cwd=folder, code=0)
+    models = load_config(folder / "first.yaml").models
+    assert [(one.model_id, one.api_key_env, one.addresses) for one in models] == [
+        ("gpt-x", "OPENAI_API_KEY", ("https://api.openai.com/v1",)),
+        ("a", "KEY_OF_HOST", (url,)),
+    ]
+    alone = in_process(*line, *named[:2], "--force", cwd=folder, code=2)
+    assert "--model" in alone.err
