@@ -243,8 +243,12 @@ def sent_messages(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     found = sent.get("messages", sent.get("input"))
     if isinstance(found, list):
-        return [one if isinstance(one, Mapping) else {"role": "message", "content": one} for one in found]
+        return list(map(_message, found))
     return [{"role": "prompt", "content": sent["prompt"]}] if "prompt" in sent else []
+
+
+def _message(one: Any) -> Mapping[str, Any]:
+    return one if isinstance(one, Mapping) else {"role": "message", "content": one}
 
 
 def shown_message(message: Mapping[str, Any]) -> str:
@@ -375,11 +379,13 @@ def without_media(sent: Any) -> Any:
     """
     if isinstance(sent, Mapping):
         sound = "format" in sent  # as OpenAI has it
-        return {
-            name: _short(value, name, sound=sound) if isinstance(value, str) else without_media(value)
-            for name, value in sent.items()
-        }
-    return [without_media(value) for value in sent] if isinstance(sent, list | tuple) else sent
+        shown = {}
+        for name, value in sent.items():
+            shown[name] = _short(value, name, sound=sound) if isinstance(value, str) else without_media(value)
+        return shown
+    if isinstance(sent, list | tuple):
+        return [without_media(value) for value in sent]
+    return sent
 
 
 def stored_body(body: Mapping[str, Any], messages: Iterable[Message]) -> Mapping[str, Any]:

@@ -230,13 +230,13 @@ def _most_in_flight(model: ModelConfig) -> int:
 
 def functions_of(config: RunConfig) -> dict[str, Answerer]:
     """Return the function of every model that is one, by the name of the model."""
-    return {
-        model.name: litellm_model(model.name, model.model_id)
-        if model.function == IN_LITELLM
-        else _function(model.function, config.base_dir)
-        for model in config.models
-        if model.function is not None
-    }
+    functions = {}
+    for model in config.models:
+        if model.function == IN_LITELLM:
+            functions[model.name] = litellm_model(model.name, model.model_id)
+        elif model.function is not None:
+            functions[model.name] = _function(model.function, config.base_dir)
+    return functions
 
 
 def solvers_of(config: RunConfig) -> dict[str, Solver]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -129,7 +129,7 @@ class AllOf:
     def met(self, known: Known) -> tuple[str, ...]:
         """Return all parts once every part is reached."""
         met = [part.met(known) for part in self.parts]
-        return tuple(text for texts in met for text in texts) if all(met) else ()
+        return tuple(chain.from_iterable(met)) if all(met) else ()
 
 
 Condition: TypeAlias = AllDecided | BestK | AllOf

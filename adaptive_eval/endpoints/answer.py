@@ -291,12 +291,18 @@ def _within(shares: Sequence[int], limit: int) -> list[int]:
     return moved
 
 
+def dicts_in(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the objects of the list that a field of an answer holds, if it holds one."""
+    listed = body.get(name)
+    if not isinstance(listed, list):
+        return []
+    return [one for one in listed if isinstance(one, dict)]
+
+
 def _choices(body: dict[str, Any], redact: Redactor) -> dict[int, dict[str, Any]]:
     """Return the choices by their indices; those without one have that of the order in which they came."""
-    choices = body.get("choices")
-    listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
     found: dict[int, dict[str, Any]] = {}
-    for number, choice in enumerate(listed):
+    for number, choice in enumerate(dicts_in(body, "choices")):
         index = index_of(choice, number, redact)
         if index in found:
             raise malformed(f"two choices have the index {index}", redact=redact)
@@ -433,6 +439,10 @@ def _character(value: float) -> str:
     return chr(int(value)) if 0 <= value < 256 and int(value) == value else _NO_BYTE
 
 
+_SPELLING = frozenset({"bytes", "top_logprobs"})
+"""Fields of a token's log-probability that spell it, or others."""
+
+
 def _unspelled(value: Any) -> Any:
     """Return log-probabilities without their tokens, which spell a secret: the figures stay."""
     if isinstance(value, str):
@@ -440,10 +450,9 @@ def _unspelled(value: Any) -> Any:
     if isinstance(value, list):
         return [_unspelled(one) for one in value]
     if isinstance(value, dict):
-        return {
-            name: None if name in ("bytes", "top_logprobs") else _unspelled(one)
-            for name, one in value.items()
-        }
+        figures = {name: _unspelled(one) for name, one in value.items()}
+        figures.update(dict.fromkeys(_SPELLING & value.keys()))
+        return figures
     return value
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adaptive_eval.endpoints.answer import count_of, plain_text
+from adaptive_eval.endpoints.answer import count_of, dicts_in, plain_text
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches
 from adaptive_eval.endpoints.failures import at
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
@@ -160,9 +160,9 @@ def response_as_chat(body: Any) -> Any:
     if not isinstance(output, list) or body.get("status") in ("failed", "cancelled"):
         return body
     items = [item for item in output if isinstance(item, dict)]
-    parts = [part for item in items if item.get("type") == "message" for part in _listed(item, "content")]
+    parts = [part for item in items if item.get("type") == "message" for part in dicts_in(item, "content")]
     thoughts = [item for item in items if item.get("type") == "reasoning"]
-    thought = [part for item in thoughts for part in _listed(item, "content") or _listed(item, "summary")]
+    thought = [part for item in thoughts for part in dicts_in(item, "content") or dicts_in(item, "summary")]
     calls = [
         {"id": item.get("call_id"), "function": item} for item in items if item.get("type") == "function_call"
     ]
@@ -179,11 +179,6 @@ def response_as_chat(body: Any) -> Any:
         "choices": [{"message": message, "finish_reason": finish}],
         "usage": {ours: at(usage, theirs) for ours, theirs in _USAGE.items()},
     }
-
-
-def _listed(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    parts = item.get(name)
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 _COUNTS = ("cache_read_input_tokens", "input_tokens", "cache_creation_input_tokens", "output_tokens")

@@ -246,4 +246,6 @@ class AnthropicBatches(BatchInterface):
 def _size(said: Mapping[str, Any]) -> int:
     """Return how many requests a batch has."""
     counts = said.get("request_counts")
-    return sum(n for n in counts.values() if isinstance(n, int)) if isinstance(counts, dict) else -1
+    if not isinstance(counts, dict):
+        return -1
+    return sum(n for n in counts.values() if isinstance(n, int))

@@ -365,8 +365,9 @@ def from_connection(
             return TransientEndpointError(f"{url}: {_OS_WORDS[cause.errno]}", kind=kind)
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return TransientEndpointError(f"{url}: no connection within {connect_timeout:g} s", kind="connection")
-    said = next((str(cause) for cause in causes if str(cause)), type(error).__name__)
-    kind = "connection" if any(isinstance(cause, _never_connected()) for cause in causes) else "dropped"
+    said = next(filter(None, map(str, causes)), type(error).__name__)
+    unsent = any(isinstance(cause, _never_connected()) for cause in causes)
+    kind = "connection" if unsent else "dropped"
     return TransientEndpointError(f"{url}: {shorten(redact(said))}", kind=kind)
 
 

@@ -7,11 +7,12 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import fields
 from functools import partial
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
@@ -171,7 +172,7 @@ class FunctionEndpoint:
         self, messages: Sequence[Message], *, seed: int | None, n: int
     ) -> Sequence[Completion | None]:
         """Ask `n` times at once, as :meth:`complete` does; None stands for a call that failed unbilled."""
-        seeds = [None if seed is None else seed + place for place in range(n)]
+        seeds: Iterable[int | None] = repeat(None, n) if seed is None else range(seed, seed + n)
         calls = [self.complete(messages, seed=own) for own in seeds]
         found = await asyncio.gather(*calls, return_exceptions=True)
         failures = [one for one in found if isinstance(one, BaseException)]

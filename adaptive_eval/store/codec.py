@@ -90,7 +90,11 @@ def unpack(value: Packed) -> str:
 
 def packed(values: Iterable[Any]) -> list[Any]:
     """Return values with their texts packed."""
-    return [pack(value) if isinstance(value, str) else value for value in values]
+    packed = list(values)
+    for place, value in enumerate(packed):
+        if isinstance(value, str):
+            packed[place] = pack(value)
+    return packed
 
 
 def unpack_optional(value: Packed | None) -> str | None:

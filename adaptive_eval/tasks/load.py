@@ -53,13 +53,14 @@ def load_task(
     template, columns, few = _template(section, base), section.fields, section.few_shot
     given = CONVERSATION in columns
     is_file = is_file_source(source)
+    media = {str(columns.get(name, name)) for name in section.media}
     file = read_source(
         source,
         None if is_file else base,
         split=section.split,
         subset=section.subset,
         revision=section.revision,
-        media={str(columns.get(name, name)) for name in section.media},
+        media=media,
     )
     rows, about_rows = kept(file.rows, section.filter)
     answer = PromptTemplate.parse("" if few is None else few.answer)

@@ -260,7 +260,9 @@ class MessagesTemplate:
             given = content if isinstance(content, list) else [{"type": "text", "text": content}]
             parts = [one for part in given for one in self._parts(part, values)]
             plain = given is not content and all(part["type"] == "text" for part in parts)
-            content = "".join(part["text"] for part in parts) if plain else parts
+            content = parts
+            if plain:
+                content = "".join(part["text"] for part in parts)
 
         def filled(text: Any) -> Any:
             if not isinstance(text, PromptTemplate):
@@ -295,8 +297,11 @@ _FIXED = ("role", "type", "id", "tool_call_id", "url", "data", "format")
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Return a message, or a part of one, with each of its texts changed."""
     if isinstance(value, Mapping):
-        return {name: one if name in _FIXED else _mapped(one, change) for name, one in value.items()}
-    return [_mapped(one, change) for one in value] if isinstance(value, list) else change(value)
+        changed = {name: _mapped(one, change) for name, one in value.items() if name not in _FIXED}
+        return {**value, **changed}
+    if isinstance(value, list):
+        return [_mapped(one, change) for one in value]
+    return change(value)
 
 
 def _parsed(value: Any) -> Any:

@@ -56,7 +56,9 @@ class PromptTemplate:
 
     def render(self, values: Mapping[str, str]) -> str:
         """Return the text with every field replaced."""
-        return "".join(values[part] if index % 2 else part for index, part in enumerate(self.parts))
+        pieces = list(self.parts)
+        pieces[1::2] = [values[name] for name in pieces[1::2]]
+        return "".join(pieces)
 
     def conversation(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """Return the text as a message of the user."""
