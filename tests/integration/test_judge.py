@@ -114,6 +114,10 @@ def test_every_request_about_an_answer_has_a_seed_of_its_own(judge, options, wor
     scored(server, votes=3, **options)
     seeds = [body["seed"] for body in server.asked]
     assert len(set(seeds)) == len(seeds) > 3
+    assert {body["temperature"] for body in server.asked} == {1.0}, "else all votes were one"
+    alone = judge(lambda body: verdict(words[0]) if len(alone.asked) > 1 else "nonsense")
+    scored(alone, **options)
+    assert [body["temperature"] for body in alone.asked][:2] == [0.0, 1.0]
 
 
 def test_the_majority_decides_and_no_more_is_asked_than_needed(judge):

@@ -9,7 +9,18 @@ import pytest
 from session_scripts import make_spec
 
 from adaptive_eval.core.board import SessionAnswers
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, AllDecided, AllOf, BestK, Known, make_goal
+from adaptive_eval.core.goals import (
+    BETTER,
+    OPEN,
+    TIE,
+    WORSE,
+    AllDecided,
+    AllOf,
+    BestK,
+    Known,
+    make_goal,
+    rank_ranges,
+)
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.trial import TrialOutcome
@@ -65,6 +76,19 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
     moment = moments(np.tile(np.arange(1, 7), (2, 1)), 0)
     events = fold.read([Piece(np.arange(2), moment, course)])
     assert [(event.contrast, event.step) for event in events] == [(0, 5), (1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ranks"),
+    [
+        ([TIE, TIE, TIE], [(1, 3), (1, 3), (1, 3)]),
+        ([TIE, WORSE, OPEN], [(2, 3), (1, 3), (1, 2)]),
+        ([BETTER, TIE, WORSE], [(1, 2), (3, 3), (1, 2)]),
+        ([BETTER, BETTER, TIE], [(1, 1), (2, 3), (2, 3)]),
+    ],
+)
+def test_only_winners_narrow_the_ranks(verdict, ranks):
+    assert rank_ranges(make_goal(make_spec(3)), np.array(verdict), 3) == ranks
 
 
 # When a goal is reached and what it still needs, against plain definitions.

@@ -1,5 +1,6 @@
 """What a failed request means, as a table over what servers answer."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from adaptive_eval.endpoints.causes import advice
 from adaptive_eval.endpoints.failures import (
     from_answer,
+    from_connection,
     from_status,
     malformed,
     pause_after,
@@ -150,3 +152,21 @@ def test_a_malformed_answer_is_worth_another_attempt():
     assert isinstance(error, TransientEndpointError)
     assert error.kind == "malformed"
     assert len(str(error)) < 600
+
+
+@pytest.mark.parametrize(
+    ("number", "billed"),
+    [
+        (errno.EPIPE, True),
+        (errno.ECONNRESET, True),
+        (errno.ECONNREFUSED, False),
+        (errno.EHOSTUNREACH, False),
+        (errno.ENETUNREACH, False),
+        (errno.EMFILE, False),
+    ],
+)
+def test_only_a_connection_that_was_open_may_have_been_billed(number, billed):
+    failed = OSError(number, "as the system says")
+    error = from_connection(failed, url="http://a/v1", connect_timeout=1.0, redact=NO_SECRETS)
+    assert isinstance(error, TransientEndpointError)
+    assert error.billed is billed

@@ -282,7 +282,8 @@ def test_the_likeliest_letter_counts_as_lm_eval_has_it(tmp_path):
 
 @pytest.mark.parametrize("by", ["chance", "likeliest"])
 def test_the_likeliest_letter_is_right_below_one_half(by):
-    likely = [{"token": t, "logprob": math.log(p)} for t, p in (("**B", 0.4), ("A", 0.35), ("C", 0.25))]
+    """Chances are those among the letters: half of the tokens are others."""
+    likely = [{"token": t, "logprob": math.log(p)} for t, p in (("**B", 0.2), ("A", 0.175), ("C", 0.125))]
     answer = Completion("B", "length", logprobs={"content": [{"top_logprobs": likely}]})
     score = ChoiceProbabilityScorer(by=by).score(answer, Question("t", "q", "B"))
     assert score.signals["score"] == pytest.approx(0.4)

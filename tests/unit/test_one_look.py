@@ -9,7 +9,7 @@ from scipy import stats
 from session_scripts import make_spec
 
 from adaptive_eval.core.one_look import AnswerCounts, OneLook
-from adaptive_eval.core.spec import GoalSpec, StoppingSpec
+from adaptive_eval.core.spec import GoalSpec, StoppingSpec, TaskSpec
 from adaptive_eval.views.headline import headline
 from scorio.sequential.one_look import look_at_difference, look_at_score
 
@@ -121,3 +121,63 @@ def test_a_tie_lies_within_the_margin_and_a_width_is_measured():
     measured = look(right, spec, goal=GoalSpec("width", width=0.05))
     assert [pair.verdict for pair in measured.pairs] == ["tie", "tie"]
     assert look(right, spec, goal=GoalSpec("width", width=0.01)).pairs[0].verdict == "open"
+
+
+# Lost answers, claims, tasks and groups together, against the definition.
+
+
+def with_lost(sizes, lost, groups):
+    """Return tasks, and answers of two models: the first ones of one are lost, the last ones of the other."""
+    rng, total = np.random.default_rng(8), sum(sizes)
+    right = (rng.random((2, total)) < [[0.9], [0.55]]).astype(float)
+    gone = np.zeros((2, total), dtype=int)
+    gone[0, :lost], gone[1, total - lost :] = 1, 1
+    right[gone > 0] = 0.0
+    if lost == total // 2:  # each is right wherever the other's answer is lost
+        right[0], right[1] = gone[1], gone[0]
+    tasks, begin = [], 0
+    for number, size in enumerate(sizes):
+        names = None if groups is None else tuple(f"g{group}" for group in groups[begin : begin + size])
+        tasks.append(TaskSpec(f"t{number}", tuple(f"q{one}" for one in range(size)), clusters=names))
+        begin += size
+    return tuple(tasks), AnswerCounts(1 - gone, right, gone)
+
+
+@pytest.mark.parametrize("margin", [None, 0.1])
+@pytest.mark.parametrize("sizes", [(40,), (30, 10)])
+@pytest.mark.parametrize("lost", [0, 3, 20])
+@pytest.mark.parametrize("groups", [None, tuple(one % 12 for one in range(40))])
+def test_a_pair_is_as_sure_as_with_the_worst_of_what_is_lost(margin, sizes, lost, groups):
+    goal = GoalSpec("ranking") if margin is None else GoalSpec("not-worse", model="m1", margin=margin)
+    stopping = StoppingSpec(target="benchmark" if groups is None else "population")
+    tasks, answers = with_lost(sizes, lost, groups)
+    spec = replace(make_spec(2), tasks=tasks, goal=goal, stopping=stopping)
+    (pair,) = OneLook(spec, answers).results().pairs
+    shares = np.concatenate([np.full(size, 1.0 / size / len(sizes)) for size in sizes])
+    shift, one = margin or 0.0, margin is None and len(sizes) == 1
+    ends = []
+    for worth in (0.0, 1.0):
+        first, second = answers.total[0] + worth * answers.lost[0], answers.total[1]
+        gap = first - (second + (1.0 - worth) * answers.lost[1]) + shift
+        of = None if groups is None else np.array(groups)
+        ends.append(look_at_difference(gap, shares, of, 0.95, single=one))
+    agree = len({end.estimate > 0.0 for end in ends}) == 1
+    p_value = max(end.p_value for end in ends) if agree else 1.0
+    assert pair.p_value == pytest.approx(p_value / (1.0 if margin is None else 2.0))
+    assert pair.test in {end.test for end in ends}
+    low, high = min(end.low for end in ends) - shift, max(end.high for end in ends) - shift
+    assert (pair.difference_low, pair.difference_high) == pytest.approx((max(low, -1.0), min(high, 1.0)))
+    assert (pair.verdict == "open") == (pair.p_value > 0.05)
+
+
+def test_claims_share_no_level_with_pairs():
+    parts = (GoalSpec("ranking"), GoalSpec("not-worse", model="m0", margin=0.1))
+    right = np.zeros((3, 40))
+    right[0, :36], right[1, 2:30], right[2, :8] = 1.0, 1.0, 1.0
+    found = look(right, make_spec(3, 40), goal=GoalSpec("all", goals=parts))
+    levels = {
+        kind: sorted(np.exp(-pair.threshold) for pair in found.pairs if pair.kind == kind)
+        for kind in ("pair", "not-worse")
+    }
+    assert min(levels["pair"]) == pytest.approx(0.05 / 3)
+    assert min(levels["not-worse"]) == pytest.approx(0.05 / 2)
