@@ -114,33 +114,27 @@ def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
     model,missing,truncated,step
     '=a,,false,-1
     """
-    writer: csv.DictWriter[str] | None = None
+    writer = csv.writer(file, lineterminator="\n")
+    names: list[str] = []
     for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(_LineFeeds(file), list(row), lineterminator="\r\n")
-            writer.writeheader()
-        writer.writerow({name: _cell(value) for name, value in encodable(row).items()})
-
-
-class _LineFeeds:
-    """Ends rows with a line feed; the csv module, told so, would not quote a carriage return in a cell."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def write(self, row: str) -> int:
-        return self._file.write(row.removesuffix("\r\n") + "\n")
+        cells = encodable(row)
+        if not names:
+            names = [*cells]
+            writer.writerow(map(_cell, names))
+        writer.writerow([_cell(cells.get(name)) for name in names])
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return without_formula(value.translate(_PICTURES)) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return without_formula(value).replace("\r\n", "\n").translate(_PICTURES)
 
 
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"}
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n"}
 _PICTURES |= {code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)}
-"""What is shown of control characters, which could act on a terminal; lines and tabs of a text stay."""
+"""What is shown of control characters, which could act on a terminal; line feeds and tabs of a text stay."""
 
 
 def write_jsonl(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:

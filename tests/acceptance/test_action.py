@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import run_examples as runs
 from command_line import ROOT
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 from ruamel.yaml import YAML
 
@@ -45,11 +47,13 @@ def test_the_action_ends_as_check_does_and_adds_the_ranking_to_the_summary(tmp_p
 def test_the_dockerfile_names_files_extras_and_a_command_that_exist():
     lines = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
-    known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
+    known = {"FROM", "COPY", "ENV", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
     assert {word for word, _ in steps} == known
     stages = re.findall(r"^FROM \S+ AS (\w+)$", "\n".join(lines), re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     said = "\n".join(rest for _, rest in steps)
+    images = re.findall(r"^FROM (\S+)", "\n".join(lines), re.MULTILINE)
+    assert [image for image in images if not re.search("@sha256:[0-9a-f]{64}$", image)] == []
     assert set(re.findall(r"from=(\w+)", said)) <= {*stages}
     (extras,) = re.findall(r"\.whl\)\[([\w,-]+)\]", said)
     assert {*extras.split(",")} <= {*project["optional-dependencies"]}
@@ -57,6 +61,26 @@ def test_the_dockerfile_names_files_extras_and_a_command_that_exist():
     assert json.loads(run["ENTRYPOINT"])[0] in project["scripts"]
     for image in re.findall(r"^FROM python:(\d+\.\d+)", "\n".join(lines), re.MULTILINE):
         assert Version(image) in SpecifierSet(project["requires-python"])
+
+
+def test_actions_are_named_by_commit():
+    flows = [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "action.yml"]
+    uses = re.findall(r"uses: (?!\./)(\S+)", "".join(path.read_text("utf-8") for path in flows))
+    assert uses
+    assert [one for one in uses if not re.search("@[0-9a-f]{40}$", one)] == []
+
+
+def test_each_part_of_the_release_image_has_one_version_and_no_address():
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"==[\w.]+", str(one.specifier)) and one.url is None for one in found)
+    versions = {canonicalize_name(one.name): str(one.specifier)[2:] for one in found}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for text in [*project["dependencies"], *extras["data"], *extras["scoring"]]:
+        needed = Requirement(text)
+        assert needed.specifier.contains(versions[canonicalize_name(needed.name)])
+    assert {"hatchling", "twine", "check-wheel-contents"} <= {*versions}
 
 
 def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version():

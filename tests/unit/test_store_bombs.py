@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sqlite3
+from unicodedata import category
 
 import pytest
 import run_examples as runs
@@ -80,11 +81,18 @@ def test_results_that_cannot_be_read_are_damage_of_one_run(run, column, value):
     assert "other: resolved" in listed
 
 
-def test_control_characters_of_an_answer_are_not_in_a_csv_export():
+def test_no_control_character_but_line_feed_and_tab_is_in_a_csv_export():
+    every = "".join(chr(code) for code in range(0xA0) if chr(code) not in "\n\t")
+    texts = {"text": f"a{every}\nb\tc\r\nd", "formula": f"={every}", "led": "\r=1+1", f"check_{every}": "x"}
     file = io.StringIO()
-    write_csv([{"text": "a\x1b[31m\x00\x07\x7f\x9b\nb\tc"}], file)
-    (row,) = csv.DictReader(io.StringIO(file.getvalue()))
-    assert row["text"] == "a␛[31m␀␇\\x7f\\x9b\nb\tc"
+    write_csv([texts, texts], file)
+    header, row, _ = csv.reader(io.StringIO(file.getvalue()))
+    controls = {char for cell in (*header, *row) for char in cell if category(char) == "Cc"}
+    assert controls == {"\n", "\t"}
+    assert row[0].startswith("a␀␁")
+    assert row[0].endswith("\\x9f\nb\tc\nd")
+    assert row[1].startswith("'=␀")
+    assert row[2] == "'␍=1+1"
 
 
 def test_an_address_of_5000_digits_is_no_page():
