@@ -34,6 +34,7 @@ def describe_run(reader: RunReader) -> RunDescription:
         report_targets(reader),
         config.stopping.rule,
         stored_groups(reader),
+        frozenset(config.on.discarded),
     )
 
 

@@ -102,16 +102,15 @@ class Intake:
         """Raise SessionError unless every outcome can be taken."""
         launched, seen = self.states.launched, dict[tuple[int, int], int]()
         for outcome in outcomes:
-            answered = isinstance(outcome, TrialOutcome)
-            category, counted = self._category(outcome), self._counted(outcome)
+            counted = self._counted(outcome)
             key = (self.model(outcome.key.model), outcome.key.index)
             trial = launched.get(key)
             if trial is not None:
                 known_category = seen.setdefault(key, counted)
                 categories = self._categories[trial.task]
-                if category >= categories or (category < 0 and answered):
+                if isinstance(outcome, TrialOutcome) and not 0 <= outcome.category < categories:
                     raise SessionError(
-                        f"{_trial(outcome)} has category {category}, but task "
+                        f"{_trial(outcome)} has category {outcome.category}, but task "
                         f"{self.spec.tasks[trial.task].name!r} has categories 0..{categories - 1}"
                     )
             else:

@@ -15,13 +15,13 @@ from zipfile import BadZipFile
 import zstandard
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
-from adaptive_eval.engine.independence import COPY, IndependenceAudit
+from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.interop.column_maps import find
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.tasks.rows import Row, opened, stream_rows
-from adaptive_eval.trial import Completion, Question, ScoreRange
+from adaptive_eval.trial import SAME_TEXT, Completion, DiscardCause, Question, ScoreRange
 
 DEFAULT_TASK = "recorded"
 """Name of the task where a file names none."""
@@ -68,6 +68,10 @@ class Found:
     cluster: str = ""  # the group of its question; empty without one
     weight: float = 0.0  # of a trial of a run, its weight in the score of its model
     rule: str = ""  # the stopping rule of the run that it was exported from; empty of any other
+    # of a trial of a run: why earlier draws were given up, and whether another counts by its config's word
+    discarded: tuple[DiscardCause, ...] = ()
+    redrawn: bool = False
+    repeats: bool = False  # whether a run took its answer for a possible copy of an earlier one
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +232,16 @@ def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> Usag
     return OutcomesError("\n".join([f"{path}: cannot be read as outcomes:", *lines]))
 
 
-def is_copy(audit: IndependenceAudit, log: Log, found: Found) -> bool:
-    """Return whether an answer is a copy of the one before it to the same question.
+def may_be_copy(audit: IndependenceAudit, log: Log, found: Found) -> bool:
+    """Return whether an answer may be a copy of an earlier one to the same question, by its text.
 
     Without the text of the answer its score and number of tokens are compared. A run has found its own.
     """
     if found.missing is not None or log.format == RUN:
-        return False
+        return found.repeats
     text = found.text if found.text and found.whole else f"{found.category} {found.score} {found.tokens[1]}"
-    return audit.observe(found.model, (found.task, found.question), Completion(text, "")) == COPY
+    kind = audit.observe(found.model, (found.task, found.question), Completion(text, ""))
+    return kind == SAME_TEXT or found.repeats
 
 
 @contextmanager

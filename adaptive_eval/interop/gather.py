@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from adaptive_eval.engine.independence import IndependenceAudit
-from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import RUN, Flaw, Found, Log, checked, flawed, is_copy
+from adaptive_eval.errors import Coded, OutcomesError
+from adaptive_eval.interop.found import RUN, Flaw, Found, Log, checked, flawed, may_be_copy
 from adaptive_eval.simulate.coins import asked
 from adaptive_eval.trial import COPY_REASON, ScoreRange
 from adaptive_eval.trial import NOT_THERE as NOT_THERE
@@ -38,21 +39,24 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE trials (
     id INTEGER PRIMARY KEY, model INTEGER, question INTEGER, series INTEGER, number INTEGER,
-    category INTEGER, score REAL, missing TEXT, rest TEXT,
+    category INTEGER, score REAL, missing TEXT, lost INTEGER, rest TEXT,
     UNIQUE (model, question, series, number)
 );
 CREATE TABLE prompts (question INTEGER PRIMARY KEY, prompt TEXT, target TEXT);
 """
 
 _INSERT = """
-INSERT INTO trials (model, question, series, number, category, score, missing, rest)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO trials (model, question, series, number, category, score, missing, lost, rest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _COUNTS = f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')"
 """Condition of a trial that is there and no copy."""
 
-_REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at")
+_REST = (
+    *("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at"),
+    *("discarded", "redrawn", "repeats"),
+)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class Gatherer:
         self._files: dict[tuple[bytes, ...], Path] = {}
         self._logs = 0
         self._copies = 0
+        self._redrawn: Counter[str] = Counter()  # trials of each model in which another draw counts
         self._in_order = True
 
     def close(self) -> None:
@@ -192,11 +197,12 @@ class Gatherer:
         if number is None:
             number = self._next.get((model, question, series), 0)
             self._next[model, question, series] = number + 1
+        found = replace(found, repeats=may_be_copy(self._audit, log, found))
+        self._copies += found.missing == COPY_REASON
         rest = json.dumps({name: value for name in _REST if (value := getattr(found, name))})
-        result = (found.category, found.score, found.missing, rest)
-        if is_copy(self._audit, log, found):
-            self._copies += 1
-            result = (None, None, COPY_REASON, rest)
+        self._redrawn[found.model] += found.redrawn
+        lost = bool(found.discarded) and not found.redrawn
+        result = (found.category, found.score, found.missing, lost, rest)
         try:
             self._db.execute(_INSERT, (model, question, series, number, *result))
         except sqlite3.IntegrityError:
@@ -310,7 +316,13 @@ class Gatherer:
             )
 
     def _notes(self, tasks: Mapping[str, _GatheredTask]) -> Iterator[str]:
-        """Yield which questions a model was not asked, and how unequal the counts are."""
+        """Yield whose other draws count, questions that a model was not asked, and how unequal counts are."""
+        for model, redrawn in (+self._redrawn).items():
+            yield Coded(
+                "warning/redrawn",
+                f"{model}: {redrawn:,} of its trials were answered by another draw than the first, and "
+                "verdicts rest on it: the config of their run says that this does not depend on the answer",
+            )
         for name, task in tasks.items():
             for model, number in self._models.items():
                 rows = self._db.execute("SELECT DISTINCT question FROM trials WHERE model = ?", (number,))
@@ -333,7 +345,10 @@ class Gatherer:
         return self._cells("1", any_order=True)[0]
 
     def answers(self, *, any_order: bool) -> tuple[TrialCells, Ints]:
-        """Return where every trial but copies belongs, and its category or score as a whole number, or −1."""
+        """Return where every trial but copies belongs, and its category or score as a whole number.
+
+        It is −1 without an answer, and where another draw than the first has given it.
+        """
         return self._cells(_COUNTS, any_order)
 
     def _cells(self, chosen: str, any_order: bool) -> tuple[TrialCells, Ints]:
@@ -342,8 +357,9 @@ class Gatherer:
         place = np.empty(len(ordered), dtype=np.int64)
         place[ordered] = np.arange(len(ordered))
         query = (
-            "SELECT id, model, question, CAST(coalesce(category, score, -1) AS INTEGER) FROM trials "  # noqa: S608
-            f"WHERE {chosen} ORDER BY model, question, series, number"
+            "SELECT id, model, question, "  # noqa: S608
+            "CASE WHEN lost THEN -1 ELSE CAST(coalesce(category, score, -1) AS INTEGER) END "
+            f"FROM trials WHERE {chosen} ORDER BY model, question, series, number"
         )
         table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8, i8"))
         if any_order and not self._in_order:  # runs are in the order of their trials

@@ -33,6 +33,7 @@ from adaptive_eval.interop.gather import (
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import (
+    SAME_TEXT,
     Completion,
     Missing,
     Score,
@@ -345,15 +346,21 @@ class _Copy:
         category = levels.category(trial)
         sent = {name: trial[name] for name in ("prompt", "target") if trial[name]}
         at = trial.get("finished_at") or time.time()
+        discarded = () if trial.get("redrawn") else tuple(trial.get("discarded", ()))
         if category is None:
             self.counts["missing"] += 1
-            return TrialRecord(request, at, None, None, trial["missing"] or "no answer", after_stop, sent)
+            why = trial["missing"] or "no answer"
+            return TrialRecord(request, at, None, None, why, after_stop, sent, discarded=discarded)
         self.counts["trials"] += 1
         usage = Usage(*trial.get("tokens", (0, 0)))
         completion = Completion(
             trial.get("text", ""), trial.get("finish_reason", ""), usage, trial.get("latency", 0.0)
         )
         known = levels.weights
-        signals = {"score": known.score(category)} if isinstance(known, ScoreRange) else {}
+        signals: dict[str, Any] = {}
+        if isinstance(known, ScoreRange):
+            signals["score"] = known.score(category)
+        if trial.get("repeats"):
+            signals[SAME_TEXT] = True
         score = Score(category, trial.get("extracted"), signals, trial.get("reason", ""))
-        return TrialRecord(request, at, completion, score, None, after_stop, sent)
+        return TrialRecord(request, at, completion, score, None, after_stop, sent, discarded=discarded)

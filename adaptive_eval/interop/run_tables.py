@@ -26,7 +26,7 @@ from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.trial import ScoreRange, score_of, sent_messages, shown_message
+from adaptive_eval.trial import SAME_TEXT, DiscardCause, ScoreRange, score_of, sent_messages, shown_message
 from adaptive_eval.views.inert import without_formula
 
 _TYPES = (
@@ -36,7 +36,7 @@ _TYPES = (
     ("string", "weights rule cluster missing"),
     ("int64", "discarded"),
     ("string", "discarded_cause"),
-    ("bool_", "truncated"),
+    ("bool_", "redrawn repeats truncated"),
     ("string", "extracted reason target"),
     ("int64", "prompt_tokens cached_tokens completion_tokens reasoning_tokens"),
     ("float64", "latency finished_at"),
@@ -49,8 +49,9 @@ COLUMNS: Mapping[str, str] = MappingProxyType({name: kind for kind, of in _TYPES
 `weight` times `score`, summed over the trials of a model, is its score. `weights`
 is what the task's categories are worth, as a JSON list, from which Bayes@N is rebuilt; `rule` the
 stopping rule, by which the table is read again; `cluster` the group of the question, if it has one;
-`discarded` the number of earlier draws that were given up: such a trial is lost to verdicts. The results of
-a scorer's checks are further columns, `check_NAME`."""
+`discarded` the number of earlier draws that were given up: such a trial is lost to verdicts, but for one
+that is `redrawn`, which counts by the config's word (`on.discarded`); `repeats` whether its answer may be a
+copy of an earlier one. The results of a scorer's checks are further columns, `check_NAME`."""
 
 TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 """Columns that can be left out: they are nearly all of the size."""
@@ -85,6 +86,8 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, about: RunDescr
         "cluster": about.clusters.get(request.task, {}).get(request.question),
         "discarded": len(record.discarded),
         "discarded_cause": ",".join(record.discarded) or None,
+        "redrawn": bool(record.discarded) and about.redrawn.issuperset(record.discarded),
+        "repeats": score is not None and SAME_TEXT in score.signals,
         "truncated": False,
         "reasoning_tokens": 0,
         **_parts(answer, "reasoning_tokens", "latency", "text", "reasoning"),
@@ -313,8 +316,7 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
 
 def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumns:
     """Return the outcomes of a run, without a category where discarded draws make a trial lost."""
-    config = config_of_file(reader)
-    redrawn = set() if config is None else set(config.on.discarded)
+    redrawn = redrawn_causes(reader)
     lost: dict[str, list[int]] = {}
     for record in reader.trials(discarded=True):
         if set(record.discarded) - redrawn:
@@ -324,6 +326,12 @@ def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumn
         of_model = columns.model == columns.models.index(model)
         category[of_model & np.isin(columns.step, steps)] = -1
     return replace(columns, category=category)
+
+
+def redrawn_causes(reader: RunReader) -> frozenset[DiscardCause]:
+    """Return the causes of discarded draws for which another draw counts in a run."""
+    config = config_of_file(reader)
+    return frozenset() if config is None else frozenset(config.on.discarded)
 
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
@@ -339,9 +347,11 @@ def trials_of_run(
     counted: Weights = MappingProxyType({}),
 ) -> Iterator[Found]:
     """Yield the trials of a run with their texts: all, or those of one model and task."""
+    redrawn = redrawn_causes(reader)
     for record in reader.trials(model=model, task=task):
         request, answer, score = record.request, record.completion, record.score
         prompt = shown_prompt(record.sent)
+        counts = redrawn.issuperset(record.discarded)
         yield Found(
             choices.named(request.key.model, reader.directory),
             choices.task or request.task,
@@ -355,6 +365,9 @@ def trials_of_run(
             tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
             finished_at=record.finished_at,
             weight=counted.get((request.key.model, request.key.index), 0.0),
+            discarded=record.discarded,
+            redrawn=bool(record.discarded) and counts,
+            repeats=score is not None and SAME_TEXT in score.signals,
             **_parts(answer, "text", "finish_reason", "latency"),
             **_parts(score, "category", "extracted", "reason"),
         )
@@ -384,6 +397,8 @@ class RunDescription:
     target: TargetLookup
     rule: str = ""  # the rule that decides it
     clusters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # groups, by task and question
+    # causes of discarded draws for which another draw counts
+    redrawn: frozenset[DiscardCause] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from zstandard import ZstdError
@@ -50,6 +50,7 @@ from adaptive_eval.interop.run_tables import parts_of
 from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
 from adaptive_eval.tasks.sources import parquet_rows
+from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
 
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
@@ -293,8 +294,11 @@ class _Table:
             if name in _READ and value is not None and value != "":
                 fields[name] = _READ[name](value, name)
         tokens = fields.pop("prompt_tokens", 0), fields.pop("completion_tokens", 0)
-        if _text(values.get("truncated")) in ("1", "true", "True"):
+        if _is_true(values, "truncated"):
             fields["finish_reason"] = "length"
+        if is_export:
+            fields["discarded"] = _causes(values.get("discarded_cause"))
+            fields["redrawn"], fields["repeats"] = _is_true(values, "redrawn"), _is_true(values, "repeats")
         fields |= self._result(values)
         weights = values.get("weights")
         if "category" in fields and isinstance(weights, str):
@@ -353,6 +357,20 @@ class _Table:
         if values[metric] is None and not find(values, theirs)[0]:
             raise ValueError(f"it has none of {theirs.replace('|', ', ')}")
         return metric, values[metric]
+
+
+def _is_true(values: Mapping[str, Any], column: str) -> bool:
+    return _text(values.get(column)) in ("1", "true", "True")
+
+
+def _causes(value: Any) -> tuple[DiscardCause, ...]:
+    """Return the causes of discarded draws, as our own tables have them."""
+    causes = tuple((_text(value) or "").split(",")) if value else ()
+    for cause in causes:
+        if cause not in DISCARD_CAUSES:
+            known = ", ".join(DISCARD_CAUSES)
+            raise ValueError(f"discarded_cause: {cause!r} is no cause of a discarded draw; these are {known}")
+    return cast("tuple[DiscardCause, ...]", causes)
 
 
 @cache

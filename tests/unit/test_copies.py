@@ -95,3 +95,15 @@ def test_what_is_left_of_answers_with_equal_texts():
     assert avg[-1] == pytest.approx((10 / 16 + 1 / 2) / (1 / 4 + 1 / 2))
     assert trust[-1] == pytest.approx((16 / 10 + 2) / 6)
     assert noise[-1] == pytest.approx(avg[-1] * 4 / (4 - 6 / 4))
+
+
+@pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
+def test_a_possible_copy_is_taken_under_every_rule_and_lost_where_single_trials_are_read(rule):
+    spec = SessionSpec(
+        (ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", IDS),), stopping=StoppingSpec(rule=rule)
+    )
+    session = Session(spec)
+    requests = session.ask(8)
+    session.tell([TrialOutcome(one.key, 1, answer=7, repeats=True) for one in requests])
+    missing = sum(line.missing for line in session.results().models)
+    assert missing == (0 if rule == "anytime" else len(requests))

@@ -17,6 +17,7 @@ from adaptive_eval.interop.found import RUN, Choices, Found, Log, weighted
 from adaptive_eval.interop.import_run import BATCH, default_spec, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import SAME_TEXT
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.verdicts import decided_trials
 
@@ -185,15 +186,16 @@ class TestRefusals:
 
 
 @pytest.mark.parametrize(
-    ("form", "parts", "copies"),
+    ("form", "parts", "alike"),
     [
-        ("Inspect log", {}, 0),  # one reading of two: each stays in the mean
+        ("Inspect log", {}, 4),  # read both ways, as in a run of our own
         ("Inspect log", {"whole": False}, 0),
         ("Inspect log", {"score": None, "missing": "lost"}, 0),
         (RUN, {}, 0),  # it has found its own
+        (RUN, {"repeats": True}, 8),
     ],
 )
-def test_equal_texts_stay_in_the_mean(tmp_path, form, parts, copies):
+def test_equal_texts_stay_in_the_mean(tmp_path, form, parts, alike):
     options = {"score": 1.0, **parts}
     found = [
         Found("a", task, question, "", text=f"{question} " * 500, tokens=(0, repeat), **options)
@@ -203,7 +205,10 @@ def test_equal_texts_stay_in_the_mean(tmp_path, form, parts, copies):
     ]
     log = Log(tmp_path / "log", form, lambda: iter(found))
     result = import_logs([log], tmp_path / "run")
-    assert (result.copies, result.missing) == (copies, 8 if "missing" in parts else copies)
+    assert (result.copies, result.missing) == (0, 8 if "missing" in parts else 0)
+    with RunReader(tmp_path / "run") as reader:
+        signals = [trial.score.signals for trial in reader.trials() if trial.score is not None]
+    assert sum(SAME_TEXT in one for one in signals) == alike
 
 
 def test_the_command_says_what_it_did(tmp_path):

@@ -1,0 +1,100 @@
+"""What counts as lost, or may be a copy, in a run counts so in its export, and in an import of that."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from command_line import command
+
+from adaptive_eval import EvaluationWarning, evaluate, results_of
+from adaptive_eval.build.describe import describe_run
+from adaptive_eval.errors import OutcomesError
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.run_tables import trial_rows
+from adaptive_eval.simulate.recorded import LOST
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import SAME_TEXT
+
+ROWS = [{"id": f"q{number}", "input": f"What? {number}", "target": "4"} for number in range(10)]
+FORMS = ("run", "table.csv", "table.parquet")
+
+
+def ran(folder):
+    """Run a model that is late with wrong answers now and then, and a sure one, and export the run."""
+    rng = random.Random(5)
+
+    def late(prompt):
+        right = rng.random() < 0.6
+        if not right and rng.random() < 0.3:
+            raise TimeoutError
+        return f"{rng.random()}, so {4 if right else 5}"
+
+    def sure(prompt):
+        number = int(prompt.removeprefix("What? "))
+        return f"{' '.join(str(number + digit * 7919) for digit in range(300))}, so {4 if number % 2 else 5}"
+
+    models, budget = {"late": late, "sure": sure}, {"trials": 200}
+    with pytest.warns(EvaluationWarning):
+        evaluate(
+            models, ROWS, scorer="numeric", budget=budget, goal="budget", out=folder / "run", progress=False
+        )
+    for form in FORMS[1:]:
+        kind = form.partition(".")[2]
+        command("export", folder / "run", "--format", kind, "--out", folder / form, code=0)
+
+
+def told(run):
+    """Return how many trials of each model have a discarded draw, and how many may be copies."""
+    discarded, repeats = {}, {}
+    with RunReader(run) as reader:
+        for trial in reader.trials():
+            model = trial.request.key.model
+            discarded[model] = discarded.get(model, 0) + bool(trial.discarded)
+            repeats[model] = repeats.get(model, 0) + (
+                trial.score is not None and SAME_TEXT in trial.score.signals
+            )
+    return discarded, repeats
+
+
+def test_an_import_keeps_what_is_lost_and_what_may_be_a_copy(tmp_path):
+    ran(tmp_path)
+    before, lines = told(tmp_path / "run"), results_of(tmp_path / "run").models
+    assert before[0]["late"] >= 5
+    assert before[1]["sure"] >= 50
+    for number, form in enumerate(FORMS):
+        again = tmp_path / f"again{number}"
+        command("analyze", tmp_path / form, "--write", again, code=0)
+        assert told(again) == before, form
+        shown = [(line.discarded_trials, line.trials) for line in results_of(again).models]
+        assert shown == [(line.discarded_trials, line.trials) for line in lines], form
+        table = read_recorded([tmp_path / form], Choices())
+        assert (table.categories == LOST).sum() == before[0]["late"], form
+        table = read_recorded([again], Choices())
+        assert (table.categories == LOST).sum() == before[0]["late"], f"a reference from {form}"
+    with RunReader(tmp_path / "run") as reader:
+        about = replace(describe_run(reader), redrawn=frozenset({"timeout"}))
+        rows = list(trial_rows(reader, about, texts=False))
+    assert sum(row["redrawn"] for row in rows) == before[0]["late"]
+
+
+def test_an_import_counts_another_draw_where_the_run_did_and_says_so(tmp_path):
+    table, again = tmp_path / "table.csv", tmp_path / "again"
+    lines = ["model,question,category,after_stop,discarded_cause,redrawn"]
+    for question in range(10):
+        lines += [
+            f"a,q{question},1,false,killed,{str(question > 3).lower()}",
+            f"b,q{question},0,false,,false",
+        ]
+    table.write_text("\n".join(lines))
+    done = command("analyze", table, "--write", again, code=0)
+    assert "a: 6 of its trials were answered by another draw" in " ".join(done.said.split())
+    assert told(again)[0] == {"a": 4, "b": 0}
+    assert (read_recorded([table], Choices()).categories == LOST).sum() == 4
+
+
+def test_an_unknown_cause_of_a_discarded_draw_is_refused(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("model,question,category,after_stop,discarded_cause\na,q1,1,false,late\nb,q1,0,false,\n")
+    with pytest.raises(OutcomesError, match="line 2: discarded_cause: 'late' is no cause"):
+        read_recorded([table], Choices())
