@@ -11,7 +11,15 @@ from adaptive_eval.core.results import Range
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.assumptions import sole_kind
-from adaptive_eval.simulate.plan_forecast import Assumptions, Plan, PlanRow, Way
+from adaptive_eval.simulate.plan_forecast import (
+    CHANCE,
+    CHANCE_CONFIDENCE,
+    Assumptions,
+    Plan,
+    PlanRow,
+    Way,
+    is_safe,
+)
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
 from adaptive_eval.views.numbers import duration, short, usd
@@ -65,6 +73,7 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
         ],
         "What a budget in trials decides, with the config's margin",
     )
+    click.echo(_safe_words(planned, replicates))
     if any(goal.kind == "top-k" for goal in (spec.goal, *spec.goal.parts)):
         click.echo("What the goal does not need stays open.")
     if any(budget.limited for budget in spec.own_budgets):
@@ -72,6 +81,20 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates
     _show_room(planned)
     if planned.all_equal is not None:
         click.echo(_worst_case(planned.all_equal, kind))
+
+
+def _safe_words(planned: Plan, replicates: int) -> str:
+    """Return the budget that reaches the goal with a good chance, or that none does."""
+    chance, budget = f"{CHANCE:.0%}", planned.safe_budget
+    basis = f"by {replicates} simulated runs, with {CHANCE_CONFIDENCE:.0%} confidence"
+    if budget is not None:
+        return f"budget.trials={budget:.0f} reaches the goal with a chance of at least {chance} ({basis})."
+    if not is_safe(Rate(replicates, replicates)):
+        return f"{replicates} runs are too few for a budget with a chance of {chance}; take --replicates 200."
+    return (
+        f"No budget within the passes reaches the goal with a chance of at least {chance} ({basis}). "
+        "Raise stopping.max_passes, take more questions, or a wider margin."
+    )
 
 
 def _worst_case(worst: PlanRow, kind: str) -> str:

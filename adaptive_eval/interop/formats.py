@@ -44,9 +44,16 @@ class Format:
     # columns that identify a question as asked
     asked: tuple[str, ...] = ("prompt", "target")
     identity: str = ""  # key of the object whose value no other file has
+    beside: str = ""  # a file in the same folder that holds the same trials, and is read in its place
 
 
 # ---------------------------------------------------------------------- rows of a whole file
+
+
+_HELM_NO_SCORE = re.compile(
+    "(num|inference|finish_reason|training)_.*|prompt_truncated|batch_size|logprob|max_prob|predicted_index"
+)
+"""Statistics of HELM that say nothing of how good an answer is."""
 
 
 def _helm(rows: Any, path: Path, choices: Choices) -> Iterator[Values]:
@@ -54,20 +61,41 @@ def _helm(rows: Any, path: Path, choices: Choices) -> Iterator[Values]:
     spec = _beside(path, "run_spec.json")
     named = str(spec.get("name") or path.resolve().parent.name)
     task = choices.task or re.sub(r"([:,])model=[^=,]*,?", r"\1", named).rstrip(":,")
-    wanted, known = choices.metric or "exact_match", set()
-    for row in rows:
-        if row.get("perturbation"):
-            continue  # the same question, made harder on purpose
-        for stat in row["stats"]:
-            name = stat["name"]
-            known.add(name["name"])
-            if name["name"] == wanted and stat["count"]:
-                score = float(stat["sum"]) / stat["count"]
-                yield {**row, "task": f"{task}/{name.get('split') or 'all'}", wanted: score, "score": score}
+    asked = [row for row in rows if not row.get("perturbation")]  # others are made harder on purpose
+    known = {name for row in asked for name, _, _ in _helm_scores(row)}
+    wanted = choices.metric or _helm_metric(known)
     if wanted not in known:
+        measures = ", ".join(sorted(filter(_is_helm_score, known))) or "none, only counts and times"
         raise OutcomesError(
-            f"{path}: there is no metric {wanted!r}; choose one of {', '.join(sorted(known))} with --metric"
+            f"{path}: there is no metric {wanted!r}; choose one with --metric. There are: {measures}"
         )
+    for row in asked:
+        for name, split, score in _helm_scores(row):
+            if name == wanted:
+                yield {**row, "task": f"{task}/{split}", wanted: score, "score": score}
+
+
+def _helm_scores(row: Values) -> Iterator[tuple[str, str, float]]:
+    """Yield name, split and value of each statistic of an answer; predictions are shown without a split."""
+    stats = row["stats"]
+    if isinstance(stats, dict):
+        for name, value in stats.items():
+            yield name, "all", float(value)
+        return
+    for stat in stats:
+        name = stat["name"]
+        if stat["count"]:
+            yield name["name"], name.get("split") or "all", float(stat["sum"]) / stat["count"]
+
+
+def _is_helm_score(name: str) -> bool:
+    return not _HELM_NO_SCORE.fullmatch(name)
+
+
+def _helm_metric(known: set[str]) -> str:
+    """Return the metric that is read where none is chosen: the only one, else exact_match."""
+    scores = [name for name in known if _is_helm_score(name)]
+    return scores[0] if len(scores) == 1 else "exact_match"
 
 
 def _promptfoo(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
@@ -149,7 +177,7 @@ def _lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-_SWE_BENCH = {"verified": 500, "lite": 300, "test": 2294, "multimodal": 517}
+_SWE_BENCH = {"verified": 500, "lite": 300, "test": 2294, "multimodal": 517, "multilingual": 300}
 """Instances of the splits of SWE-bench."""
 
 
@@ -286,7 +314,10 @@ def _beside(path: Path, name: str) -> dict[str, Any]:
 
 
 def _helm_named(path: Path) -> tuple[str | None, None]:
-    return (_beside(path, "run_spec.json").get("adapter_spec") or {}).get("model"), None
+    """Return the model that run_spec.json names, else that in the name of the run's folder."""
+    model = (_beside(path, "run_spec.json").get("adapter_spec") or {}).get("model")
+    in_folder = re.search(r"[:,]model=([^=,]*)", path.resolve().parent.name)
+    return model or (in_folder and in_folder[1]), None
 
 
 def _agent(path: Path) -> tuple[str | None, None]:

@@ -91,6 +91,8 @@ class Choices:
 
     model: str | None = None  # the model's name, for files that name none
     models: Mapping[Path, str] = field(default_factory=lambda: _NONE_OF)  # that name of single files
+    # of a file without a model's name whose own name other files have, the folder that tells it from them
+    folder: str | None = None
     task: str | None = None  # the task's name, instead of the file's
     # new names of models, by the files' own
     rename: Mapping[str, str] = field(default_factory=lambda: _NONE)

@@ -156,7 +156,7 @@ def outside(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float]
 
 def listed(names: Iterable[str]) -> str:
     """Return names one after another; of many the first."""
-    known = list(names)
+    known = [" ".join(name.split()) for name in names]
     return ", ".join(known[:_MOST_LISTED]) + (", …" if len(known) > _MOST_LISTED else "")
 
 

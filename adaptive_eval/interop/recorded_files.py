@@ -17,7 +17,7 @@ from adaptive_eval.interop.run_tables import parts_of, run_log
 from adaptive_eval.interop.tabular import archive_log, archive_outcomes, begin_of, files_in, table_log
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.tasks.rows import ending_of
+from adaptive_eval.tasks.rows import ending_of, uncompressed
 from adaptive_eval.trial import ScoreRange
 
 Reader: TypeAlias = Callable[[Path, Choices], Log]
@@ -35,7 +35,8 @@ def sources(path: Path) -> list[Path]:
     named = [*path.rglob("samples_*.jsonl"), *path.rglob("*.eval")]
     found = {file for file in named if file.is_file()} | set(files_in(path))
     found |= {file for file in path.rglob("*.json") if _begins_as_inspect(file)}
-    found = found or {file for file in path.iterdir() if file.is_file() and ending_of(file) in _TABLES}
+    for deeper in (path.glob("*"), path.rglob("*")):
+        found = found or {file for file in deeper if file.is_file() and ending_of(file) in _TABLES}
     if not found:
         raise OutcomesError(
             f"{path}: there is neither a run in this folder ({RUN_FILE} is missing) nor a table nor a log of "
@@ -46,12 +47,38 @@ def sources(path: Path) -> list[Path]:
 
 def open_logs(paths: Iterable[Path], choices: Choices, *, texts: bool = True) -> list[Log]:
     """Return the logs of files, runs and folders, in the order given."""
-    logs = []
-    for path in paths:
-        own = replace(choices, model=choices.models.get(path, choices.model))
-        logs += [open_log(file, own, texts=texts) for file in sources(path)]
+    files = [(path, file) for path in paths for file in sources(path)]
+    folders, logs = _folders({file for _, file in files}), []
+    for path, file in files:
+        model = choices.models.get(path, choices.model)
+        own = replace(choices, model=model, folder=folders.get(file))
+        logs.append(open_log(file, own, texts=texts))
     _require_different(logs)
     return logs
+
+
+def _folders(files: Iterable[Path]) -> dict[Path, str]:
+    """Return the folder by which each file is told from others of the same name.
+
+    Examples
+    --------
+    >>> sorted(_folders([Path("/old/run/results.csv"), Path("/new/run/results.csv")]).values())
+    ['new', 'old']
+    """
+    alike: dict[str, set[Path]] = {}
+    for file in files:
+        alike.setdefault(uncompressed(file).stem, set()).add(file)
+    found: dict[Path, str] = {}
+    for same in alike.values():
+        if len(same) == 1:
+            continue
+        above = [file.resolve().parents for file in same]
+        for folders in zip(*above, strict=False):  # the nearest first
+            names = [folder.name for folder in folders]
+            if len(set(names)) == len(same):
+                found.update(zip(same, names, strict=True))
+                break
+    return found
 
 
 def open_log(path: Path, choices: Choices, *, texts: bool = True) -> Log:

@@ -122,7 +122,8 @@ def files_in(folder: Path) -> Iterator[Path]:
     for known in FORMATS:
         for pattern, word in known.files:
             for file in folder.rglob(pattern):
-                if file.is_file() and word in begin_of(file) and _is(known, file):
+                instead = known.beside and file.with_name(known.beside).exists()
+                if not instead and file.is_file() and word in begin_of(file) and _is(known, file):
                     yield file
 
 
@@ -197,7 +198,7 @@ class _Table:
         self._columns = {**headings.columns, **(choices.columns or known.columns)}
         self._task_asks = self._columns.get("question") == "task"  # then a task is a question
         model, task = known.named(path)
-        self._model = choices.model or model or uncompressed(path).stem
+        self._model = choices.model or model or choices.folder or uncompressed(path).stem
         self._is_named = known is not TABLE or choices.model is not None
         self._asked: set[tuple[str, str]] = set()  # of a table that names no model
         self._task = task or DEFAULT_TASK

@@ -23,6 +23,11 @@ from scorio.sequential.parts import Floats, Ints
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 """Budgets of the budget table, as shares of the median number of trials without one."""
 
+CHANCE = 0.9
+"""The least chance that the goal is reached with which a plan names a budget."""
+CHANCE_CONFIDENCE = 0.95
+"""One-sided confidence of that chance, since the simulated runs are a sample."""
+
 BATCH_HOURS = 1.0
 """Assumed time of a batch. Providers promise 24 hours, and Anthropic says that most take less than one."""
 SPENDING: tuple[Spend, ...] = ("trials", "time")
@@ -115,6 +120,8 @@ class Plan:
     # for the config's own policy and margin: a budget in trials, the runs resolved within it, the share of
     # contrasts decided
     budgets: tuple[tuple[float, Rate, float], ...]
+    # the least budget in trials that reaches the goal with the chance :data:`CHANCE`; None if none does
+    safe_budget: float | None
     # the config's own policy and margin if all models were equally good: the worst case for errors
     all_equal: PlanRow | None
     # the config's margin under policy round-robin, where neighbouring models are so far apart
@@ -177,7 +184,14 @@ def plan(
     worst = None if assumed.equal is None else work.own_margin(assumed.equal, own, "all equal")
     gaps = tuple((gap, work.own_margin(one, own, f"gap {gap:g}")) for gap, one in assumed.gaps.items())
     return Plan(
-        tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst, gaps, ways, work.spending(own)
+        tuple(answers.truth(spec).tolist()),
+        tuple(rows),
+        budgets,
+        safe_budget(found[0]),
+        worst,
+        gaps,
+        ways,
+        work.spending(own),
     )
 
 
@@ -330,6 +344,38 @@ def _budget_table(result: SimulationResult) -> tuple[tuple[float, Rate, float], 
         resolved = Rate(cut.reasons.get("resolved", 0), cut.replicates)
         table.append((budget, resolved, 1.0 - cut.share("open")))
     return tuple(table)
+
+
+def safe_budget(result: SimulationResult) -> float | None:
+    """Return the least budget in trials that reaches the goal with the chance :data:`CHANCE`.
+
+    It is the trials of that run, in order of size, up to which so many runs have reached the goal that the
+    exact one-sided limit of their share is the chance. None if too few runs reach the goal.
+    """
+    resolved = [reason == "resolved" for reason in result.reason]
+    needed = np.sort(result.total[resolved])
+    for place, trials in enumerate(needed.tolist()):
+        if is_safe(Rate(place + 1, result.replicates)):
+            return _rounded_up(trials)
+    return None
+
+
+def is_safe(reached: Rate) -> bool:
+    """Return whether the goal is reached with the chance :data:`CHANCE`, by a one-sided limit."""
+    low, _ = reached.interval(2.0 * CHANCE_CONFIDENCE - 1.0)
+    return low >= CHANCE
+
+
+def _rounded_up(trials: float) -> float:
+    """Return the next number with two significant digits.
+
+    Examples
+    --------
+    >>> _rounded_up(3410.0), _rounded_up(3400.0), _rounded_up(7.0)
+    (3500.0, 3400.0, 7.0)
+    """
+    step = 10.0 ** max(len(str(int(trials))) - 2, 0)
+    return float(np.ceil(trials / step) * step)
 
 
 def _round_number(value: float) -> float:

@@ -69,6 +69,7 @@ class TestPlan:
         assert re.search(r"uniform +0\.2 ", done.out)
         assert "fixed N=20" in done.out
         assert "What a budget in trials decides" in done.out
+        assert "take --replicates 200" in done.out
         assert "If all models were equally good" in done.out
         assert "the config's mimic" in done.out
         assert not (tmp_path / "runs").exists()

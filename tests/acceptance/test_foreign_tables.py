@@ -48,7 +48,10 @@ def test_statistics_of_helm(tmp_path):
         rows.append({**rows[-1], "perturbation": {"name": "typos"}})
         write(folder / "per_instance_stats.json", rows)
     refused = bring(tmp_path, "runs", "--metric", "f1", code=2)
-    assert "there is no metric 'f1'; choose one of exact_match, final_number_exact_match" in refused.err
+    assert (
+        "no metric 'f1'; choose one with --metric. There are: exact_match, final_number_exact_match"
+        in refused.err
+    )
     bring(tmp_path, "runs", "--metric", "final_number_exact_match")
     expected = [("org/a", "id0", 1), ("org/a", "id1", 1), ("org/b", "id0", 0), ("org/b", "id1", 0)]
     check(tmp_path, expected, {"gsm:stop=none/valid", "gsm:stop=none/test"})

@@ -75,6 +75,48 @@ def test_a_file_a_model_is_named_for_its_file(tmp_path):
     assert "needed" not in alone
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    for name, values in (("new", NEW), ("old", OLD)):
+        place = tmp_path / "all" / name / "final"
+        place.mkdir(parents=True)
+        (place / "results.csv").write_text(
+            rows("id,correct", *(f"{n},{v}" for n, v in enumerate(values))), "utf-8"
+        )
+    for given in (["all"], ["all/old/final/results.csv", "all/new/final/results.csv"]):
+        assert data_of(tmp_path, *given)["sentence"].startswith("new is ahead of old")
+
+
+def helm_run(folder: Path, model: str, values: list[int], metrics: list[str]) -> Path:
+    """Write the files of a run of HELM as its site publishes them, without run_spec.json."""
+    place = folder / f"suite:subject=all,model={model}"
+    place.mkdir(parents=True)
+    statistics: list[Any] = []
+    shown: list[Any] = []
+    for number, value in enumerate(values):
+        answer = {"instance_id": f"id{number}", "train_trial_index": 0}
+        for name, score in (*((name, value) for name in metrics), ("inference_runtime", 0.5)):
+            stat = {"name": {"name": name, "split": "test"}, "count": 1, "sum": score}
+            statistics.append({**answer, "stats": [stat, {**stat, "count": 0, "sum": 0}]})
+        scores = {**dict.fromkeys(metrics, float(value)), "num_output_tokens": 3.0}
+        shown.append({**answer, "predicted_text": "B", "base64_images": [], "stats": scores})
+    (place / "per_instance_stats.json").write_text(json.dumps(statistics), "utf-8")
+    (place / "display_predictions.json").write_text(json.dumps(shown), "utf-8")
+    return place
+
+
+def test_published_files_of_helm(tmp_path):
+    for model, values in (("org_new", NEW), ("org_old", OLD)):
+        helm_run(tmp_path / "one", model, values, ["quasi_exact_match"])
+        helm_run(tmp_path / "several", model, values, ["harm_score", "judge_score"])
+    refused = analyzed(tmp_path, "several", code=2)
+    assert "--metric. There are: harm_score, judge_score [" in refused.err
+    pages = sorted(str(page) for page in (tmp_path / "one").rglob("display_predictions.json"))
+    for given in (["several", "--metric", "judge_score"], ["one"], pages):
+        data = data_of(tmp_path, *given)
+        assert data["sentence"].startswith("org_new is ahead of org_old")
+        assert [line["trials"] for line in data["models"]] == [40, 40]
+
+
 @pytest.mark.parametrize(
     ("headings", "option"),
     [

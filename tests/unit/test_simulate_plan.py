@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from session_scripts import make_spec
 from simulation_scripts import bounded_spec, recorded_coins
 from test_simulate_runs import make_result
@@ -23,6 +24,7 @@ from adaptive_eval.simulate.plan_forecast import (
     cost_of,
     cut_at,
     plan,
+    safe_budget,
     steps_within,
 )
 
@@ -66,6 +68,25 @@ def test_a_cut_run_loses_the_verdicts_that_fell_later():
     assert late.trials.tolist() == [[29, 29], [40, 40]]
     assert late.reason == ("budget", "resolved")
     assert cut_at(result, np.array([30.0, 30.0])).verdict.tolist() == [[1, 2], [1, 2]]
+
+
+def runs_with(totals, reached):
+    """Return runs of so many trials in all, of which the first reach the goal."""
+    trials = np.stack([np.array(totals) - 1, np.ones(len(totals), dtype=int)], axis=1)
+    reason = ("resolved",) * reached + ("max_passes",) * (len(totals) - reached)
+    return make_result(np.ones((len(totals), 1)), gap=[0.1], trials=trials, reason=reason)
+
+
+def test_a_safe_budget_has_the_chance_also_if_the_simulated_runs_were_lucky():
+    """200 runs of 901, 902, … trials: of the 90 % quantile they leave an error of 2.1 points."""
+    totals = np.random.default_rng(0).permutation(np.arange(901, 1101))
+    enough = next(k for k in range(200) if stats.binom.sf(k - 1, 200, 0.9) <= 0.05)
+    exact = np.sort(totals)[enough - 1]
+    assert enough == 188
+    assert exact <= safe_budget(runs_with(totals, 200)) < exact + 100
+    assert safe_budget(runs_with(np.arange(1, 201), 188)) == 190
+    assert safe_budget(runs_with(np.arange(1, 201), 187)) is None
+    assert safe_budget(runs_with(np.arange(1, 29), 28)) is None
 
 
 def test_a_cut_run_is_the_run_under_that_budget():
