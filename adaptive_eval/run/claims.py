@@ -200,7 +200,7 @@ def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together
     log: Iterable[Sequence[TrialOutcome | Missing]] = reader.log()
     if isinstance(claims[0], AtLeast):
         # In rounds questions are asked unequally often, which the bets on a score cannot read.
-        until = Session(made.session.spec).board.run_sequence.laid_out(0)
+        until = Session(made.session.spec).board.run_sequence.shared
         log = ([one for one in batch if one.key.index < until] for batch in log)
     replay_log(session, reader, stored_changes(reader.meta()), log)
     if session.stopped is None:

@@ -114,6 +114,7 @@ class TrialSequence:
         self.seed = own
         self.own_rounds = own is not None
         self.shared = (1 + samples_per_prompt) * self.questions if self.own_rounds else sys.maxsize
+        self._pass = np.repeat(self.order, samples_per_prompt)  # how every round begins
         self._own: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
         self._kept: dict[int, dict[int, int]] = {}  # own steps of models, with the questions of a stored run
         self._question = np.empty(0, dtype=np.int32)
@@ -171,9 +172,27 @@ class TrialSequence:
         return positions
 
     def extend_own(self, model: int, questions: Integers) -> None:
-        """Lay out a model's next steps after those that all models share."""
-        none = np.empty(0, dtype=np.int32)
-        before, repeats = self._own.get(model, (none, none))
+        """Lay out the rest of a model's round, and the first pass of the next one.
+
+        Parameters
+        ----------
+        model : int
+            The model.
+        questions : ndarray of int
+            Those of the whole round; its first pass, in the order of the permutation, is laid out already.
+        """
+        self._own_of(model)
+        self._append(model, np.concatenate([questions[self._pass.size :], self._pass]))
+
+    def _own_of(self, model: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return a model's own questions, and how often each was asked before; at first one pass."""
+        if model not in self._own:
+            self._own[model] = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+            self._append(model, self._pass)
+        return self._own[model]
+
+    def _append(self, model: int, questions: Integers) -> None:
+        before, repeats = self._own[model]
         kept = self._kept.get(model, {})
         if kept:
             laid_out = enumerate(questions.tolist(), start=before.size)
@@ -194,7 +213,7 @@ class TrialSequence:
         """Return how many steps of a model can be asked by now."""
         if not self.own_rounds:
             return float("inf")
-        return self.shared + (self._own[model][0].size if model in self._own else 0)
+        return self.shared + self._own_of(model)[0].size
 
     def of(self, models: Integers, start: int, stop: int) -> NDArray[np.int32]:
         """Return the questions that models are asked at steps ``start .. stop-1``, shape (I, steps)."""
@@ -211,7 +230,7 @@ class TrialSequence:
         if stop <= self.shared:
             return common
         columns = slice(max(start - self.shared, 0), stop - self.shared)
-        own = [self._own[model][part][columns] for model in models.tolist()]
+        own = [self._own_of(model)[part][columns] for model in models.tolist()]
         return np.concatenate([common, np.stack(own)], axis=1)
 
     def question(self, start: int, stop: int) -> NDArray[np.int32]:
@@ -227,14 +246,14 @@ class TrialSequence:
     def at(self, step: int, model: int = 0) -> int:
         """Return the question that a model is asked at `step`."""
         if step >= self.shared:
-            return int(self._own[model][0][step - self.shared])
+            return int(self._own_of(model)[0][step - self.shared])
         self.ensure(step + 1)
         return int(self._question[step])
 
     def repeat(self, step: int, model: int = 0) -> int:
         """Return how often a model's question of `step` was asked before it."""
         if step >= self.shared:
-            return int(self._own[model][1][step - self.shared])
+            return int(self._own_of(model)[1][step - self.shared])
         self.ensure(step + 1)
         return int(self._repeat[step])
 
@@ -404,6 +423,12 @@ class RunSequence:
         ends = zip(self.local(start), self.local(stop), strict=True)
         for task, (begin, end) in enumerate(ends):
             yield task, begin, end
+
+    @property
+    def shared(self) -> int:
+        """Steps that all models share."""
+        passes = min(one.shared // one.questions for one in self.sequences)
+        return passes * self.questions
 
     @property
     def endless(self) -> bool:

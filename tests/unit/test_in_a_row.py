@@ -133,7 +133,8 @@ def test_rounds_ask_every_question_in_whole_runs(questions):
     spec = spec_of(2, models=1, questions=questions, rounds="rounds", goal="budget", trials=13 * questions)
     session = drive(Session(spec), coin([0.6], spread=0.3), slots=4)
     sequence = session.board.cells[0].sequence
-    begins = [*session.board.cells[0].rounds.begins, int(sequence.laid_out(0))]
+    whole = int(sequence.laid_out(0)) - 2 * questions  # without the first pass of the next round
+    begins = [*session.board.cells[0].rounds.begins, whole]
     for begin, end in pairwise(begins[: begins.index(begins[-1]) + 1]):
         asked = sequence.of(np.zeros(1, dtype=int), begin, end)[0]
         assert (np.bincount(asked, minlength=questions) % 2 == 0).all()
