@@ -8,7 +8,8 @@ hold a trial while more than two models are open, until the run's end; `list` is
 schedule, which gives each of the run's completed trials, as they were asked, the first free slot; `trials`
 is over the trials of a run with one in flight; `of uniform` are time and trials over those of a run that
 asks all models the same. With `--withheld` one answer of the first model never comes: `calls` are the pairs
-of the other models without a verdict when nothing more is asked.
+of the other models without a verdict when nothing more is asked, and `asked` the trials over those of a run
+in which it comes: of the other models and the most of one run, then of the first model.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ BOARDS = {
     "five": ((0.3, 0.45, 0.5, 0.65, 0.8), 60, 60, 0.05),
     "two": ((0.55, 0.62), 30, 100, 0.04),
     "eight": ((0.25, 0.35, 0.42, 0.5, 0.55, 0.6, 0.72, 0.85), 200, 20, 0.05),
+    "hundred": ((0.3, 0.42, 0.5, 0.57, 0.63, 0.7, 0.78, 0.86), 100, 50, 0.06),  # in rounds
     "wide": ((0.3, 0.42, 0.5, 0.57, 0.63, 0.7, 0.78, 0.86), 500, 10, 0.06),
 }
 """Means of the models, questions, most passes, margin."""
@@ -87,6 +89,16 @@ class Run:
             model = self.names.index(outcome.key.model)
             self.taken.append((number, float(self.seconds[model, outcome.key.index])))
             session.tell([outcome])
+
+    @property
+    def of_first(self) -> int:
+        """Trials of the first model."""
+        return self.session.states.issued[0]
+
+    @property
+    def of_others(self) -> int:
+        """Trials of the other models."""
+        return sum(self.session.states.issued[1:])
 
     def used(self, slots: int) -> float:
         """Return the share of slots used while more than two models are open."""
@@ -152,6 +164,15 @@ def main() -> None:
                 flush=True,
             )
             if options.withheld is not None:
+                free = [Run(run.spec, run.seed, sigma, options.slow) for run in runs]
+                for run in free:
+                    run.go(slots)
+                others = [run.of_others / of.of_others for run, of in zip(runs, free, strict=True)]
+                first = [run.of_first / of.of_first for run, of in zip(runs, free, strict=True)]
+                print(
+                    f"  asked: others {np.mean(others):.2f} (most {max(others):.2f}), "
+                    f"first {np.mean(first):.2f} ({min(first):.2f} to {max(first):.2f})"
+                )
                 for run in runs:
                     goal, fold = run.session.comparison.contrasts, run.session.comparison.fold
                     others = (goal.first != 0) & (goal.second != 0)

@@ -95,6 +95,9 @@ class TrialRunner:
             asked |= {member.endpoint.url for member in self.dispatch.members(model)}
         url = sending.last.endpoint.url
         servers = (asked | {url}) - {""}
+        hung = {one.endpoint.url for one in self.dispatch.members(model) if one.presence.fell_silent}
+        if servers & hung - self.proofs[model].proven:
+            return False  # a test there would hang too
         first = Repeat(answer.said, url)
         ask = partial(self._ask_again, trial)
         return await self.proofs[model].holds(first, servers, ask, repeats=client.repeats)
@@ -119,11 +122,10 @@ class TrialRunner:
                 slot = await self.dispatch.admit(sending)
             if not self.on_repeat(trial, slot.member):
                 return None
-            endpoint, messages = slot.member.endpoint, sending.prompt.messages
-            (answer,) = await self.executor.attempt(endpoint, messages, sending.requests())
+            (answer,) = await self._ask(trial, sending, slot)
         finally:
             self.dispatch.release(sending)
-        return None if answer is None else Repeat(answer.said, endpoint.url)
+        return None if answer is None else Repeat(answer.said, slot.member.endpoint.url)
 
     def causes(self, trial: TrialTask) -> list[DiscardCause]:
         """Return why failed attempts to get the present answer of a trial gave up a draw."""
@@ -204,25 +206,31 @@ class TrialRunner:
 
     async def _send(self, trial: TrialTask, sending: Sending, slot: Slot) -> Sequence[Completion | None]:
         """Send a request to the server of its slot, and report how that ended."""
-        member, slot.task = slot.member, trial.task
-        sending.last = member
+        member = sending.last = slot.member
         sending.enter(State.ASKING)
         started_at, started = self.clock.time(), self.clock.now()
         result: Result
         try:
-            result = await self.executor.attempt(member.endpoint, sending.prompt.messages, sending.requests())
+            result = await self._ask(trial, sending, slot)
         except EndpointError as error:
             result = error
-        except asyncio.CancelledError:
-            if slot.given_up is None or trial.abandoned or trial.task is None:
-                raise
-            trial.task.uncancel()
-            result = slot.given_up
-        slot.task = None
         self._report(sending, member, started_at, started, result)
         if isinstance(result, EndpointError):
             raise result
         return result
+
+    async def _ask(self, trial: TrialTask, sending: Sending, slot: Slot) -> Sequence[Completion | None]:
+        """Send a request to the server of its slot; it fails if it is given up together with the server."""
+        endpoint, slot.task = slot.member.endpoint, trial.task
+        try:
+            return await self.executor.attempt(endpoint, sending.prompt.messages, sending.requests())
+        except asyncio.CancelledError:
+            if slot.given_up is None or trial.abandoned or trial.task is None:
+                raise
+            trial.task.uncancel()
+            raise slot.given_up from None
+        finally:
+            slot.task = None
 
     def _report(
         self, sending: Sending, member: Member, started_at: float, started: float, result: Result

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from adaptive_eval.engine.clock import Alarm
@@ -10,7 +10,7 @@ from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.health import HealthMonitor
 from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, Server, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import AT_END, Member, Pool, Prober, Silence, Slot
+from adaptive_eval.engine.pool import AT_END, Late, Member, Pool, Prober, Silence, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
@@ -226,16 +226,47 @@ class Fleet:
     def give_up_silent(self, *, ending: bool) -> None:
         """Take out the servers that answer nothing, with their requests; soon where the run is `ending`."""
         now, rule = self._clock.now(), AT_END if ending else Silence()
+        found: list[tuple[str, Late]] = []
+        requests: Counter[Server] = Counter()
         for model, pool in self.pools.items():
             if isinstance(self._clients[model].limit, BatchRounds):
                 continue  # its answers take hours
-            for member, seconds in list(pool.silent(now, rule)):
-                words = f"silent for {seconds:.0f} s, far longer than any answer took"
-                if member.usable:
-                    first = member.presence.out_since is None
-                    member.presence.leave(words, now=now)
-                    self._left(model, member, first=first)
+            for late in pool.late(now, rule):
+                found.append((model, late))
+                requests[late.member.server] += late.requests
+        before = self._fell_silent()
+        silent: dict[Server, float] = {}
+        for model, (member, _, seconds) in found:
+            if requests[member.server] >= rule.requests or member.server in before:
+                words = self._silent(model, member, seconds, now)
                 member.give_up(TransientEndpointError(member.says(words), kind="aborted"))
+                silent[member.server] = seconds
+        if not ending:
+            self._leave_alone(silent, now)
+
+    def _leave_alone(self, silent: Mapping[Server, float], now: float) -> None:
+        """Take silent servers out for the other models that they have not answered; await their requests."""
+        for model, pool in self.pools.items():
+            if isinstance(self._clients[model].limit, BatchRounds):
+                continue
+            for member in pool.members:
+                seconds = silent.get(member.server)
+                if seconds is not None and now - member.monitor.last >= seconds:
+                    self._silent(model, member, seconds, now)
+
+    def _fell_silent(self) -> set[Server]:
+        """Return the servers that fell silent and have answered nothing since to a model."""
+        members = (member for pool in self.pools.values() for member in pool.members)
+        return {member.server for member in members if member.presence.fell_silent}
+
+    def _silent(self, model: str, member: Member, seconds: float, now: float) -> str:
+        """Take out a server that is silent, unless it is out, and return why."""
+        words = f"silent for {seconds:.0f} s, far longer than any answer took"
+        if member.usable:
+            first = member.presence.out_since is None
+            member.presence.fall_silent(words, now=now)
+            self._left(model, member, first=first)
+        return words
 
     def take_news(self) -> list[str]:
         """Return which servers have left or answer again since the last call."""

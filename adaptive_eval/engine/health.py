@@ -140,11 +140,13 @@ class Presence:
     failures = 8  # consecutive failed trials that take a server out
     on_probation = 4  # requests that a server on probation may have in flight
     longest_wait = 30.0  # most seconds between two probes of a server that is out
+    after_silence = 4  # probes that count as made when it falls silent: it answers probes while requests hang
 
     def __init__(self) -> None:
         self.state: State = "in"
         self.out_since: float | None = None
         self.reason = ""
+        self.fell_silent = False  # whether it went out because requests hung, and has answered none since
         self._failed: set[Hashable] = set()
         self._probes = 0
 
@@ -161,7 +163,9 @@ class Presence:
     @property
     def slots(self) -> float:
         """Requests that it may have in flight, as far as its presence is concerned."""
-        return math.inf if self.state == "in" else self.on_probation
+        if self.state == "in":
+            return math.inf
+        return 1 if self.fell_silent else self.on_probation
 
     def answered(self) -> None:
         """Count an answer; one from before the server went out changes nothing."""
@@ -169,6 +173,7 @@ class Presence:
             self.state, self.out_since, self.reason = "in", None, ""
             self._failed.clear()
             self._probes = 0
+            self.fell_silent = False
 
     def failed(self, error: EndpointError, trial: Hashable, *, now: float) -> bool:
         """Count a failed attempt of `trial`; return whether it takes the server out."""
@@ -187,6 +192,12 @@ class Presence:
         """Take it out."""
         self.state, self.reason = "out", reason
         self.out_since = now if self.out_since is None else self.out_since
+
+    def fall_silent(self, reason: str, *, now: float) -> None:
+        """Take it out because requests hang there; one request is to prove that it is back."""
+        self.leave(reason, now=now)
+        self.fell_silent = True
+        self._probes = max(self._probes, self.after_silence)
 
     def refused(self, error: EndpointError) -> None:
         """Note that the server refuses this model permanently."""

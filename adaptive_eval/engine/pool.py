@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from adaptive_eval.engine.health import HealthMonitor, Presence
 from adaptive_eval.engine.limits import RateLimiter, Server
@@ -88,8 +89,9 @@ each would make 16 requests at once take five times as long as those that were r
 class Silence:
     """When a server counts as silent: its health decides, never one answer that takes long.
 
-    Enough requests together have been in flight there for `times` as long as the longest answer that others
-    gave, and at least for `least` seconds.
+    Enough requests together, of all models, have been in flight there for `times` as long as the longest
+    answer that others gave, and at least for `least` seconds. One request is enough at a server that was
+    silent before and has answered nothing since.
     """
 
     requests: int = 4
@@ -101,6 +103,14 @@ class Silence:
 
 AT_END = Silence(requests=1, answers=32, itself=True)
 """When nothing more is sent, and a request would hold up the end of the run for as long as its timeout."""
+
+
+class Late(NamedTuple):
+    """A server that answers a model nothing, and its requests there that take too long."""
+
+    member: Member
+    requests: int
+    seconds: float  # for which all of them have been in flight
 
 
 class Pool:
@@ -227,18 +237,18 @@ class Pool:
                 member.hold(now + min(wait, longest))
         return member.presence.failed(error, trial, now=now)
 
-    def silent(self, now: float, rule: Silence) -> Iterator[tuple[Member, float]]:
-        """Yield the servers that answer nothing while answers came, and for how many seconds."""
+    def late(self, now: float, rule: Silence) -> Iterator[Late]:
+        """Yield the servers that answer nothing while answers came, with the requests that are late there."""
         for member in dict.fromkeys((*self.members, *self._left)):
-            if member.in_flight < rule.requests:
+            if not member.in_flight:
                 continue
             monitors = [one.monitor for one in self.members if rule.itself or one is not member]
             if sum(monitor.answers for monitor in monitors) < rule.answers:
                 continue
             bound = max(rule.least, rule.times * max(monitor.longest for monitor in monitors))
-            since = sorted(slot.since for slot in member.slots)[rule.requests - 1]
-            if now - since > bound and now - member.monitor.last > bound:
-                yield member, now - since
+            since = [slot.since for slot in member.slots if now - slot.since > bound]
+            if since and now - member.monitor.last > bound:
+                yield Late(member, len(since), now - max(since))
 
     def lost(self, now: float, patience: float, further: Sequence[str] = ()) -> str | None:
         """Return why the model cannot be asked any more, None while it can be, or may be again soon.

@@ -182,15 +182,63 @@ def test_whatever_happens_to_servers_the_books_are_right(seed, servers, concurre
 
 
 def test_a_server_that_hangs_and_seems_to_be_there_costs_a_few_requests_and_little_time():
-    """It is given up by its health: several requests together, far beyond the longest answer elsewhere."""
+    """It is given up by its health: several requests together, far beyond the longest answer elsewhere.
+
+    After that one request at a time proves it, and no test of seeds is sent there.
+    """
     hanging = server(2, (600.0, timed_out()))
     scene = played(900, concurrency=32, others=[hanging])
     assert scene.verdict.reason == "resolved"
     assert not scene.missing()
-    assert scene.seconds <= 900 / 32 + 4 * Silence().least
-    assert len(hanging.calls) <= 16 + 4 * Presence.on_probation
+    assert scene.seconds <= 900 / 32 + 2 * Silence().least
+    assert len(hanging.calls) <= 16 + 2
     (remark,) = scene.remarks
     assert remark.partition(";")[0].partition(": ")[2].partition(" for ")[0] == "http://gpu2/v1: silent"
+
+
+@pytest.mark.parametrize("begins", [0.0, 3.0])
+def test_requests_of_all_models_show_together_that_their_server_hangs(begins):
+    """Three models on two servers, two requests of each at the one that hangs; one model comes later."""
+    scene = Scene({"a": 200, "b": 200, "c": 200}, 1.0, 4)
+
+    def hung(step, attempt):
+        late = asyncio.get_running_loop().time() >= begins
+        return (600.0, timed_out()) if late else 1.0
+
+    servers = {model: [server(1), server(2, hung)] for model in scene.steps}
+    scene.pool = lambda model="a": servers[model]
+    scene.play()
+    assert scene.verdict.reason == "resolved"
+    assert scene.seconds <= 200 / 4 + 2 * Silence().least
+    calls = [at for _, hanging in servers.values() for at in hanging.starts if at >= begins]
+    assert len([at for at in calls if at > begins + 2 * Silence().least]) <= 3 * 2
+    assert len(calls) <= 3 * (2 + 2)
+
+
+def test_no_test_of_seeds_waits_for_a_server_that_hangs():
+    scene = Scene(60, concurrency=8, others=[server(2, (600.0, timed_out()))])
+    scene.controller.may_repeat = lambda key: True
+    scene.play()
+    assert len(scene.failed) == 4
+    assert len(scene.answered) == 60
+    assert scene.seconds <= 60 / 4 + 1.5
+
+
+def test_a_server_that_hangs_for_others_is_proven_before_another_model_asks_there():
+    """Models a and b have found out when c comes, after twelve seconds."""
+    scene = Scene({"a": 100, "b": 100, "c": 100}, 1.0, 4)
+    servers = {model: [server(1), server(2, (600.0, timed_out()))] for model in scene.steps}
+    scene.pool = lambda model="a": servers[model]
+    ask = scene.controller.ask
+
+    def later(capacity):
+        now = asyncio.get_running_loop().time()
+        return ask({model: free for model, free in capacity.items() if model != "c" or now >= 12.0})
+
+    scene.controller.ask = later
+    scene.play()
+    first = min(servers["c"][1].starts, default=100.0)
+    assert first >= 10.0 + 2.0 ** (Presence.after_silence - 1)
 
 
 def test_one_answer_that_takes_long_is_never_given_up():
@@ -267,5 +315,5 @@ class StandIn:
 def test_a_server_is_silent_after_ten_seconds_at_the_least_however_quick_the_others_are():
     quiet = StandIn(0, -9.0, -2.0, -1.0, 0.0)
     pool = Pool((quiet, StandIn(20)))
-    assert list(pool.silent(9.0, Silence())) == []
-    assert list(pool.silent(11.0, Silence())) == [(quiet, 11.0)]
+    assert list(pool.late(9.0, Silence())) == []
+    assert list(pool.late(11.0, Silence())) == [(quiet, 4, 11.0)]
