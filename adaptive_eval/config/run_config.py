@@ -115,7 +115,7 @@ class NotifyConfig(Section):
     mlflow: str | None = Field(default=None, min_length=1)
     """Experiment of MLflow that the figures are logged to."""
     otel: bool = False
-    """Send spans and metrics of requests by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT."""
+    """Send spans, metrics and scores of requests by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT."""
     on: tuple[NoticeKind, ...] = Field(default=("pair_decided", "stopped", "error"), min_length=1)
     """Events that are sent."""
 

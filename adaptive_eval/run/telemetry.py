@@ -1,7 +1,8 @@
-"""OpenTelemetry: a span for every trial and request, and metrics, in the GenAI semantic conventions.
+"""OpenTelemetry: a span for every trial and request, metrics, and events of scores.
 
-The conventions are https://opentelemetry.io/docs/specs/semconv/gen-ai/. Nothing here is imported unless a
-config asks for it.
+The names are those of the GenAI semantic conventions, https://opentelemetry.io/docs/specs/semconv/gen-ai/.
+An event is a log record with a name, in the context of the span of its request. Nothing here is imported
+unless a config asks for it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304
 
 
 class Telemetry:
-    """Makes spans and metrics of the events of a run; a context manager and an observer.
+    """Makes spans, metrics and log records of the events of a run; a context manager and an observer.
 
     A trial's span holds one for each of its requests. Prompts and answers are not sent.
 
@@ -43,9 +44,9 @@ class Telemetry:
     ----------
     config : RunConfig
         The run.
-    tracers, meters : opentelemetry.trace.TracerProvider, opentelemetry.metrics.MeterProvider, optional
-        Where spans and metrics go; default: those that the process has set, else OTLP over HTTP, as
-        ``OTEL_EXPORTER_OTLP_ENDPOINT`` and its like say.
+    tracers, meters, loggers : TracerProvider, MeterProvider, LoggerProvider of OpenTelemetry, optional
+        Where spans, metrics and log records go; default: those that the process has set, else OTLP over HTTP,
+        as ``OTEL_EXPORTER_OTLP_ENDPOINT`` and its like say.
 
     Raises
     ------
@@ -53,7 +54,9 @@ class Telemetry:
         If OpenTelemetry is not installed.
     """
 
-    def __init__(self, config: RunConfig, tracers: Any = None, meters: Any = None) -> None:
+    def __init__(
+        self, config: RunConfig, tracers: Any = None, meters: Any = None, loggers: Any = None
+    ) -> None:
         self._trace: Any = _library("opentelemetry.trace")
         self._run = config.name
         self._models = {model.name: model for model in config.models}
@@ -63,6 +66,7 @@ class Telemetry:
         tracer = (tracers or self._tracers()).get_tracer("adaptive-eval")
         meter = (meters or self._meters()).get_meter("adaptive-eval")
         self._tracer = tracer
+        self._logger = (loggers or self._loggers()).get_logger("adaptive-eval")
         self._duration = meter.create_histogram(
             "gen_ai.client.operation.duration", "s", explicit_bucket_boundaries_advisory=_SECONDS
         )
@@ -138,7 +142,7 @@ class Telemetry:
         whole.end(_nanoseconds(max(record.finished_at, begun)))
 
     def _evaluation(self, span: Any, record: TrialRecord) -> None:
-        """Add to a request's span the event of how its answer was scored; nothing where it was not."""
+        """Emit the event of how a request's answer was scored, if it was, in the context of its span."""
         score, answer, task = record.score, record.completion, self._tasks.get(record.request.task)
         if score is None or score.category is None or task is None:
             return
@@ -151,7 +155,12 @@ class Telemetry:
             attributes["gen_ai.evaluation.score.label"] = "correct" if right else "incorrect"
         if answer is not None and answer.response_id:
             attributes["gen_ai.response.id"] = answer.response_id
-        span.add_event("gen_ai.evaluation.result", attributes, _nanoseconds(record.finished_at))
+        self._logger.emit(
+            timestamp=_nanoseconds(record.finished_at),
+            context=self._trace.set_span_in_context(span),
+            event_name="gen_ai.evaluation.result",
+            attributes=attributes,
+        )
 
     def _tracers(self) -> Any:
         """Return the provider that the process has set, or one of our own."""
@@ -161,6 +170,20 @@ class Telemetry:
         exporter = _library("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
         made = sdk.TracerProvider(resource=_resource())
         made.add_span_processor(_library("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter))
+        self._own.append(made)
+        return made
+
+    def _loggers(self) -> Any:
+        found, sdk = (
+            _library("opentelemetry._logs").get_logger_provider(),
+            _library("opentelemetry.sdk._logs"),
+        )
+        if isinstance(found, sdk.LoggerProvider):
+            return found
+        exporter = _library("opentelemetry.exporter.otlp.proto.http._log_exporter").OTLPLogExporter()
+        made = sdk.LoggerProvider(resource=_resource())
+        processor = _library("opentelemetry.sdk._logs.export").BatchLogRecordProcessor(exporter)
+        made.add_log_record_processor(processor)
         self._own.append(made)
         return made
 

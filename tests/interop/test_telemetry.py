@@ -36,7 +36,9 @@ SECTION = PAGE.read_text("utf-8").partition("## OpenTelemetry")[2]
 DOCUMENTED = YAML(typ="safe", pure=True).load(SECTION.split("```")[1].removeprefix("yaml"))["notify"]
 
 
-def test_a_trial_becomes_spans_and_metrics():
+def test_a_trial_becomes_spans_metrics_and_an_event():
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.trace import TracerProvider
@@ -47,12 +49,14 @@ def test_a_trial_becomes_spans_and_metrics():
 
     exporter, reader, tracers = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    logs, loggers = InMemoryLogRecordExporter(), LoggerProvider()
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(logs))
     config = config_from_data(
         {"name": "run", "models": [{"name": "a", **MODEL}, {"name": "b", **MODEL}], "tasks": [TASK]}
     )
     key = TrialKey("a", 0)
     answer = Completion("4", "stop", Usage(12, 5), 2.0, model="gpt-5-mini-1", response_id="r1")
-    with Telemetry(config, tracers, MeterProvider([reader])) as telemetry:
+    with Telemetry(config, tracers, MeterProvider([reader]), loggers) as telemetry:
         attempts = (
             AttemptRecord(key, 1, URL, 100.0, 0.5, 500, "server", "HTTP 500"),
             AttemptRecord(key, 2, URL, 101.0, 2.0),
@@ -66,10 +70,16 @@ def test_a_trial_becomes_spans_and_metrics():
         "q1",
         1,
     )
-    (event,) = asked.events
-    assert (event.name, failed.events, event.timestamp) == ("gen_ai.evaluation.result", (), 103_500_000_000)
-    assert event.attributes["gen_ai.evaluation.score.value"] == 1.0
-    assert event.attributes["gen_ai.response.id"] == "r1"
+    assert (asked.events, failed.events, trial.events) == ((), (), ())  # events of spans are deprecated
+    (emitted,) = logs.get_finished_logs()
+    event = emitted.log_record
+    assert (event.event_name, event.timestamp) == ("gen_ai.evaluation.result", 103_500_000_000)
+    assert (event.trace_id, event.span_id) == (asked.context.trace_id, asked.context.span_id)
+    assert event.attributes == {
+        "gen_ai.evaluation.name": "numeric",
+        "gen_ai.evaluation.score.value": 1.0,
+        "gen_ai.response.id": "r1",
+    }
     assert {failed.parent.span_id, asked.parent.span_id} == {trial.context.span_id}
     assert asked.name == "chat gpt-5-mini"
     assert (asked.start_time, asked.end_time) == (101_000_000_000, 103_000_000_000)
@@ -108,10 +118,15 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
     """Serve as a collector of OTLP over HTTP; yield its address and what it got."""
     from gzip import decompress
 
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    kinds = {"/v1/traces": ExportTraceServiceRequest, "/v1/metrics": ExportMetricsServiceRequest}
+    kinds = {
+        "/v1/traces": ExportTraceServiceRequest,
+        "/v1/metrics": ExportMetricsServiceRequest,
+        "/v1/logs": ExportLogsServiceRequest,
+    }
     got: list[Any] = []
 
     class Handler(Replies):
@@ -153,6 +168,15 @@ def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):
         for span in scope.spans
     ]
     assert [span.name for span in spans].count("trial t") == 6
+    events = [
+        record
+        for one in got
+        for resource in getattr(one, "resource_logs", ())
+        for scope in resource.scope_logs
+        for record in scope.log_records
+    ]
+    assert [event.event_name for event in events] == ["gen_ai.evaluation.result"] * 6
+    assert {event.span_id for event in events} <= {span.span_id for span in spans if span.parent_span_id}
     with RunReader(tmp_path / "runs" / "told") as reader:
         tests = sum(one.error == SEED_TEST for one in reader.attempts())  # of seeds, after the failure
     assert len(spans) == 6 + 7 + tests  # one request failed
