@@ -100,6 +100,8 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
         options = ",".join(f"{ours}=COLUMN" for ours in lacking)
         numbers = [name for name in rows[0] if outside(rows, name)] if choices.range is None else []
         ranged = f". If the numbers of {listed(numbers)} are scores, say from where to where: --range 0,100"
+        if "question" in lacking:
+            ranged += "; averages over questions cannot be compared, give the answers to each question"
         raise OutcomesError(
             f"{path}: no column is known to hold the {' or the '.join(lacking)}. The columns are "
             f"{listed(rows[0])}; say which it is: --map {options}{ranged if numbers else ''}"

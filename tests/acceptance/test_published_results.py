@@ -134,6 +134,14 @@ def test_headings_that_say_nothing_are_listed_with_the_option(headings, option, 
     assert data_of(tmp_path, "table.csv", "--map", columns)["fixed"][0]["winner"] == "new"
 
 
+def test_a_leaderboard_of_averages_is_refused_with_what_to_give(tmp_path):
+    table = '"name","win_rate\n(all)",avg_length\nnew,76.9,872\nold,50.1,900\n'
+    (tmp_path / "leaderboard.csv").write_text(table, "utf-8")
+    refused = analyzed(tmp_path, "leaderboard.csv", code=2)
+    assert "win_rate (all), avg_length" in refused.err
+    assert "averages over questions cannot be compared" in refused.err
+
+
 def test_numbers_between_0_and_1_need_no_option(tmp_path):
     lines = (f"{q},{a * 0.9 + 0.05},{b * 0.7}" for q, a, b in BOTH)
     (tmp_path / "table.csv").write_text(rows("item,new,old", *lines), "utf-8")
