@@ -87,7 +87,7 @@ def replay(reader: RunReader) -> Replay:
     found = [] if stored.latest is None else list(stored.differences(compared, whole=compared is results))
     found += stored.contradicted(session.decisions, session.spec.names)
     if IMPORTED not in meta:  # their logs are of another tool
-        found += reader.unaccounted()
+        found += reader.contradictions()
     return Replay(
         session, stored.completed(results, reader), tuple(session.decisions), tuple(dict.fromkeys(found))
     )
@@ -195,6 +195,8 @@ class _Stored:
                 yield f"decision: {_said(one)} is stored with other evidence than the trials give"
         if self.stop is None:
             return  # the last ones may be lost with their process
+        if not self.imported and all(one.kind != "stop" for one in self.decisions):
+            yield f"decision: the stop {self.stop.reason} is in the stored results, and is not stored itself"
         for mark, one in now.items():
             if mark not in old:
                 yield f"decision: the trials lead to {_said(one)}, and it is not stored"
@@ -366,4 +368,4 @@ def _said(decision: Decision) -> str:
 
 
 def _ground(decision: Decision) -> tuple[Any, ...]:
-    return (decision.trials if decision.kind == "pair" else None), decision.evidence
+    return (decision.trials if decision.kind == "pair" else None), decision.evidence, decision.text

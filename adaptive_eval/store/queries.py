@@ -11,14 +11,6 @@ OUTCOME = (
 )
 """Columns of an outcome after what was asked."""
 
-UNACCOUNTED = {
-    "launch": "SELECT count(*) FROM (SELECT model, step, question, repeat, seed FROM outcomes "
-    "EXCEPT SELECT model, step, question, repeat, seed FROM launches)",
-    "attempt": "SELECT count(*) FROM (SELECT model, step FROM outcomes WHERE missing IS NULL "
-    "EXCEPT SELECT model, step FROM attempts WHERE error IS NULL)",
-}
-"""How many trials lack a row of the log that agrees with them."""
-
 TEXTS = "text, logprobs, details, signal_set, signals"
 """Columns of an answer."""
 

@@ -143,12 +143,12 @@ class RunReader:
         entries = self._made(lambda key, value: (unpack(key), unpack(value)), rows)
         return Description(self._files.directory, {key: value for key, value in entries if key != CHECKSUM})
 
-    def unaccounted(self) -> Iterator[str]:
-        """Yield what the log lacks of trials that were asked for here: a launch, an attempt that answered."""
-        for name, query in queries.UNACCOUNTED.items():
-            ((number,),) = self._rows(query)
-            if number:
-                yield f"{number:,} trials have no {name} in the log that agrees with them"
+    def contradictions(self) -> Iterator[str]:
+        """Yield what the tables of a run that was made here say of each other that cannot be true."""
+        from adaptive_eval.store.contradictions import contradictions
+
+        with self._reading():
+            yield from contradictions(self._db)
 
     def count(self) -> int:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""

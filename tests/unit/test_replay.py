@@ -1,6 +1,7 @@
 """A stored run made again from its trials: forged results are named, and claims rest on the trials."""
 
 import json
+import shutil
 import sqlite3
 from dataclasses import replace
 
@@ -215,3 +216,40 @@ def test_a_run_that_has_ended_is_watched_as_its_trials_lead_to_it(run):
     _change(run, "snapshots", _exchange)
     seen = json.loads(runs.printed("monitor", run, "--once", "--json"))
     assert seen["verdict"] == json.loads(honest)["verdict"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stored") / "run"
+    runs.make_run(folder, missing=0.1, trials=200)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "UPDATE attempts SET step = 9000 WHERE id = (SELECT min(id) FROM attempts WHERE error IS NOT NULL)",
+        "UPDATE attempts SET attempt = 0 WHERE id = 3",
+        "UPDATE attempts SET status = 500 WHERE id = (SELECT min(id) FROM attempts WHERE error IS NULL)",
+        "UPDATE bodies SET digest = x'00112233445566778899aabbccddeeff'",
+        "UPDATE decisions SET trials = trials + 1 WHERE id = 0",
+        "DELETE FROM decisions WHERE id = (SELECT max(id) FROM decisions)",
+        "UPDATE snapshots SET trials = trials + 1 WHERE id = 3",
+        "UPDATE snapshots SET elapsed = elapsed + 1e6 WHERE id = 2",
+        "DELETE FROM snapshots",
+        "DELETE FROM tallied",
+        "UPDATE tallied SET upto = 17",
+        "UPDATE tallied SET upto = -3",
+        "UPDATE tallied SET upto = 1000000",
+        "INSERT INTO tallies SELECT 0, 0, 1, '', 5, 0",
+    ],
+)
+def test_what_no_log_of_a_run_says_is_named(stored, tmp_path, forged):
+    shutil.copytree(stored, tmp_path / "run")
+    with sqlite3.connect(tmp_path / "run" / "run.db") as db:
+        assert db.execute(forged).rowcount
+    db.close()
+    with RunReader(stored) as honest, RunReader(tmp_path / "run") as reader:
+        assert not honest.damage()
+        assert replay(honest).disagreements == ()
+        assert reader.damage() or replay(reader).disagreements
