@@ -239,7 +239,7 @@ def _shown(wanted: set[str], text: str) -> set[str]:
     if not wanted or not wanted <= known:
         return wanted - known - _HOOKS
     compared = set()
-    for statement in compile(text, "<tests>", "exec", _ONLY_AST).body:  # type: ignore[attr-defined]
+    for statement in compile(text, "<tests>", "exec", _ONLY_AST).body:
         left = getattr(getattr(statement, "test", None), "left", None)
         compared.add(getattr(getattr(left, "func", None), "id", ""))
     return compared if compared <= wanted else set()
