@@ -72,7 +72,7 @@ _PAIRS_SHOWN = 45
 @log_options
 @option("--right-from X", "Lowest score that counts as right.", NumberInRange(0.0, 1.0))
 @decision_options
-@simulation_options(None)
+@simulation_options("Default: 100, and fewer for more than 14 models.")
 def command(**options: Any) -> None:
     """Rank recorded outcomes, and show how many a sequential run would have needed.
 

@@ -46,6 +46,7 @@ _OF_SESSIONS = (*_OF_A_CONFIG, "means", "in_flight", "latency_sigma", "latency_f
 PAPER = "paper"
 DEFAULT_MODELS = 5
 DEFAULT_QUESTIONS = 30
+COIN_RUNS = 200
 SPREAD = 8.0
 """Beta concentration of the questions' difficulty where none is given."""
 
@@ -104,7 +105,9 @@ SPREAD = 8.0
 )
 @option("--latency-sigma N", "Log standard deviation of --latency.", NOT_NEGATIVE, default=0.4)
 @option("--latency-factor N", "A right answer takes this many times as long.", POSITIVE, default=1.0)
-@simulation_options(200)
+@simulation_options(
+    "Default: 200 without CONFIG; with it, 6 to 200 a row, as many as take about 450,000 trials in all."
+)
 def command(**options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
 
@@ -122,22 +125,24 @@ def command(**options: Any) -> None:
         return
     refuse_options(_OF_SESSIONS, "is for biased coins and recorded outcomes; leave it or the config out")
     from adaptive_eval.build.assembly import build
-    from adaptive_eval.cli.plan_tables import show_plan, show_ways
+    from adaptive_eval.cli.plan_tables import show_plan
     from adaptive_eval.cli.planning import assume
     from adaptive_eval.config import load_config
-    from adaptive_eval.simulate.plan_forecast import plan
+    from adaptive_eval.simulate.plan_forecast import MOST, OTHER_RUNS, TRIALS, collect, figures
 
     built = build(load_config(config_file, overrides))
     spec = built.spec
     _require_verdicts(spec)
     assumed = assume(built, options)
-    with simulator_of(options) as simulator:
-        planned = plan(spec, assumed, _margins(spec, options["margins"]), simulator, options["fixed"])
-    if options["as_json"]:
-        print_json({"assumptions": assumed.sources, **asdict(planned)})
-    else:
-        show_plan(spec, assumed, planned, options["replicates"])
-        show_ways(planned, assumed)
+    trials_of_each = TRIALS // (len(assumed.gaps) + OTHER_RUNS)
+    with simulator_of(options, MOST, trials_of_each) as simulator:
+        found = figures(spec, assumed, _margins(spec, options["margins"]), simulator, options["fixed"])
+        if options["as_json"]:
+            print_json({"assumptions": assumed.sources, **asdict(collect(spec, assumed, found))})
+        else:
+            bounded = "6 to 200 simulated runs a row (--replicates N for more)"
+            given = options["replicates"]
+            show_plan(spec, assumed, found, bounded if given is None else f"{given} simulated runs")
 
 
 def _require_verdicts(spec: SessionSpec) -> None:
@@ -166,7 +171,7 @@ def simulate_rule(options: Mapping[str, Any]) -> None:
     from adaptive_eval.cli.plan_tables import result_data, show_result
 
     spec, answers = what_to_run(options)
-    with simulator_of(options) as simulator:
+    with simulator_of(options, COIN_RUNS) as simulator:
         result, others = _simulated(spec, answers, options, simulator)
     if options["as_json"]:
         print_json(result_data(spec, result, others))

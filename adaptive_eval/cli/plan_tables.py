@@ -1,12 +1,13 @@
 """The tables of ``adaptive-eval plan``: of a config, and of a rule on coins or recorded outcomes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import click
 import numpy as np
 
-from adaptive_eval.cli.simulating import per_cent, print_table
+from adaptive_eval.cli.simulating import GrowingTable, per_cent, print_table
 from adaptive_eval.core.results import Range
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
@@ -15,82 +16,119 @@ from adaptive_eval.simulate.plan_forecast import (
     CHANCE,
     CHANCE_CONFIDENCE,
     Assumptions,
-    Plan,
+    Figure,
     PlanRow,
+    Table,
     Way,
-    is_safe,
 )
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
 from adaptive_eval.views.numbers import duration, short, usd
 from adaptive_eval.views.verdicts import questions_words
 
+WIDTHS = {
+    "gap": 5,
+    "trials": 24,
+    "80 % of runs": 14,
+    "time": 10,
+    "disk": 7,
+    "goal reached": 14,
+    "any wrong": 17,
+}
+"""Characters of columns whose first cell may be much shorter than others, by head."""
+
 RUNS = "runs"
 """The default folder of runs."""
 
 
-def show_plan(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: int) -> None:
-    """Print what the run takes, by policy, margin and budget."""
+def show_plan(spec: SessionSpec, assumed: Assumptions, found: Iterable[Figure], runs: str) -> None:
+    """Print what the run takes, by policy, margin and budget: each row as soon as it is known.
+
+    `runs` says how many simulated runs a row has.
+    """
     names = [model.name for model in spec.models]
-    scores = ", ".join(f"{name} {score:.3g}" for name, score in zip(names, planned.truth, strict=True))
+    truth = assumed.answers.truth(spec).tolist()
+    scores = ", ".join(f"{name} {score:.3g}" for name, score in zip(names, truth, strict=True))
     asked = questions_words(spec.tasks_in_rounds, len(spec.tasks))
-    click.echo(
-        f"{spec.goal.text}: {len(names)} models, {spec.questions} questions ({asked}), "
-        f"{replicates} simulated runs"
-    )
+    click.echo(f"{spec.goal.text}: {len(names)} models, {spec.questions} questions ({asked}), {runs}")
     click.echo(f"assumed scores: {scores}")
     for line in assumed.sources:
         click.echo(f"  {line}")
+    click.echo("Brackets hold 95 % intervals for the number of simulated runs.")
     click.echo()
-    kind = sole_kind(spec)
-    nouns = {"threshold": "models decided", "width": "scores measured", "mixed": "decided"}
-    noun = {**nouns, "not-worse": "claims decided"}.get(kind, "pairs decided")
-    if planned.gaps:
-        between = {
-            "threshold": "each model and the threshold",
-            "baseline": "each model and the baseline",
-            "not-worse": "the baseline and each model, which is worse",
-        }
-        left_out = ("<policy", "margin", "tokens", "USD", "time", "disk", "any wrong")
-        _print(
-            [{"gap": f"{gap:g}", **_cells(row, kind, left_out)} for gap, row in planned.gaps],
-            f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
-            "(share of the range of scores)",
-        )
-    _print(
-        [_cells(row, kind) for row in planned.rows],
-        "Ways to run it, under the config's limits (medians)",
+    for table, of_table in groupby(found, key=lambda figure: figure.table):
+        rows = (figure.row for figure in of_table)
+        if table == "gaps":
+            _show_gaps(rows, sole_kind(spec))
+        elif table == "rows":
+            _show_rows(rows, sole_kind(spec))
+        elif table == "budgets":
+            _show_budgets(rows, spec)
+        elif table == "safe_budget":
+            click.echo(_safe_words(*next(rows)))
+        elif table == "all_equal":
+            click.echo(_worst_case(next(rows), sole_kind(spec)))
+        else:
+            _show_ways(table, list(rows), assumed)
+
+
+def _show_gaps(rows: Iterable[tuple[float, PlanRow]], kind: str) -> None:
+    between = {
+        "threshold": "each model and the threshold",
+        "baseline": "each model and the baseline",
+        "not-worse": "the baseline and each model, which is worse",
+    }
+    left_out = ("<policy", "margin", "tokens", "USD", "time", "disk", "any wrong")
+    table = GrowingTable(
+        f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
+        "(share of the range of scores)",
+        WIDTHS,
     )
-    _show_price_range(planned.rows[0])
-    _print(
-        [
+    for gap, row in rows:
+        table.add({"gap": f"{gap:g}", **_cells(row, kind, left_out)})
+    table.end()
+
+
+def _show_rows(rows: Iterable[PlanRow], kind: str) -> None:
+    table, shown = GrowingTable("Ways to run it, under the config's limits (medians)", WIDTHS), []
+    for row in rows:
+        table.add(_cells(row, kind))
+        shown.append(row)
+    table.end()
+    _show_price_range(shown[0])
+    _show_room(shown)
+
+
+def _show_budgets(rows: Iterable[tuple[float, Rate, float]], spec: SessionSpec) -> None:
+    nouns = {"threshold": "models decided", "width": "scores measured", "mixed": "decided"}
+    noun = {**nouns, "not-worse": "claims decided"}.get(sole_kind(spec), "pairs decided")
+    table = GrowingTable("What a budget in trials decides, with the config's margin", WIDTHS)
+    for budget, reached, decided in rows:
+        table.add(
             {
                 "budget (trials)": f"{budget:,.0f}",
-                "goal reached": _whole(reached.share),
+                "goal reached": _rate(reached, 0),
                 noun: _whole(decided),
             }
-            for budget, reached, decided in planned.budgets
-        ],
-        "What a budget in trials decides, with the config's margin",
-    )
-    click.echo(_safe_words(planned, replicates))
+        )
+    table.end()
     if any(goal.kind == "top-k" for goal in (spec.goal, *spec.goal.parts)):
         click.echo("What the goal does not need stays open.")
     if any(budget.limited for budget in spec.own_budgets):
         click.echo("Budgets of single models and tasks are left out of these figures.")
-    _show_room(planned)
-    if planned.all_equal is not None:
-        click.echo(_worst_case(planned.all_equal, kind))
 
 
-def _safe_words(planned: Plan, replicates: int) -> str:
+def _safe_words(budget: float | None, reached: Rate) -> str:
     """Return the budget that reaches the goal with a good chance, or that none does."""
-    chance, budget = f"{CHANCE:.0%}", planned.safe_budget
+    chance, replicates = f"{CHANCE:.0%}", reached.total
     basis = f"by {replicates} simulated runs, with {CHANCE_CONFIDENCE:.0%} confidence"
+    more = max(200, 5 * replicates)
     if budget is not None:
         return f"budget.trials={budget:.0f} reaches the goal with a chance of at least {chance} ({basis})."
-    if not is_safe(Rate(replicates, replicates)):
-        return f"{replicates} runs are too few for a budget with a chance of {chance}; take --replicates 200."
+    if reached.interval()[1] >= CHANCE:
+        return (
+            f"{replicates} runs are too few for a budget with a chance of {chance}; take --replicates {more}."
+        )
     return (
         f"No budget within the passes reaches the goal with a chance of at least {chance} ({basis}). "
         "Raise stopping.max_passes, take more questions, or a wider margin."
@@ -99,7 +137,8 @@ def _safe_words(planned: Plan, replicates: int) -> str:
 
 def _worst_case(worst: PlanRow, kind: str) -> str:
     """Return what goes wrong if no verdict is right; each side of a claim may err in the whole level."""
-    rest = f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
+    rest = f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}"
+    rest += f" ({worst.runs} runs)."
     if kind == "not-worse":
         held, failed = per_cent(worst.held, 1), per_cent(worst.winners - worst.held, 1)
         return f"If all models were worse by exactly the margin: {held} of claims hold, {failed} fail, {rest}"
@@ -108,15 +147,10 @@ def _worst_case(worst: PlanRow, kind: str) -> str:
     return f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, {rest}"
 
 
-def _print(rows: Sequence[Mapping[str, str]], title: str) -> None:
-    """Print rows that have a text by the head of its column."""
-    print_table(list(rows[0]), [list(row.values()) for row in rows], title)
-
-
 def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str, str]:
     """Return the figures of a way to run it, by the heads of their columns."""
     shares = "/".join(map(_whole, [row.winners, row.ties, row.open]))
-    verdicts, reached = "won/tied/open", _whole(row.resolved.share)
+    verdicts, reached = "won/tied/open", _rate(row.resolved, 0)
     if kind == "threshold":
         verdicts = "called/tied/open"
     if kind == "not-worse":
@@ -130,7 +164,8 @@ def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str,
     cells = {
         "<policy": row.policy,
         "margin": "none" if row.margin is None else f"{row.margin:g}",
-        "trials": f"{row.trials.median:,.0f}",
+        "runs": str(row.runs),
+        "trials": _trials(row),
         "80 % of runs": f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
         "tokens": _median(row.tokens, short),
         "USD": _median(row.usd, usd),
@@ -140,7 +175,7 @@ def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str,
         verdicts: shares,
     }
     if kind != "width":
-        cells["any wrong"] = f"{row.any_wrong.share:.1%}"
+        cells["any wrong"] = _rate(row.any_wrong, 1)
     return {head: text for head, text in cells.items() if head not in left_out}
 
 
@@ -156,25 +191,25 @@ def _show_price_range(row: PlanRow) -> None:
     )
 
 
-def show_ways(planned: Plan, assumed: Assumptions) -> None:
+def _show_ways(table: Table, ways: Sequence[Way], assumed: Assumptions) -> None:
     """Show time and cost of batches where their price is known, and what sparing time takes where it may."""
     pace = assumed.pace
-    if any(way.usd is not None for way in planned.ways):
+    if table == "ways" and any(way.usd is not None for way in ways):
         _print_ways(
-            planned.ways,
+            ways,
             "Live and in batches, by round-robin (medians). Assumed: half the price, "
             f"{_duration(assumed.batch_hours)} a batch, and 500 requests in it where the config does not say",
         )
-    if pace is not None:
+    if table == "spending" and pace is not None:
         _print_ways(
-            planned.spending,
+            ways,
             f"On servers of your own: {pace.in_flight} in flight, medians of at most {pace.replicates} runs. "
             f"Assumed: lognormal times of answers, sigma {pace.latency.sigma:g}",
         )
 
 
 def _print_ways(ways: Sequence[Way], title: str) -> None:
-    lines = []
+    table = GrowingTable(title)
     for way in ways:
         figures = {
             "rounds": (way.rounds, "{:,.0f}".format),
@@ -182,12 +217,12 @@ def _print_ways(ways: Sequence[Way], title: str) -> None:
             "USD": (way.usd, usd),
             "time": (way.hours, _duration),
         }
-        lines.append({"<asked": way.way, **{head: _median(*one) for head, one in figures.items()}})
-    _print(lines, title)
+        table.add({"<asked": way.way, **{head: _median(*one) for head, one in figures.items()}})
+    table.end()
 
 
-def _show_room(planned: Plan) -> None:
-    largest = max((row.disk_bytes.high for row in planned.rows if row.disk_bytes is not None), default=None)
+def _show_room(rows: Sequence[PlanRow]) -> None:
+    largest = max((row.disk_bytes.high for row in rows if row.disk_bytes is not None), default=None)
     free = free_bytes(RUNS)
     if largest is not None and largest > free:
         click.echo(
@@ -197,6 +232,22 @@ def _show_room(planned: Plan) -> None:
 
 def _median(spread: Range | None, write: Callable[[float], str]) -> str:
     return "–" if spread is None else write(spread.median)
+
+
+def _trials(row: PlanRow) -> str:
+    """Return the median of the trials, with its interval."""
+    interval = row.median_trials
+    if interval is None or interval[0] == interval[1]:
+        return f"{row.trials.median:,.0f}"
+    low, high = interval
+    return f"{row.trials.median:,.0f} [{low:,.0f}, {high:,.0f}]"
+
+
+def _rate(rate: Rate, decimals: int) -> str:
+    """Return a share with its interval, in per cent."""
+    low, high = rate.interval()
+    ends = f"{100 * low:.{decimals}f}, {100 * high:.{decimals}f}"
+    return f"{rate.share:.{decimals}%} [{ends}]"
 
 
 def _whole(share: float) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from rich.console import Console
@@ -28,15 +28,17 @@ Report = Callable[[str, int, int], None]
 PIPED_WIDTH = 160
 """Columns where the output is no terminal."""
 
+SPARE = 1
+"""Characters by which a cell may be longer than the first one of its column."""
 
-def simulation_options(replicates: int | None) -> Callable[[Command], Command]:
-    """Add the options of every simulation; `replicates` is the default number of runs."""
+
+def simulation_options(replicates: str) -> Callable[[Command], Command]:
+    """Add the options of every simulation; `replicates` says how many runs are the default."""
     return stacked(
         option(
             "--replicates N",
-            "Number of simulated runs; the error of a rate falls with its square root.",
+            f"Number of simulated runs; the error of a rate falls with its square root. {replicates}",
             COUNT,
-            default=replicates,
         ),
         option("--seed N", "Seed of all random numbers.", FROM_0, default=0),
         option(
@@ -64,12 +66,22 @@ def workers_of(options: Mapping[str, Any]) -> Iterator[Workers]:
 
 
 @contextmanager
-def simulator_of(options: Mapping[str, Any], replicates: int = 1) -> Iterator[Simulator]:
-    """Yield what simulates as the options say, in default of a number `replicates` runs."""
+def simulator_of(
+    options: Mapping[str, Any], replicates: int = 1, trials: int | None = None
+) -> Iterator[Simulator]:
+    """Yield what simulates as the options say.
+
+    Without their number, there are `replicates` runs, or fewer of about so many `trials` together, in this
+    process: others would take longer to begin.
+    """
     from adaptive_eval.simulate.many_runs import Simulator
 
+    given = options["replicates"]
+    bound = trials if given is None else None
     with workers_of(options) as workers, progress_bar() as report:
-        yield Simulator(options["replicates"] or replicates, options["seed"], workers, report)
+        if bound is not None and workers is None:
+            workers = 1
+        yield Simulator(given or replicates, options["seed"], workers, report, bound)
 
 
 @contextmanager
@@ -80,13 +92,15 @@ def progress_bar() -> Iterator[Report]:
         yield _ProgressLines()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    # What is printed on a terminal is moved above the bars; what goes into a pipe is left alone.
+    redirect = sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as progress:
         tasks: dict[str, Any] = {}
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
                 tasks[what] = progress.add_task(what, total=total)
-            progress.update(tasks[what], completed=done)
+            progress.update(tasks[what], completed=done, total=total)
 
         yield report
 
@@ -106,13 +120,52 @@ class _ProgressLines:
             click.echo(f"{what}: {done:,} of {total:,}", err=True)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print a table; columns whose name begins with ``<`` are set left, the others right."""
+class GrowingTable:
+    """A table whose rows are printed as they come, as texts by the heads of their columns.
+
+    Columns whose head begins with ``<`` are set left, the others right. The first row sets their widths,
+    unless more is said to be needed, by head.
+    """
+
+    def __init__(self, title: str, widths: Mapping[str, int] | None = None) -> None:
+        self._title = title
+        self._least = widths or {}
+        self._widths: list[int] = []
+
+    def add(self, row: Mapping[str, str]) -> None:
+        """Print one more row."""
+        console = _console()
+        first = not self._widths
+        if first:
+            console.print(self._title, style="bold")
+            for head, text in row.items():
+                self._widths.append(max(len(head), len(text) + SPARE, self._least.get(head, 0)))
+        table = Table(box=None, pad_edge=False, show_header=first)
+        for head, width in zip(row, self._widths, strict=True):
+            left = head.startswith("<")
+            justify: Literal["left", "right"] = "left" if left else "right"
+            table.add_column(head.lstrip("<"), justify=justify, overflow="fold", width=width)
+        table.add_row(*row.values())
+        console.print(table)
+
+    def end(self) -> None:
+        """Set the table off from what follows."""
+        click.echo()
+
+
+def _console() -> Console:
+    """Return a console on standard output, wide where it is no terminal."""
     from adaptive_eval.views.live import make_console
 
     console = make_console(sys.stdout)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
+    return console
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a table; columns whose name begins with ``<`` are set left, the others right."""
+    console = _console()
     if title:
         console.print(title, style="bold")
     table = Table(box=None, pad_edge=False, show_header=any(column.strip("<") for column in columns))

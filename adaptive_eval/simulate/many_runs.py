@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -35,6 +36,12 @@ Workers: TypeAlias = int | Executor | None
 
 TASKS_PER_WORKER = 8
 """Pieces of work per process, so that none idles long at the end."""
+
+FEWEST = 6
+"""Replicates at least where trials bound them: fewer give no 95 % interval of a median."""
+
+TRIALS_KEPT = 20_000
+"""Simulated trials after which memory is freed: the boards of runs refer to themselves."""
 
 
 def simulate(
@@ -107,12 +114,17 @@ def simulate(
 
 @dataclass(frozen=True)
 class Simulator:
-    """Simulates many runs: how many, from which seed, by whom, and who is told how far they are."""
+    """Simulates many runs: how many, from which seed, by whom, and who is told how far they are.
+
+    With `trials`, there are as many replicates as take about so many trials: from :data:`FEWEST` to
+    `replicates`, by the trials of the first ones.
+    """
 
     replicates: int
     seed: int
     workers: Workers = None
     report: Report | None = None
+    trials: int | None = None
 
     def __post_init__(self) -> None:
         if self.replicates < 1:
@@ -190,16 +202,28 @@ class Simulator:
         truth = job.answers.truth(spec)
         if job.fixed is None:
             _check_ends(spec, job.answers, self.seed)
-        for done in self._done(job):
-            runs += done
-            if self.report is not None:
-                self.report(label, len(runs), self.replicates)
+        seeds = np.random.SeedSequence(self.seed).spawn(self.replicates)
+        chosen = self.replicates if self.trials is None else min(FEWEST, self.replicates)
+        while len(runs) < chosen:
+            for done in self._done(job, seeds[len(runs) : chosen]):
+                runs += done
+                if self.report is not None:
+                    self.report(label, len(runs), chosen)
+            chosen = self._chosen(runs)
         one_by_one = job.fast and job.fixed is None
         pairs = zip(job.specs, zip(*runs, strict=True), strict=True)
         return [collected(one, truth, list(of_one), one_by_one) for one, of_one in pairs]
 
-    def _done(self, job: _Job) -> Iterator[list[list[RunOutcome]]]:
-        """Yield the replicates in order, some at a time; replicate r has child r of the seed."""
+    def _chosen(self, runs: list[list[RunOutcome]]) -> int:
+        """Return how many replicates there are, once the first ones are simulated."""
+        if self.trials is None:
+            return self.replicates
+        each = [max(int(run.trials.sum()) for run in of_seed) for of_seed in runs[:FEWEST]]
+        affordable = int(self.trials / max(float(np.mean(each)), 1.0))
+        return min(max(affordable, FEWEST), self.replicates)
+
+    def _done(self, job: _Job, seeds: Sequence[np.random.SeedSequence]) -> Iterator[list[list[RunOutcome]]]:
+        """Yield the replicates of these seeds in order, some at a time."""
         workers = self.workers
         if isinstance(workers, Executor):
             number = getattr(workers, "workers", available_cores())
@@ -207,9 +231,8 @@ class Simulator:
             number = available_cores() if workers is None else workers
         if number < 1:
             raise UsageError(f"workers must be at least 1, got {workers}")
-        seeds = np.random.SeedSequence(self.seed).spawn(self.replicates)
-        size = max(1, -(-self.replicates // (number * TASKS_PER_WORKER)))
-        pieces = [seeds[start : start + size] for start in range(0, self.replicates, size)]
+        size = max(1, -(-len(seeds) // (number * TASKS_PER_WORKER)))
+        pieces = [seeds[start : start + size] for start in range(0, len(seeds), size)]
         pool = workers if isinstance(workers, Executor) else min(number, len(pieces))
         if pool == 1:
             yield from map(job.each, pieces)
@@ -259,9 +282,16 @@ class _Job:
             runs = [run_events(session, stream, self.in_flight, self.latency, rng)]
         return [replace(run, truth=truth) for run in runs]
 
-    def each(self, seeds: list[np.random.SeedSequence]) -> list[list[RunOutcome]]:
+    def each(self, seeds: Sequence[np.random.SeedSequence]) -> list[list[RunOutcome]]:
         """Return the runs of several replicates."""
-        return [self(seed) for seed in seeds]
+        found, kept = list[list[RunOutcome]](), 0
+        for seed in seeds:
+            found.append(self(seed))
+            kept += sum(int(run.trials.sum()) for run in found[-1])
+            if kept >= TRIALS_KEPT:
+                gc.collect()
+                kept = 0
+        return found
 
 
 def _check_ends(spec: SessionSpec, answers: AnswerSource, seed: int) -> None:

@@ -1,10 +1,11 @@
 """Forecasts a run before it is paid for: trials, tokens, USD, hours, errors, per policy and margin."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import bdtr
 
 from adaptive_eval.core.forecast import range_of
 from adaptive_eval.core.goals import BETTER, OPEN, make_goal
@@ -34,6 +35,12 @@ SPENDING: tuple[Spend, ...] = ("trials", "time")
 """Ways to spend that are compared where servers are the user's own."""
 _BATCH_PRICE = 0.5
 """Price of a batch as a share of the live one, as OpenAI and Anthropic have it."""
+MOST = 200
+"""Replicates of a row at most, where trials bound them."""
+TRIALS = 450_000
+"""Simulated trials of a plan, if no number of replicates is asked for: some 6 CPU seconds."""
+OTHER_RUNS = 4
+"""Shares of what is simulated except for gaps: two for the margins, the fixed length, and equal models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,9 @@ class PlanRow:
     disk_bytes: Range | None = None  # expected size of the run file; None where it is unknown
     least_usd: Range | None = None  # price if answers of unknown length were empty
     held: float = 0.0  # share of contrasts whose first model is better, or whose claim holds
+    runs: int = 0  # simulated runs behind these figures
+    # 95 % interval of the median of `trials`, for so many runs; None for fewer than six
+    median_trials: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +161,17 @@ class Assumptions:
     sources: tuple[str, ...] = ()  # where they are from, in words
 
 
+Table = Literal["gaps", "rows", "budgets", "safe_budget", "all_equal", "ways", "spending"]
+"""The parts of a :class:`Plan`; a safe budget comes with the share of runs that no budget ends."""
+
+
+class Figure(NamedTuple):
+    """A row of a plan: the table that it belongs to, and the row."""
+
+    table: Table
+    row: Any
+
+
 def plan(
     spec: SessionSpec,
     assumed: Assumptions,
@@ -162,37 +183,65 @@ def plan(
 
     The first of the `margins` is the run's own; `passes` are those of the run of fixed length.
     """
+    return collect(spec, assumed, figures(spec, assumed, margins, simulator, passes))
+
+
+def collect(spec: SessionSpec, assumed: Assumptions, found: Iterable[Figure]) -> Plan:
+    """Return the plan that has these figures."""
+    tables: dict[Table, list[Any]] = {}
+    for table, row in found:
+        tables.setdefault(table, []).append(row)
+    (worst,) = tables.get("all_equal", [None])
+    ((safe, _),) = tables["safe_budget"]
+    return Plan(
+        truth=tuple(assumed.answers.truth(spec).tolist()),
+        rows=tuple(tables["rows"]),
+        budgets=tuple(tables["budgets"]),
+        safe_budget=safe,
+        all_equal=worst,
+        gaps=tuple(tables.get("gaps", [])),
+        ways=tuple(tables.get("ways", [])),
+        spending=tuple(tables.get("spending", [])),
+    )
+
+
+def figures(
+    spec: SessionSpec,
+    assumed: Assumptions,
+    margins: Sequence[float | None],
+    simulator: Simulator,
+    passes: int | None = None,
+) -> Iterator[Figure]:
+    """Yield the figures of :func:`plan` as they are known, one table after the other."""
     workload, answers = assumed.workload, assumed.answers
     if len(workload) != len(spec.models):
         raise UsageError(f"workload is given for {len(workload)} models, the run has {len(spec.models)}")
     if not margins:
         raise UsageError("margins must name at least one margin, None for none")
-    work, own = _Work(spec, assumed, simulator), margins[0]
-    found = work.unlimited(answers, margins, f"{len(margins)} margin{'s' * (len(margins) > 1)}")
-    budgets, ways = _budget_table(found[0]), work.ways(work.limited(found[0]))
-    rows: list[PlanRow] = []
+    work, own = _Work(spec, assumed, margins, simulator), margins[0]
+    for gap, one in assumed.gaps.items():
+        yield Figure("gaps", (gap, work.own_margin(one, f"gap {gap:g}")))
     policy = spec.allocation.models
     if policy not in ("round-robin", "uniform"):
-        rows.append(work.row(policy, own, simulator.run(work.with_margin(own), answers, policy)))
-    for margin, whole in zip(margins, found, strict=True):
-        rows.append(work.row("round-robin", margin, work.limited(whole)))
-        rows.append(work.row("uniform", margin, work.limited(_uniform(whole))))
+        found = simulator.run(work.with_margin(own), answers, policy)
+        yield Figure("rows", work.row(policy, own, found))
+    by_margin = work.by_margin()
+    for margin, whole in zip(margins, by_margin, strict=True):
+        yield Figure("rows", work.row("round-robin", margin, work.limited(whole)))
+        yield Figure("rows", work.row("uniform", margin, work.limited(_uniform(whole))))
     passes = passes if passes is not None else spec.stopping.max_passes
     if passes is not None:
         name = f"fixed N={passes}"
-        rows.append(work.row(name, None, simulator.fixed(spec, answers, passes, name)))
-    worst = None if assumed.equal is None else work.own_margin(assumed.equal, own, "all equal")
-    gaps = tuple((gap, work.own_margin(one, own, f"gap {gap:g}")) for gap, one in assumed.gaps.items())
-    return Plan(
-        tuple(answers.truth(spec).tolist()),
-        tuple(rows),
-        budgets,
-        safe_budget(found[0]),
-        worst,
-        gaps,
-        ways,
-        work.spending(own),
-    )
+        yield Figure("rows", work.row(name, None, simulator.fixed(spec, answers, passes, name)))
+    for budget in _budget_table(by_margin[0]):
+        yield Figure("budgets", budget)
+    yield Figure("safe_budget", (safe_budget(by_margin[0]), _resolved(by_margin[0])))
+    if assumed.equal is not None:
+        yield Figure("all_equal", work.own_margin(assumed.equal, "all equal"))
+    for way in work.ways(work.limited(by_margin[0])):
+        yield Figure("ways", way)
+    for way in work.spending(own):
+        yield Figure("spending", way)
 
 
 @dataclass(frozen=True)
@@ -201,32 +250,41 @@ class _Work:
 
     spec: SessionSpec
     assumed: Assumptions
+    margins: Sequence[float | None]  # the run's own first
     simulator: Simulator
-    done: dict[tuple[BiasedCoins, float | None], SimulationResult] = field(default_factory=dict)
+    done: dict[BiasedCoins, list[SimulationResult]] = field(default_factory=dict)  # with some margins
 
     def with_margin(self, margin: float | None) -> SessionSpec:
         """Return the spec with a margin of ties and claims."""
         return self.spec.with_margin(margin)
 
+    def by_margin(self) -> list[SimulationResult]:
+        """Return the runs of the assumed answers with each margin."""
+        count = len(self.margins)
+        return self.unlimited(self.assumed.answers, self.margins, f"{count} margin{'s' * (count > 1)}")
+
     def unlimited(
         self, answers: AnswerSource, margins: Sequence[float | None], label: str, passes: int | None = None
     ) -> list[SimulationResult]:
-        """Simulate round-robin without a budget, with each margin, for at most `passes`."""
+        """Simulate round-robin without a budget, with each margin, for at most `passes`, if not done yet."""
+        if isinstance(answers, BiasedCoins) and answers in self.done:
+            return self.done[answers]
         in_turn = AllocationSpec("round-robin", self.spec.allocation.questions)
         spec = replace(without_budgets(self.spec), allocation=in_turn)
         if passes is not None and passes < (spec.stopping.max_passes or np.inf):
             spec = replace(spec, stopping=replace(spec.stopping, max_passes=passes))
         results = self.simulator.margins(spec, answers, margins, label)
         if isinstance(answers, BiasedCoins):
-            self.done.update(zip(((answers, margin) for margin in margins), results, strict=True))
+            self.done[answers] = results
         return results
 
-    def own_margin(self, answers: AnswerSource, margin: float | None, label: str) -> PlanRow:
-        """Return the figures of round-robin with one margin."""
-        result = self.done.get((answers, margin)) if isinstance(answers, BiasedCoins) else None
-        if result is None:
-            (result,) = self.unlimited(answers, [margin], label, self._passes())
-        return self.row("round-robin", margin, self.limited(result))
+    def own_margin(self, answers: AnswerSource, label: str) -> PlanRow:
+        """Return the figures of round-robin with the run's own margin."""
+        if answers == self.assumed.answers:
+            result = self.by_margin()[0]
+        else:
+            result = self.unlimited(answers, self.margins[:1], label, self._passes())[0]
+        return self.row("round-robin", self.margins[0], self.limited(result))
 
     def limited(self, result: SimulationResult) -> SimulationResult:
         """Return the runs under the spec's budget."""
@@ -281,18 +339,17 @@ class _Work:
             Way("in batches", range_of(most), total, saved, range_of(self.assumed.batch_hours * most)),
         )
 
-    def spending(self, margin: float | None) -> tuple[Way, ...]:
+    def spending(self, margin: float | None) -> Iterator[Way]:
         """Simulate runs that ask only what decides, and runs that spare time instead, answer by answer."""
-        pace, found = self.assumed.pace, []
+        pace = self.assumed.pace
         if pace is None:
-            return ()
+            return
         few = replace(self.simulator, replicates=min(self.simulator.replicates, pace.replicates))
         for spend in SPENDING:
             spec, name = replace(self.with_margin(margin), spend=spend), f"spend: {spend}"
             result = few.run(spec, self.assumed.answers, name, pace.in_flight, pace.latency)
             usd = self.row("round-robin", margin, result).usd
-            found.append(Way(name, None, range_of(result.total), usd, range_of(result.time / 3600.0)))
-        return tuple(found)
+            yield Way(name, None, range_of(result.total), usd, range_of(result.time / 3600.0))
 
     def _known(self, name: str) -> list[float] | None:
         """Return a quantity of all models, or None if it is unknown for one."""
@@ -315,7 +372,7 @@ class _Work:
             spread("tokens"),
             spread("usd"),
             spread("seconds", 3600.0, parallel=True),
-            Rate(result.reasons.get("resolved", 0), result.replicates),
+            _resolved(result),
             result.share("decided"),
             result.share("tie"),
             result.share("open"),
@@ -324,7 +381,32 @@ class _Work:
             spread("disk_bytes"),
             spread("least_usd"),
             float((result.verdict == BETTER).mean()) if result.pairs else 0.0,
+            result.replicates,
+            median_interval(result.total),
         )
+
+
+def _resolved(result: SimulationResult) -> Rate:
+    """Return the share of the runs that reach the goal."""
+    return Rate(result.reasons.get("resolved", 0), result.replicates)
+
+
+def median_interval(values: Ints, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of a median between two of the values, by the sign test; None for too few.
+
+    Examples
+    --------
+    >>> median_interval(np.arange(1, 21)), median_interval(np.arange(5))
+    ((6.0, 15.0), None)
+    """
+    count = values.size
+    places = np.arange(count // 2)
+    below = bdtr(places, count, 0.5)  # the chance that no more than so many values are below the median
+    outside = np.flatnonzero(below <= (1.0 - confidence) / 2.0)
+    if not outside.size:
+        return None
+    place, ordered = int(outside[-1]), np.sort(values)
+    return float(ordered[place]), float(ordered[count - 1 - place])
 
 
 def _uniform(result: SimulationResult) -> SimulationResult:
