@@ -216,6 +216,7 @@ def _sample(
     read, written = trial.tokens
     value = 0.0 if trial.category is None else score_of(worth, trial.category)
     digest = hashlib.sha256(f"{trial.prompt}{trial.target}".encode("utf-8", "replace")).hexdigest()
+    checks = {name: repr(value) for name, value in trial.checks.items()}
     row = {
         "schema_version": VERSION,
         "evaluation_id": identity,
@@ -240,7 +241,7 @@ def _sample(
         "evaluation": {"score": value, "is_correct": trial.category is not None and value == max(worth)},
         "token_usage": {"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
         "performance": {"latency_ms": 1000.0 * trial.latency},
-        "metadata": {"trial": str(number), "weight": repr(trial.weight)},
+        "metadata": {"trial": str(number), "weight": repr(trial.weight), **checks},
     }
     if trial.category is None:
         row["error"] = trial.missing or "no answer"

@@ -12,10 +12,12 @@ from typing import Any
 from adaptive_eval import __version__
 from adaptive_eval.errors import library
 from adaptive_eval.interop.found import Found, content_of
+from adaptive_eval.interop.inspect_logs import SCORER
 from adaptive_eval.interop.run_tables import (
     ModelQuestion,
     RunDescription,
     cells_of_run,
+    checks_of,
     config_of_file,
     file_names,
     tasks_of_run,
@@ -24,9 +26,6 @@ from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import CUT_OFF, score_of
-
-SCORER = "adaptive_eval"
-"""Name of the scorer in the logs."""
 
 
 def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> list[Path]:
@@ -91,6 +90,7 @@ def _epoch(inspect: Any, cell: ModelQuestion, epoch: int, trial: Found, weights:
         messages.append(output.message)
         value, said = score_of(weights, trial.category), trial.reason
         scores = {SCORER: inspect.scorer.Score(value=value, answer=trial.extracted, explanation=said)}
+        scores |= {name: inspect.scorer.Score(value=value) for name, value in trial.checks.items()}
     else:
         words = trial.missing or "no answer"
         error = inspect.log.EvalError(message=words, traceback=words, traceback_ansi=words)
@@ -110,13 +110,15 @@ def _epoch(inspect: Any, cell: ModelQuestion, epoch: int, trial: Found, weights:
 
 
 def _results(inspect: Any, cells: Sequence[ModelQuestion], weights: tuple[float, ...], samples: int) -> Any:
-    """Return the score on the task: each trial weighs what it does in the score that ranks."""
-    total = sum(cell.weighted(weights) for cell in cells)
+    """Return the score on the task and the mean of each check: a trial weighs what it does in the score."""
     weight = sum(trial.weight for cell in cells for trial in cell.answered)
-    log = inspect.log
-    metric = log.EvalMetric(name="mean", value=total / weight if weight > 0.0 else 0.0)
-    score = log.EvalScore(name=SCORER, scorer=SCORER, metrics={"mean": metric})
-    return log.EvalResults(total_samples=samples, completed_samples=samples, scores=[score])
+    totals = {SCORER: sum(cell.weighted(weights) for cell in cells)}
+    totals |= {name: sum(cell.weighted_check(name) for cell in cells) for name in checks_of(cells)}
+    log, scores = inspect.log, []
+    for name, total in totals.items():
+        metric = log.EvalMetric(name="mean", value=total / weight if weight > 0.0 else 0.0)
+        scores.append(log.EvalScore(name=name, scorer=SCORER, metrics={"mean": metric}))
+    return log.EvalResults(total_samples=samples, completed_samples=samples, scores=scores)
 
 
 METRIC = "score"
@@ -200,6 +202,7 @@ def _sample(cell: ModelQuestion, scores: list[float], mean: float) -> dict[str, 
         METRIC: mean,
         "scores": scores,
         "weight": [trial.weight for trial in trials],
+        **{name: [trial.checks.get(name) for trial in trials] for name in checks_of([cell])},
     }
 
 

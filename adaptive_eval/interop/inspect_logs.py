@@ -20,6 +20,9 @@ from adaptive_eval.interop.found import (
 )
 from adaptive_eval.interop.inspect_task import score_value
 
+SCORER = "adaptive_eval"
+"""Name of the scorer in logs that this package writes."""
+
 _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
 """Limits that end a sample before its answer is complete; it is scored as it is."""
 
@@ -104,7 +107,8 @@ class _Opened:
             return {"missing": "ended by an operator"}
         if not summary.scores:
             return {"missing": "no score in the log"}
-        name = chosen_metric(self._path, self._choices.metric, summary.scores)
+        own = SCORER if SCORER in summary.scores else None  # next to it there are its checks
+        name = chosen_metric(self._path, self._choices.metric or own, summary.scores)
         score = summary.scores[name]
         try:
             value = score_value(score.value)

@@ -26,7 +26,15 @@ from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.trial import SAME_TEXT, DiscardCause, ScoreRange, score_of, sent_messages, shown_message
+from adaptive_eval.trial import (
+    CHECK,
+    SAME_TEXT,
+    DiscardCause,
+    ScoreRange,
+    score_of,
+    sent_messages,
+    shown_message,
+)
 from adaptive_eval.views.inert import without_formula
 
 _TYPES = (
@@ -64,7 +72,8 @@ def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) 
         key = record.request.key
         row = _row(record, about.weights.get(record.request.task), about)
         signals: Mapping[str, Any] = {} if record.score is None else record.score.signals
-        row |= {name: float(signals[name]) if name in signals else None for name in checks}
+        found = _checks(signals)
+        row |= {name: found.get(name) for name in checks}
         row["weight"] = counted.get((key.model, key.index), 0.0)
         yield row if texts else {name: value for name, value in row.items() if name not in TEXTS}
 
@@ -368,9 +377,15 @@ def trials_of_run(
             discarded=record.discarded,
             redrawn=bool(record.discarded) and counts,
             repeats=score is not None and SAME_TEXT in score.signals,
+            checks={} if score is None else _checks(score.signals),
             **_parts(answer, "text", "finish_reason", "latency"),
             **_parts(score, "category", "extracted", "reason"),
         )
+
+
+def _checks(signals: Mapping[str, Any]) -> dict[str, float]:
+    """Return the result of each of an answer's checks, by the name of its signal."""
+    return {name: float(value) for name, value in signals.items() if name.startswith(CHECK)}
 
 
 def shown_prompt(sent: object) -> str:
@@ -423,6 +438,15 @@ class ModelQuestion:
         return sum(
             trial.weight * score for trial, score in zip(self.answered, self.scores(weights), strict=True)
         )
+
+    def weighted_check(self, name: str) -> float:
+        """Return the sum of the results of a check, each with its weight in the score."""
+        return sum(trial.weight * trial.checks.get(name, 0.0) for trial in self.answered)
+
+
+def checks_of(cells: Iterable[ModelQuestion]) -> list[str]:
+    """Return the names of the checks that any answer has."""
+    return list(dict.fromkeys(name for cell in cells for trial in cell.trials for name in trial.checks))
 
 
 def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]]:

@@ -33,8 +33,10 @@ from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.run.claims import Claim, at_least, not_worse
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
+from adaptive_eval.run.scorer_trial import try_functions
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.verdicts import model_order
@@ -257,7 +259,8 @@ async def evaluate_async(
         any of ``target``, ``row`` and ``question``, that returns whether the answer is right, a score from
         0 to 1, or a mapping with ``score`` and ``signals``; see
         :class:`adaptive_eval.scoring.user_function.CallableScorer`. It is called in this process, a plain
-        one in several threads.
+        one in several threads. Before a model is asked, a new run calls it with a target as the answer; if
+        that and a wrong answer raise the same error of the function, UserCodeError names its line.
     out : path, optional
         The run's directory, for its report, and to continue a previous call there. Default: a temporary one,
         which goes with the evaluation that is returned.
@@ -321,6 +324,8 @@ async def evaluate_async(
             one: (FunctionEndpoint(one, answer, concurrency=concurrency),) for one, answer in models.items()
         }
         kept = out is not None
+        if not (folder / RUN_FILE).exists():
+            await try_functions(built)
         with shown_progress(progress, observer) as observe:
             options = RunOptions(endpoints=endpoints, observer=observe, disk_check=kept, report=kept)
             found = _evaluation(await execute(built, folder, options), folder)

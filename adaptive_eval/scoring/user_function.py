@@ -187,7 +187,7 @@ def name_here(function: Callable[..., Any]) -> str:
     >>> name_here(max)
     'in-process:max'
     """
-    name = "".join(letter if letter.isalnum() else "_" for letter in _name_of(function))
+    name = "".join(letter if letter.isalnum() else "_" for letter in _name_of(function)).strip("_")
     code = getattr(function, "__code__", None)
     return f"{HERE}{name}" + (f"@{sha256(_content(code).encode()).hexdigest()[:8]}" if code else "")
 

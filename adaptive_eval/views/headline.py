@@ -28,6 +28,9 @@ from adaptive_eval.views.verdicts import (
     tied_groups,
 )
 
+_MOST_IN_ORDER = 6
+"""Most groups of a settled order that are named."""
+
 _OWN: tuple[ContrastKind, ...] = ("threshold", "width")
 
 
@@ -232,6 +235,9 @@ def _order_clause(results: Results, models: Sequence[str], wins: Set[tuple[str, 
 
     cuts = [0, *filter(is_cut, range(1, len(models)))]
     parts = [listing(models[i:k]) for i, k in pairwise([*cuts, len(models)])]
+    if len(parts) > _MOST_IN_ORDER:
+        left = len(models) - cuts[_MOST_IN_ORDER]
+        parts = [*parts[:_MOST_IN_ORDER], f"the other {count(left, 'model')}"]
     return [f"the settled order is {', then '.join(parts)}"] if len(parts) > 1 else []
 
 

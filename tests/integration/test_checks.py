@@ -63,6 +63,11 @@ def test_a_part_on_a_scale_of_its_own_counts_as_a_share_of_it():
     assert found.signals["score"] == 0.75
 
 
+def json_lines(folder):
+    files = sorted(folder.rglob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+
+
 @pytest.mark.slow
 def test_a_run_shows_each_check_in_samples_exports_and_report(tmp_path, judge):
     (tmp_path / "words.py").write_text(BRIEF, "utf-8")
@@ -90,6 +95,14 @@ def test_a_run_shows_each_check_in_samples_exports_and_report(tmp_path, judge):
     for row, record in zip(rows, records, strict=True):
         for name in parts:
             assert float(row[f"check_{name}"]) == record.score.signals[f"check_{name}"]
+    command("export", out, "--format", "lm-eval", "--out", tmp_path / "lm", code=0)
+    command("export", out, "--format", "eee", "--out", tmp_path / "eee", code=0)
+    for name in parts:
+        expected = sorted(float(record.score.signals[f"check_{name}"]) for record in records)
+        lists = [row[f"check_{name}"] for row in json_lines(tmp_path / "lm")]
+        assert sorted(value for some in lists for value in some) == expected
+        cells = [row["metadata"][f"check_{name}"] for row in json_lines(tmp_path / "eee")]
+        assert sorted(map(float, cells)) == expected
     rankings = {one["name"]: one["models"] for one in report(out)["rankings"]}
     assert [*rankings] == ["as run", "check_number", "check_brief", "check_polite"]
     page = (out / "report.html").read_text("utf-8")

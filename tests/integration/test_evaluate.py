@@ -5,6 +5,7 @@ import csv
 import gc
 import json
 import random
+import re
 from collections import defaultdict
 from statistics import fmean
 from unittest.mock import Mock
@@ -64,7 +65,7 @@ def misnamed(answer, traget):
 
 
 def wordy(answer):
-    return "yes"
+    return "yes" if answer.startswith("It is") else False
 
 
 def leaving(answer):
@@ -274,3 +275,45 @@ class TestClaims:
             adaptive_eval.assert_not_worse(found, "old", than="new", margin=gap)
         with pytest.raises(AssertionError, match=r"^old scores less than 0.99"):
             adaptive_eval.assert_at_least(found, "old", 0.99)
+
+
+def _typo(answer, target):
+    return answer.strp() == target
+
+
+async def _column(answer, row):
+    return answer == row["anser"]
+
+
+@pytest.mark.parametrize(
+    ("scorer", "error"),
+    [
+        (_typo, "has no attribute 'strp'"),
+        (_column, "KeyError: 'anser'"),
+        (["numeric", lambda answer, target: answer + 1], "can only concatenate str"),
+        (lambda answer: "yes", "returned 'yes'"),
+    ],
+)
+def test_a_scorer_that_fails_whatever_the_answer_is_is_found_before_a_model_is_asked(scorer, error):
+    asked = []
+    models = {"a": asked.append, "b": asked.append}
+    with pytest.raises(UserCodeError, match=r"test_evaluate.py, line \d+") as raised:
+        evaluate(models=models, scorer=scorer)
+    assert error in str(raised.value)
+    assert asked == []
+
+
+def _boxed(answer, target):
+    return re.search(r"\[(\d+)\]", answer)[1] == target
+
+
+def _split(answer, target):
+    return answer.split("#")[1] == target
+
+
+@pytest.mark.parametrize("scorer", [_boxed, _split])
+def test_a_scorer_that_fails_at_answers_of_another_form_is_used(scorer):
+    rows = [{"id": f"q{n}", "input": f"{n}", "target": f"{n}"} for n in range(12)]
+    models = {"a": "[{0}]#{0}".format, "b": "[x1]#0{} [00]".format}
+    found = evaluate(models=models, task=rows, scorer=scorer, deterministic=models)
+    assert (found.ranking, found.resolved) == (("a", "b"), True)

@@ -1,6 +1,7 @@
 """The report in a real browser: whole on its own, deaf to what models say, on screens, phones and paper."""
 
 import shutil
+from dataclasses import replace
 
 import chromium
 import pytest
@@ -133,3 +134,28 @@ def test_a_report_a_comparison_and_a_leaderboard_are_accessible_and_show_interva
             box = cell.bounding_box()  # the last look is that of a phone
             assert box["x"] + box["width"] <= 390, name
         page.context.close()
+
+
+def test_forty_models_of_long_names_fit_a_screen_and_a_phone(browser, tmp_path):
+    """The pairs are a matrix, with a list of those that are open: 780 rows would be 30,000 pixels."""
+    names = [f"organisation/checkpoint-{1000 * i:06d}-instruct-2025-11-fp8-long-context" for i in range(40)]
+    results = large(names)
+    lines = tuple(replace(one, score=0.95 - 0.02 * i) for i, one in enumerate(results.models))
+    last = results.pairs[-1]
+    pairs = (*results.pairs[:-1], replace(last, verdict="open", decided_at=None))
+    results = replace(results, models=lines, pairs=pairs)
+    with RunWriter.create(tmp_path / "run", meta={"name": "forty"}) as writer:
+        writer.snapshot(SnapshotRecord(1.75e9, 60.0, results.trials, to_json(results)))
+    write_reports(tmp_path / "run")
+    page = opened(browser, tmp_path / "run" / "report.html")
+    for width, highest in ((1400, 12_000), (390, 22_000)):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        cut = "[...document.querySelectorAll('.scroll')].filter((it) => it.scrollWidth > it.clientWidth + 1)"
+        assert page.evaluate(f"{cut}.map((it) => it.ariaLabel)") == [], width
+        assert page.evaluate("document.documentElement.scrollHeight") < highest, width
+    assert len(page.inner_text("h1")) < 500
+    ranking = page.get_by_role("table", name="Models by score, with rank intervals")
+    assert ranking.locator("tbody tr").count() == 40
+    assert page.locator("table.matrix tbody tr").count() == 40
+    page.context.close()

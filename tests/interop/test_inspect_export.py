@@ -6,6 +6,7 @@ from statistics import fmean
 
 import pytest
 
+from adaptive_eval import evaluate
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.interop.export_logs import write_inspect, write_lm_eval
 from adaptive_eval.interop.found import Choices
@@ -71,6 +72,38 @@ def test_a_log_of_graded_answers_says_how_each_ended_and_the_mean_of_questions(i
     for place, (_, question) in enumerate(again.questions):
         found = [step for step in again.categories[0, place].tolist() if step >= 0]
         assert sorted(found) == sorted(STEPS * (value == 3) for value in means[question])
+
+
+def test_each_of_several_checks_is_a_score_of_its_own_and_is_not_read_as_the_verdict(inspect, tmp_path):
+    def brief(answer):
+        return len(answer) < 6
+
+    rows = [{"id": f"q{n}", "input": f"{n} + {n}?", "target": str(2 * n)} for n in range(12)]
+    models = {
+        "long": lambda prompt: f"It is {2 * int(prompt.split()[0])}.",
+        "brief": lambda prompt: str(2 * int(prompt.split()[0])),
+    }
+    scorer = ["numeric", brief]
+    evaluate(models, rows, "budget", scorer=scorer, budget={"trials": 48}, out=tmp_path / "run")
+    with RunReader(tmp_path / "run") as reader:
+        paths = write_inspect(reader, describe_run(reader), tmp_path / "logs")
+    means = {}
+    for path in paths:
+        log = inspect.log.read_eval_log(str(path))
+        found = [(one.name, round(one.metrics["mean"].value, 9)) for one in log.results.scores]
+        means[log.eval.model] = found
+        assert all(
+            one.scores["check_brief"].value == one.scores["adaptive_eval"].value for one in log.samples
+        )
+    names = ("adaptive_eval", "check_numeric", "check_brief")
+    assert {model: tuple(found) for model, found in means.items()} == {
+        "long": tuple(zip(names, (0.0, 1.0, 0.0), strict=True)),
+        "brief": tuple(zip(names, (1.0, 1.0, 1.0), strict=True)),
+    }
+    again = read_recorded(paths, Choices())
+    right = {model: set(again.categories[place].ravel()) for place, model in enumerate(again.models)}
+    assert {model: max(found) for model, found in right.items()} == {"long": 0, "brief": 1}
+    assert read_recorded(paths, Choices(metric="check_numeric")).categories.max() == 1
 
 
 def test_samples_for_lm_eval_load_with_datasets(run, tmp_path):
