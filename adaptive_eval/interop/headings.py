@@ -16,8 +16,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "question": (
         "question", "question_id", "task_id", "instance_id", "item_id", "problem_id", "example_id",
-        "sample_id", "prompt_id", "case_id", "doc_id", "test_id", "item", "instance", "problem", "example",
-        "case", "test", "prompt", "id", "idx", "index", "task",
+        "sample_id", "prompt_id", "case_id", "doc_id", "test_id", "qid", "question_number", "item",
+        "instance", "problem", "example", "case", "test", "prompt", "id", "idx", "index", "task",
     ),
     "task": ("task", "task_name", "benchmark", "dataset", "subset"),
     "trial": ("trial", "repeat", "epoch", "attempt", "run", "replicate", "sample_index"),
@@ -26,8 +26,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "correct", "is_correct", "right", "passed", "pass", "success", "resolved", "is_resolved", "solved",
     ),
     "score": (
-        "score", "accuracy", "acc", "exact_match", "em", "reward", "grade", "rating", "result", "outcome",
-        "value",
+        "score", "judge_score", "accuracy", "acc", "exact_match", "em", "reward", "grade", "rating", "result",
+        "outcome", "value",
     ),
 }  # fmt: skip
 """Headings of our columns, the likeliest first; the last one of a question is a task that is one."""

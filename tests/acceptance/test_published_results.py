@@ -43,6 +43,7 @@ TABLES = {
         f"old,{','.join(map(str, OLD))}",
     ),
     "capital headings": rows("Model,Task ID,Is Correct", *(f"{m},{q},{bool(v)}" for m, q, v in LONG)),
+    "numbers of questions": rows("Model,QID,Passed", *(f"{m},{q},{v}" for m, q, v in LONG)),
     "tasks that are questions": rows("model,task,success", *(f"{m},{q},{v}" for m, q, v in LONG)),
     "index of a data frame": rows(",new,old", *(f"{n},{a},{b}" for n, (_, a, b) in enumerate(BOTH))),
 }
