@@ -523,20 +523,22 @@ def whole(kind, record):
 
 
 AGAIN = {
-    "rights": (["--rubric", "{schema: binary, weights: [-3, 1], truncated: judged}"], (-3, 1)),
-    "graded": (["--rubric", "{schema: exact-match, weights: [0, 500, 200]}"], (0, 500, 200)),
-    "numbers to rights": (["--scorer", "{kind: numeric, tolerance: 1000}"], (0, 1)),
-    "numbers": (["--scorer", "{kind: python, function: 'stars:stars', range: [-2, 4]}"], (-2, 4)),
+    "rights": (["--rubric", "{schema: binary, weights: [-3, 1], truncated: judged}"], [(-3, 1)] * 2),
+    "graded": (["--rubric", "{schema: exact-match, weights: [0, 500, 200]}"], [(0, 500, 200)] * 2),
+    "graded by own": (["--scorer", "numeric"], WORTHS["graded"]),
+    "numbers to rights": (["--scorer", "{kind: numeric, tolerance: 1000}"], [(0, 1)] * 2),
+    "numbers": (["--scorer", "{kind: python, function: 'stars:stars', range: [-2, 4]}"], [(-2, 4)] * 2),
 }
+"""Options by the kind of the run, and what they make the categories of each task worth."""
 
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
     (kind, *others), (options, weights) = name.split(), AGAIN[name]
     run, trials = made(kind), trials_of(made(kind))
-    if others:  # every answer is near enough
+    if others == ["to", "rights"]:  # every answer is near enough
         monkeypatch.setitem(globals(), "worth", whole)
-    monkeypatch.setitem(WORTHS, kind, [weights, weights])
+    monkeypatch.setitem(WORTHS, kind, weights)
     monkeypatch.setitem(globals(), "JUDGED", {("rights", 0), ("rights", 1)})
     (first, again) = json.loads(runs.printed("rescore", run, *options, "--json", "--name", f"{name} both"))
     for line in again["models"]:
@@ -553,18 +555,19 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
             if one.missing is None and one.request.task in tasks:
                 there[place] = worth(kind, one)
         body, found = scorings[f"{name} {part}"]
-        assert {task: tuple(one["weights"]) for task, one in body["tasks"].items()} == dict.fromkeys(
-            tasks, weights
-        )
+        of_task = dict(zip(SIZES, weights, strict=True))
+        assert {task: tuple(one["weights"]) for task, one in body["tasks"].items()} == parts(of_task, tasks)
         assert [row.outcome for row in found] == [*there]
-        assert name == "numbers" or [weights[row.category] for row in found] == [*there.values()]
+        if name != "numbers":
+            rows = [of_task[trials[row.outcome].request.task][row.category] for row in found]
+            assert rows == [*there.values()]
     rankings = runs.read_summary(run).known.rankings
     assert "without a score" not in rankings_note(rankings, rankings[0][1])
     (place,) = [at for at, (known, _) in enumerate(rankings) if known == f"{name} both"]
     lines = {line["model"]: line for line in again["models"]}
     for before, (model, *shown) in zip(first["models"], ranking_rows(rankings)[1:], strict=False):
         line, figures_after = lines[model], shown[place].split()
-        assert figures_after[1] == f"{line['score']:.{2 if max(weights) > 9 else 3}f}"
+        assert figures_after[1] == f"{line['score']:.{2 if max(weights[0]) > 9 else 3}f}"
         moved = before["rank"] - line["rank"]
         assert figures_after[2:] == ([f"{'▲' if moved > 0 else '▼'}{abs(moved)}"] if moved else [])
 

@@ -190,3 +190,16 @@ def test_other_goals(goal):
     session = drive(Session(make_spec(3, 50, goal=goal, **parts, **ALL)), fixed((20, 25, 33), 50))
     assert session.stopped.reason == "resolved"
     assert max(asked(session)) <= 50 + REPEATS
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_a_greedy_model_is_asked_again_once_its_answer_is_in(greedy):
+    """Its repeats measure its noise, and answers of one batch agree with themselves."""
+    session = Session(make_spec(1, 5, goal="budget", trials=200, greedy=greedy))
+    asked = session.ask({"m0": 12})
+    assert len(asked) == (5 if greedy else 12)
+    if greedy:
+        assert len({request.question for request in asked}) == 5
+        session.tell([TrialOutcome(request.key, 1) for request in asked[:3]])
+        again = session.ask({"m0": 12})
+        assert [request.question for request in again] == [request.question for request in asked[:3]]

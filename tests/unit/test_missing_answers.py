@@ -13,7 +13,7 @@ from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
 from scorio.sequential.cells import KNOWN, MISSING, Cells, unit_scores
 from scorio.sequential.contrasts import joined
-from scorio.sequential.evidence import confidence_radius, log_tie_evidence
+from scorio.sequential.evidence import GUARD, confidence_radius, log_tie_evidence
 from scorio.sequential.flips import flip_limit
 from scorio.sequential.moments import fit_prior
 from scorio.sequential.pairs import PairReader
@@ -170,6 +170,30 @@ def test_every_question_weighs_the_same_and_lost_answers_may_be_anything(steps, 
     other = [said[1][(asked[1] == q) & (said[1] != MISSING)] for q in np.unique(asked[1])]
     if rounds is None:
         assert d == pytest.approx(mine - np.mean([one.mean() for one in other if one.size]))
+
+
+@pytest.mark.parametrize("rounds", [None, 1])
+def test_a_question_without_any_answer_may_be_anything_and_is_in_no_cluster(rounds):
+    questions, steps, silent = 30, 180, 4
+    rng, clusters = np.random.default_rng(6), np.arange(questions) % 7
+    right = rng.integers(2, size=(2, questions))
+    sequence = TrialSequence(rng.permutation(questions), own=rounds)
+    cells = Cells(sequence, np.array([0.0, 1.0]), 2)
+    for start in range(0, steps, 10):
+        asked = sequence.of(np.arange(2), start, start + 10)
+        said = np.take_along_axis(right, np.broadcast_to(asked, (2, 10)), axis=1)
+        said[0, asked[0] == silent] = MISSING
+        cells.absorb(np.arange(2), said)
+    block = PairReader(cells, [0], [1], target="population", clusters=clusters).read(ONE, steps)
+    known = np.arange(questions) != silent
+    own, other, left = right[0, known].sum(), right[1].mean(), questions - 1
+    gap = own / left - other
+    slack = max(own / left - own / questions, (own + 1) / questions - own / left)
+    sums = np.bincount(clusters[known], (right[0] - right[1])[known])
+    sizes = np.bincount(clusters[known])
+    variance = ((sums**2).sum() + GUARD * ((sizes**2).sum() / left) ** 2) / left**2
+    found = (block.difference[0, -1], block.slack[0, -1], block.variance[0, -1])
+    assert found == pytest.approx((gap, slack, variance))
 
 
 def test_a_tie_is_no_less_in_reach_where_a_few_answers_are_lost():

@@ -1,11 +1,13 @@
 """Rounds of each model's own: laid out from its own outcomes, and read without bias."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
+from adaptive_eval.build.replay import replay_log
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
@@ -300,3 +302,25 @@ def test_the_bill_of_a_lost_trial_counts_where_its_round_follows_from_answers_no
     again.replay(log, [(request.key, 1) for request in lost])
     asked = [request for _ in range(20) for request in again.ask({"m0": 1, "m1": 1})]
     assert lost[0] in asked
+
+
+@pytest.mark.parametrize("setting", ["tasks[t].rubric.weights", "on.discarded"])
+def test_stored_answers_stay_with_their_questions_where_a_change_counts_them_otherwise(setting):
+    spec = make_spec(2, 12, weights=(0.0, 1.0, 3.0), max_passes=8, rounds="rounds")
+    first, asked, log = Session(spec), [], []
+    while first.stopped is None:
+        batch = []
+        for request in first.ask(8):
+            asked.append(request)
+            discarded = ("timeout",) if request.key.index % 3 else ()
+            batch.append(TrialOutcome(request.key, two_coins(request), discarded=discarded))
+        first.tell(batch)
+        log.append(batch)
+    again = Session(replace(spec, redrawn=frozenset({"timeout"})))
+    if "weights" in setting:
+        again = Session(replace(spec, tasks=(replace(spec.tasks[0], weights=(0.0, 3.0, 1.0)),)))
+    reader = SimpleNamespace(trials=lambda: [SimpleNamespace(request=one) for one in asked], unanswered=list)
+    replay_log(again, reader, [SimpleNamespace(setting=setting)], log)
+    place = again.board.run_sequence.at
+    kept = [place(one.key.index, int(one.key.model[1:]))[1] for one in asked]
+    assert [f"q{question}" for question in kept] == [one.question for one in asked]

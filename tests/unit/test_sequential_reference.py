@@ -121,10 +121,14 @@ class TestReader:
             last = getattr(expected, name)[0, -1]
             assert getattr(found, name)[0, -1] == pytest.approx(last, rel=1e-9)
 
+    @pytest.mark.parametrize("sure", [False, True])
     @pytest.mark.parametrize("passes", [(4, 2), (2, 6)])
-    def test_it_does_not_matter_which_of_the_two_is_the_reference(self, passes):
+    def test_it_does_not_matter_which_of_the_two_is_the_reference(self, passes, sure):
+        """Also where the answers of one are too alike for its noise to be trusted."""
         rng = np.random.default_rng(12)
         sequence, p = TrialSequence(rng.permutation(M)), rng.beta(2, 2, (2, M))
+        if sure:
+            p[1] = 1.0
         told = [
             (rng.random((1, n * M)) < p[row, sequence.question(0, n * M)]).astype(np.int64)
             for row, n in enumerate(passes)
