@@ -64,6 +64,17 @@ def test_a_copy_of_a_grade_counts_where_it_lowers_a_bet():
     assert bets.read(PAIR, 0, 4).log_e[0] == pytest.approx(np.log(won.cumprod(axis=1).mean(axis=0)))
 
 
+def test_a_lost_grade_is_the_worst_for_each_bet():
+    said = np.array([[2, MISSING, 1, MISSING], [0, 1, MISSING, MISSING]])
+    gaps = GRADED[said[0]] - GRADED[said[1]]
+    low = np.array([gaps[0], -GRADED[1], GRADED[1] - 1.0, -1.0])
+    high = np.array([gaps[0], 1.0 - GRADED[1], GRADED[1], 1.0])
+    won = 1.0 + RATES[:, None] * np.where(RATES[:, None] > 0.0, low, high)
+    found = bets_on(TrialSequence(range(4)), said, GRADED).read(PAIR, 0, 4)
+    assert found.log_e[0] == pytest.approx(np.log(won.cumprod(axis=1).mean(axis=0)))
+    assert found.lead[0] == pytest.approx([gaps[0]] * 4)
+
+
 def test_a_question_of_a_small_task_is_bet_on_in_proportion_to_its_weight():
     run = RunSequence([12, 3], seed=None, early_repeats=False)
     rng, steps = np.random.default_rng(2), 45

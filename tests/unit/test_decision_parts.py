@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
-from session_scripts import make_spec
+from session_scripts import drive, make_spec
 
 from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import (
@@ -61,6 +61,26 @@ def test_a_call_needs_no_third_model(name):
     assert session.comparison.reached == 0
     session.results()
     assert session.comparison.fold.verdict.tolist() == [BETTER, OPEN, OPEN]
+
+
+@pytest.mark.parametrize(
+    ("right", "parts"),
+    [
+        ((1, 0), {}),
+        ((1, 1), {"equivalence": 0.9}),
+        ((1, 1), {"goal": "width", "width": 0.99}),
+        ((1, 1), {"goal": "threshold", "value": 0.2}),
+        ((1, 1), {"goal": "not-worse", "model": "m0", "margin": 0.9}),
+        ((1, 0), {"goal": "not-worse", "model": "m0", "margin": 0.1}),
+        ((1, 1, 1), {"goal": "top-k", "k": 1, "equivalence": 0.9}),
+    ],
+)
+def test_nothing_is_called_before_ten_trials(right, parts):
+    """At this confidence fewer would do."""
+    spec = make_spec(len(right), 60, confidence=0.51, family="pair", **parts)
+    session = drive(Session(spec), lambda request: right[int(request.key.model[1:])], slots=2)
+    assert {pair.decided_at for pair in session.results().pairs} - {None} == {10}
+    assert set(session.comparison.fold.enough_at.flat) == ({-1, 10} if "k" in parts else {-1})
 
 
 def test_a_level_that_falls_calls_a_pair_at_its_present_step():
