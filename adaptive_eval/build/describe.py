@@ -39,7 +39,7 @@ def describe_run(reader: RunReader) -> RunDescription:
 
 
 def report_targets(reader: RunReader) -> TargetLookup:
-    """Return what looks up the expected answers of a run; none where there is no config to be read."""
+    """Return what looks up the expected answers of a run; none if there is no config to be read."""
     meta = reader.meta()
     if IMPORTED in meta:
         return _stored_target

@@ -125,7 +125,7 @@ def model_clients_of(
 
 
 def asked_temperature(model: ModelConfig) -> float:
-    """Return the temperature at which a model is asked; 0 where it takes the likeliest token."""
+    """Return the temperature at which a model is asked; 0 if it takes the likeliest token."""
     return temperature_of({**model.sampling.as_sent(), **model.extra_body})
 
 
@@ -310,7 +310,7 @@ def concurrency_within(config: RunConfig, room: int) -> Mapping[str, int]:
 
 
 def shortage(config: RunConfig, room: int) -> str | None:
-    """Return a notice where the limit on open files holds back requests; None where it does not."""
+    """Return a notice where the limit on open files holds back requests; None if it does not."""
     total = sum(concurrency_within(config, _UNBOUNDED).values())
     if total <= room:
         return None

@@ -50,7 +50,7 @@ class Previous:
     prior: PriorSpec | None
 
     def meta(self) -> dict[str, str]:
-        """Return its entries for the run file; none where nothing is to be taken."""
+        """Return its entries for the run file; none if nothing is to be taken."""
         asked = self.settings["references"] or self.prior is not None
         return {META: self.to_json()} if asked else {}
 

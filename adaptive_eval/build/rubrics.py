@@ -122,7 +122,7 @@ def require_same_scoring(
 
 
 def _to_rescore(stored: Mapping[str, Any], now: Mapping[str, Any], tasks: Sequence[TaskConfig]) -> str:
-    """Return the options that score stored answers as the tasks say; empty where no options do."""
+    """Return the options that score stored answers as the tasks say; empty if no options do."""
     parts = {(task, key) for task in now for key in {**stored.get(task, {}), **now[task]}}
     changed = {key for task, key in parts if stored.get(task, {}).get(key) != now[task].get(key)}
     found = ""

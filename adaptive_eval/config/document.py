@@ -317,7 +317,7 @@ def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override
 
 
 def _path(place: str, data: Any) -> Place | str | None:
-    """Return the path that `place` writes, or what is wrong with it; None where it is no place at all."""
+    """Return the path that `place` writes, or what is wrong with it; None if it is no place at all."""
     path: list[str | int] = []
     value, end = data, 0
     for match in _PART.finditer(place):

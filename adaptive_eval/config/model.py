@@ -134,7 +134,7 @@ class ModelConfig(Section):
 
     @property
     def discovery(self) -> DiscoveryConfig | None:
-        """The way its servers are found; None where the config lists them."""
+        """The way its servers are found; None if the config lists them."""
         return None if isinstance(self.endpoints, tuple) else self.endpoints
 
     @property
@@ -154,7 +154,7 @@ class ModelConfig(Section):
 
     @property
     def function(self) -> str | None:
-        """What answers in this process, ``module:function`` or ``litellm``; None where it is served."""
+        """What answers in this process, ``module:function`` or ``litellm``; None if it is served."""
         named = self.addresses[0] if self.addresses else ""
         return named.removeprefix(PYTHON) if named == IN_LITELLM or named.startswith(PYTHON) else None
 

@@ -229,11 +229,11 @@ class RunConfig(Section):
         return of_models + [task.budget for task in self.tasks]
 
     def model(self, name: str) -> ModelConfig:
-        """Return the model of this name; KeyError where there is none."""
+        """Return the model of this name; KeyError if there is none."""
         return {model.name: model for model in self.models}[name]
 
     def task(self, name: str) -> TaskConfig:
-        """Return the task of this name; KeyError where there is none."""
+        """Return the task of this name; KeyError if there is none."""
         return {task.name: task for task in self.tasks}[name]
 
     def dataset_source(self, task: TaskConfig) -> str:

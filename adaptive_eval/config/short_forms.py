@@ -97,7 +97,7 @@ class Benchmark:
 
     @property
     def revision(self) -> str | None:
-        """The commit of the dataset; None where it is not pinned and its newest version is asked."""
+        """The commit of the dataset; None if it is not pinned and its newest version is asked."""
         return self.task.get("revision")
 
     @property

@@ -298,7 +298,7 @@ class Budget:
         return all(account.holds() for account in self._concerned[model][task])
 
     def repeat(self, model: int, task: int, question: int) -> bool:
-        """Count another request of a trial at its worst case; return False where a budget has no room."""
+        """Count another request of a trial at its worst case; return False if a budget has no room."""
         amount = self.worst_case(model, task, question)
         if self._reserving and not all(one.has_room(amount) for one in self._concerned[model][task]):
             return False

@@ -166,7 +166,7 @@ class Issuer:
         return None
 
     def _next_index(self, model: int) -> int | None:
-        """Return the next index at which a model needs a trial; None where it needs none for now."""
+        """Return the next index at which a model needs a trial; None if it needs none for now."""
         states, next_index = self.states, self.board.determinism.next_index
         if model not in self.board.determinism.claimed and self.board.run_sequence.endless:
             return states.issued[model]

@@ -162,7 +162,7 @@ class Intake:
         return isinstance(outcome, TrialOutcome) and outcome.repeats and not self.spec.independent_copies
 
     def _counted(self, outcome: Completed) -> int:
-        """Return the category that counts for verdicts: none where the first draw is not known."""
+        """Return the category that counts for verdicts: none if the first draw is not known."""
         category = self._category(outcome)
         return MISSING if category >= 0 and set(outcome.discarded) - self.spec.redrawn else category
 

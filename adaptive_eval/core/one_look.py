@@ -46,7 +46,7 @@ class AnswerCounts:
 
     @cached_property
     def means(self) -> Floats:
-        """Mean scores; 0 where there is none."""
+        """Mean scores; 0 if there is none."""
         return np.asarray(self.total / np.maximum(self.number, 1))
 
     @cached_property

@@ -179,7 +179,7 @@ def _models(
 
 
 def _shown(known: Bools, values: NDArray[Any]) -> NDArray[Any]:
-    """Return values as Python's objects, None where nothing is known."""
+    """Return values as Python's objects, None if nothing is known."""
     return np.where(known, values.astype(object), np.array(None))
 
 

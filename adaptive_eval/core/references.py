@@ -103,7 +103,7 @@ class PreviousTrials:
 
 
 def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Ints]]) -> Ints:
-    """Return a task's counts of all models as one table, shape (L, M, C + 1); 0 where there are none."""
+    """Return a task's counts of all models as one table, shape (L, M, C + 1); 0 if there are none."""
     asked = [model.name for model in spec.models]
     shape = (len(spec.names), len(task.questions), task.shares.shape[1])
     table = np.zeros(shape, dtype=task.shares.dtype)

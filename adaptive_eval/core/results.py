@@ -465,7 +465,7 @@ class Results(ResultsTable):
 
     @property
     def usd(self) -> float | None:
-        """Cost so far, of all models; None where the config gives no price."""
+        """Cost so far, of all models; None if the config gives no price."""
         costs = [line.usd for line in self.models if line.usd is not None]
         return sum(costs) if costs else None
 

@@ -258,7 +258,7 @@ class Session:
             self._stop(verdict) if whole else self._decide(now=True)
 
     def _open_for_good(self) -> StopVerdict | None:
-        """Return why what is needed stays open whatever is asked; None where it may be decided."""
+        """Return why what is needed stays open whatever is asked; None if it may be decided."""
         comparison = self.comparison
         needed = comparison.fold.needed
         if comparison.latest.slack[needed].all() and open_for_good(comparison, self.budget.run)[needed].all():

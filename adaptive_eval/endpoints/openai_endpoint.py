@@ -238,7 +238,7 @@ class OpenAIEndpoint(ABC):
         return ""
 
     async def _listed_at(self, path: str) -> tuple[str, ...]:
-        """Return the models that are listed at another place; none where it cannot be asked."""
+        """Return the models that are listed at another place; none if it cannot be asked."""
         try:
             return model_ids(self._exchange.json(await self._exchange.get(path)))
         except EndpointError:

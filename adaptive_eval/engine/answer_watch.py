@@ -352,7 +352,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         return self._models[model].empty
 
     def refusal(self, name: str) -> str | None:
-        """Say why a model is not ranked: its answers are cut off, or none; None where it is."""
+        """Say why a model is not ranked: its answers are cut off, or none; None if it is."""
         model = self._models[name]
         if model.cut_off:
             return (
@@ -384,7 +384,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         )
 
     def verdict(self) -> StopVerdict | None:
-        """Return why the run must end; None where it may go on."""
+        """Return why the run must end; None if it may go on."""
         return self._verdict
 
     def remarks(self) -> Sequence[Coded]:

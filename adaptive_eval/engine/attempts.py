@@ -116,7 +116,7 @@ class TrialRunner:
         return None
 
     async def _repeat(self, trial: TrialTask, sending: Sending) -> Repeat | None:
-        """Send a request that tests seeds; None where no budget has room for it."""
+        """Send a request that tests seeds; None if no budget has room for it."""
         try:
             async with asyncio.timeout(trial.client.retry.total_wait):
                 slot = await self.dispatch.admit(sending)

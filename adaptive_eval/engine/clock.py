@@ -178,7 +178,7 @@ class Deadlines:
         return min(limits, default=math.inf) - elapsed
 
     def over(self, elapsed: float) -> dict[str, Any] | None:
-        """Return the limit that ends the run by now, as evidence of the stop; None where none does."""
+        """Return the limit that ends the run by now, as evidence of the stop; None if none does."""
         for limit, task in self._of_the_run():
             if elapsed >= limit:
                 used = {"wall_clock": [elapsed, limit]}

@@ -216,7 +216,7 @@ class PoolChanges:
         return tuple(dict.fromkeys([*self._of_sources(), *self._of_models()]))
 
     def lacking(self, model: str) -> tuple[str, ...]:
-        """Return why `model` has no server that can be asked; empty where it has one."""
+        """Return why `model` has no server that can be asked; empty if it has one."""
         members = self._pool_members.get(model)
         return () if members is None else members.lacking
 

@@ -164,7 +164,7 @@ class IndependenceAudit:
         return known
 
     def pointless(self, model: str) -> str | None:
-        """Return why asking a model again tells nothing new; None where it may."""
+        """Return why asking a model again tells nothing new; None if it may."""
         known = self._models.get(model)
         if known is None or known.in_a_row < self.pointless_copies:
             return None

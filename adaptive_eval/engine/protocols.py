@@ -200,7 +200,7 @@ class Watch(Protocol):
         """Take in a trial; return what is new."""
 
     def verdict(self) -> StopVerdict | None:
-        """Return why the run must end; None where it may go on."""
+        """Return why the run must end; None if it may go on."""
 
     def remarks(self) -> Iterable[Coded]:
         """Return all that is wrong at present."""
@@ -233,7 +233,7 @@ class Recorder(Protocol):
         """Log one attempt."""
 
     def outcome(self, record: TrialRecord) -> bool:
-        """Add a finished trial; False where it has an outcome already."""
+        """Add a finished trial; False if it has an outcome already."""
 
     def decision(self, at: float, trials: int, body: Mapping[str, Any]) -> None:
         """Log a decision."""

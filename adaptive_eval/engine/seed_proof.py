@@ -100,7 +100,7 @@ class SeedProof:
             self.proven |= covered
 
     async def _cover(self, first: Repeat, servers: Collection[str], covered: set[str], ask: Ask) -> bool:
-        """Ask the other servers too; return False where an answer is lacking or differs."""
+        """Ask the other servers too; return False if an answer is lacking or differs."""
         for _ in range(2 * len(set(servers) - covered)):
             if covered >= set(servers):
                 break

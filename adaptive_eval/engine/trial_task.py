@@ -176,7 +176,7 @@ class Sending:
 
     @property
     def url(self) -> str:
-        """Address of its last or first server; empty where none is known."""
+        """Address of its last or first server; empty if none is known."""
         if self.last is not None:
             return self.last.endpoint.url
         endpoints = self.sender.client.endpoints

@@ -48,7 +48,7 @@ class Watches:
         return news
 
     def verdict(self) -> StopVerdict | None:
-        """Return why the run must end; None where it may go on."""
+        """Return why the run must end; None if it may go on."""
         for watch in self.all:
             verdict = watch.verdict()
             if verdict is not None:

@@ -299,7 +299,7 @@ def content_of(*parts: object) -> str:
 
 
 def first_row(path: Path) -> Mapping[str, Any]:
-    """Return the first readable row of a file, empty where there is none."""
+    """Return the first readable row of a file, empty if there is none."""
     for found in stream_rows(path):
         if isinstance(found, Row):
             return found.values

@@ -197,7 +197,7 @@ def _own_scores(row: Mapping[str, Any], answers: list[str] | None) -> list[objec
 
 
 def _answers(row: Mapping[str, Any]) -> list[str] | None:
-    """Return the repeats of a generated answer; None where the model chose among options."""
+    """Return the repeats of a generated answer; None if the model chose among options."""
     resps = row["resps"]
     one_request = isinstance(resps, list) and len(resps) == 1 and isinstance(resps[0], list)
     if not one_request or not all(isinstance(text, str) for text in resps[0]):

@@ -184,7 +184,7 @@ def logs_of_runs(paths: Sequence[Path], cluster: str | None = None) -> list[Log]
 
 
 def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
-    """Return the category weights of the logs where all record the same; None where none does."""
+    """Return the category weights of the logs where all record the same; None if none does."""
     if len(recorded.weights) > 1:
         raise OutcomesError(
             "the tasks have different rubrics or ranges of scores, and analyze compares one kind; report "

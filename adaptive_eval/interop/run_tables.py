@@ -210,7 +210,7 @@ def write_parts(rows: Iterator[Mapping[str, Any]], folder: Path, part_rows: int 
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """Return the parts in a folder, in order; empty where there are none."""
+    """Return the parts in a folder, in order; empty if there are none."""
     found = [path for path in folder.iterdir() if _PART.fullmatch(path.name)]
     return sorted(found, key=lambda path: int(path.stem.rpartition("-")[2]))
 
@@ -286,7 +286,7 @@ def run_rule(reader: RunReader) -> str:
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
-    """Return the category weights of a run by task; empty where it records none."""
+    """Return the category weights of a run by task; empty if it records none."""
     meta = reader.meta()
     if IMPORTED in meta:
         stored = json.loads(meta[IMPORTED])

@@ -400,7 +400,7 @@ def _category(value: Any, key: str) -> int | None:
 
 
 def _counting(value: Any, column: str) -> int | None:
-    """Return a number from 0, None where there is none."""
+    """Return a number from 0, None if there is none."""
     label = _LABEL.fullmatch(value) if isinstance(value, str) else None
     number = _amount(value if label is None else label[1], column)
     if number is None or number.is_integer():
@@ -413,7 +413,7 @@ _LABEL = re.compile(r"\D*[^\d.+-](\d+)")
 
 
 def _amount(value: Any, column: str) -> float | None:
-    """Return a finite number from 0, None where there is none."""
+    """Return a finite number from 0, None if there is none."""
     if value is None or value == "":
         return None
     number = _number(value)

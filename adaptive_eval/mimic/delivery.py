@@ -71,11 +71,11 @@ class ServedRequest:
         self._began = monotonic()
 
     def header(self, name: bytes) -> str:
-        """Return the request header `name` (in lower case), empty where it is missing."""
+        """Return the request header `name` (in lower case), empty if it is missing."""
         return next((value.decode("latin-1") for key, value in self._scope["headers"] if key == name), "")
 
     async def body(self) -> bytes | None:
-        """Return the request's body; None where the client left before the end of it."""
+        """Return the request's body; None if the client left before the end of it."""
         parts = []
         more = True
         while more:

@@ -345,7 +345,7 @@ def _of_imported(results: Results, claim: Asked) -> Claim:
 
 
 def _difference(results: Results, claim: NotWorse) -> tuple[float | None, float | None] | None:
-    """Return the interval of a difference; None where the run does not compare the two."""
+    """Return the interval of a difference; None if the run does not compare the two."""
     for pair in results.pairs:
         low, high = pair.difference_low, pair.difference_high
         if (pair.first, pair.second) == (claim.model, claim.than):

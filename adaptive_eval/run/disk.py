@@ -59,7 +59,7 @@ def room_warning(built: Built, directory: Path) -> str | None:
 
 
 def forecast(built: Built, directory: Path) -> Need | None:
-    """Return the bytes that the rest of the run in `directory` needs; None where nothing bounds it."""
+    """Return the bytes that the rest of the run in `directory` needs; None if nothing bounds it."""
     if not (directory / RUN_FILE).exists():
         return _before_the_start(built)
     with RunReader(directory) as reader:

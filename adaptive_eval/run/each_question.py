@@ -146,7 +146,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _of_first(given: Sequence[int], wanted: QuestionClaim) -> bool | None:
-    """Return whether enough of the first answers are right; None where there are fewer answers."""
+    """Return whether enough of the first answers are right; None if there are fewer answers."""
     if len(given) < wanted.of:
         return None
     return sum(given[: wanted.of]) >= wanted.right

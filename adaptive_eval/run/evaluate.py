@@ -161,7 +161,7 @@ class Evaluation:
         return tuple(line.model for line in model_order(self.results))
 
     def model(self, name: str) -> ModelResult:
-        """Return the result of a model; KeyError where there is none."""
+        """Return the result of a model; KeyError if there is none."""
         return {line.model: line for line in self.results.models}[name]
 
     def not_worse(self, model: str, than: str, margin: float | None = None) -> Claim:

@@ -88,7 +88,7 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
 
 
 def set_aside(directory: Path) -> Path | None:
-    """Rename a run's directory to NAME-1, -2, … and return where it is now; None where there is no run."""
+    """Rename a run's directory to NAME-1, -2, … and return where it is now; None if there is no run."""
     if not any((directory / name).exists() for name in (RUN_FILE, f"{RUN_FILE}.new")):
         return None
     if directory.name in ("", ".."):

@@ -326,7 +326,7 @@ def _logged(record: TrialRecord, score: Score) -> LoggedTrial:
 
 
 def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str) -> list[int | None]:
-    """Return each answer's category; None where it lacks a signal, an error where all whole answers do."""
+    """Return each answer's category; None if it lacks a signal, an error where all whole answers do."""
     try:
         return list(rubric.assign(records))
     except SignalMissing as error:
@@ -351,7 +351,7 @@ def _signals(score: Score | None, check: str | None) -> Mapping[str, Signal]:
 
 
 def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
-    """Return the new scorer, which must be able to read the tasks' targets; None where none is asked for."""
+    """Return the new scorer, which must be able to read the tasks' targets; None if none is asked for."""
     if scorer is None:
         return None
     if scorer.has("python"):

@@ -33,7 +33,7 @@ class _OverlapScorer(GradedScorerConfig, AnswerScorer):
         return None if _WORD.search(question.target) else "the target has no words"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
-        """Return the answer's text, or None where it has no words."""
+        """Return the answer's text, or None if it has no words."""
         part = text[:LONGEST]
         return Answer(part, "whole text", is_final=True) if _WORD.search(part) else None
 

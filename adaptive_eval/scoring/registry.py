@@ -85,7 +85,7 @@ def _scored(scorer: Scorer, text: str, question: Question) -> Score:
 
 
 def _right_answers(scorer: Scorer, target: str) -> list[str]:
-    """Return answers of which a scorer should call one right; none where the target does not tell."""
+    """Return answers of which a scorer should call one right; none if the target does not tell."""
     if isinstance(scorer, RegexScorerConfig):
         return []
     if isinstance(scorer, JsonScorerConfig):

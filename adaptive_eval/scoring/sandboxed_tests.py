@@ -207,7 +207,7 @@ def _described(error: Any) -> tuple[str, int, int, int]:
 
 
 def _run(task: dict[str, Any], channel: int, end: End) -> bool:
-    """Return True where the tests pass, raise where they do not."""
+    """Return True if the tests pass, raise where they do not."""
     os.write(channel, b"started\n")
     text, limits = task["tests"], {name: tuple(both) for name, both in task["limits"].items()}
     names = {*end.ask("load", task["code"], limits, task["user"])}

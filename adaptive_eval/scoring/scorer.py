@@ -293,7 +293,7 @@ def _answers(completion: Completion) -> list[Completion]:
 
 
 def _most_frequent(scores: Sequence[Score]) -> str | None:
-    """Return the most frequent extracted answer, the first of equals; None where nothing was extracted."""
+    """Return the most frequent extracted answer, the first of equals; None if nothing was extracted."""
     found = Counter(score.extracted for score in scores if score.extracted is not None)
     return found.most_common(1)[0][0] if found else None
 

@@ -220,7 +220,7 @@ class _Call:
 
 
 def _wanted(target: str) -> list[_Call] | None:
-    """Return the calls of a target; None where it is no list of calls."""
+    """Return the calls of a target; None if it is no list of calls."""
     value = json_value(target)
     listed = [value] if isinstance(value, dict) else value
     if not isinstance(listed, list) or len(listed) > MOST:

@@ -318,7 +318,7 @@ class _Work:
                 yield name, costs, float(limit), parallel
 
     def ways(self, result: SimulationResult) -> tuple[Way, ...]:
-        """Compare the runs asked live with the same runs in batches; none where a model has no batches."""
+        """Compare the runs asked live with the same runs in batches; none if a model has no batches."""
         sizes, usd = self._known("batch_size"), self._known("live_usd")
         if sizes is None:
             return ()

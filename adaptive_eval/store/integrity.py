@@ -129,7 +129,7 @@ class RunContents:
             return self._most
 
     def _rows(self, query: str, table: str, **filters: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of `query`, one by one where a batch of them cannot be read."""
+        """Yield the rows of `query`, one by one if a batch of them cannot be read."""
         failures = 0
         for start in range(0, self._end(table) + 1, _AT_ONCE):
             numbers = range(start, start + _AT_ONCE)

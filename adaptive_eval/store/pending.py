@@ -60,7 +60,7 @@ class Names(AppendedTable):
         }
 
     def id(self, name: str, *parent: int) -> int:
-        """Return the id of `name`, giving it one where it is new."""
+        """Return the id of `name`, giving it one if it is new."""
         known = self._ids.get((*parent, name))
         if known is None:
             known = self._ids[(*parent, name)] = self.add(*parent, pack(name))
@@ -236,7 +236,7 @@ class Pending:
         )
 
     def add_outcome(self, record: TrialRecord) -> bool:
-        """Add a finished trial with its answer; return False where it has an outcome already."""
+        """Add a finished trial with its answer; return False if it has an outcome already."""
         trial = self._trial(record.request)
         key, asked = trial[:2], trial[2:]
         before = self._asked.get(key)

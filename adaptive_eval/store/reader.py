@@ -426,7 +426,7 @@ class RunReader:
         return float(elapsed + since) if 0.0 < since <= _BETWEEN_SNAPSHOTS else float(elapsed)
 
     def latest_snapshot(self) -> SnapshotRecord | None:
-        """Return the latest snapshot, or None where there is none."""
+        """Return the latest snapshot, or None if there is none."""
         found = self._made(self._snapshot, self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1"))
         return found[0] if found else None
 

@@ -93,7 +93,7 @@ class RunFiles:
         return self.directory / "run.db.new"
 
     def identity(self) -> tuple[int, int] | None:
-        """Return what tells the run file from another of its name, or None where it is gone."""
+        """Return what tells the run file from another of its name, or None if it is gone."""
         return identity(self.database)
 
     def require_absent(self) -> None:
@@ -113,7 +113,7 @@ class RunFiles:
         return [log for log in (self.wal, self.journal) if log.exists() and log.stat().st_size]
 
     def require_present(self) -> None:
-        """Raise RunNotFound where there is no run."""
+        """Raise RunNotFound if there is no run."""
         with translated(self.directory, "reading"):
             is_there = self.database.is_file()  # reading a named pipe would never end
         if not is_there:
@@ -141,7 +141,7 @@ class RunFiles:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another of its name, or None where it is gone."""
+    """Return what tells a file from another of its name, or None if it is gone."""
     try:
         status = path.stat()
     except FileNotFoundError:

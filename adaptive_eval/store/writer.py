@@ -49,7 +49,7 @@ class WriterLock:
 
     @classmethod
     def acquire(cls, path: Path) -> WriterLock:
-        """Take the lock at `path` without waiting, creating the file where there is none."""
+        """Take the lock at `path` without waiting, creating the file if there is none."""
         if sys.platform == "win32":
             raise RunFileError(
                 f"cannot lock {path}: Windows has no flock. Run adaptive-eval under WSL, on Linux or on "

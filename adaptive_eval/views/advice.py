@@ -51,7 +51,7 @@ def _command(run: Path, flags: Sequence[str], settings: Sequence[str]) -> str:
 
 
 def _change(model: ModelConfig, cause: Sequence[str]) -> tuple[str, str]:
-    """Return what to change for a model, and the setting that does it; each empty where it is not known."""
+    """Return what to change for a model, and the setting that does it; each empty if it is not known."""
     if not cause:
         return "", ""
     name, named = cause[0], cause[-1]

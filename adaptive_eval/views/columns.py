@@ -427,7 +427,7 @@ class DecisionRow:
     made: Decision
 
     def model(self, place: int) -> str:
-        """Return the name of the first or the second model concerned; empty where there is none."""
+        """Return the name of the first or the second model concerned; empty if there is none."""
         models = self.made.models
         return models[place] if place < len(models) else ""
 

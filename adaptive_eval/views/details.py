@@ -249,7 +249,7 @@ def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return a JSON object; None where the text is none."""
+    """Return a JSON object; None if the text is none."""
     try:
         stored = json.loads(text)
     except ValueError:

@@ -413,7 +413,7 @@ def _asked(summary: RunSummary, folder: str) -> tuple[str, dict[str, Any]]:
 
 
 def _stored(report: Path) -> _Earlier | None:
-    """Read when and with which verdict a report was written; None where the folder holds none."""
+    """Read when and with which verdict a report was written; None if the folder holds none."""
     file = report / "report.json"
     if not (file.exists() and (report / "report.html").exists()):
         return None

@@ -198,7 +198,7 @@ class ReportTables:
         )
 
     def budgets(self) -> Table | None:
-        """Return the budgets that have a limit, and those of scorers; None where there are none."""
+        """Return the budgets that have a limit, and those of scorers; None if there are none."""
         uses = limited_budgets(self.summary.rates.budgets)
         running = self.summary.state == "running"
         outlet = Shown.BUDGETS | Shown.RUNNING if running else Shown.BUDGETS
@@ -253,7 +253,7 @@ class ReportTables:
         return table_of(caption, columns, rows, classes=classes)
 
     def several(self) -> Table | None:
-        """Return pass@k and pass^k by model; None where no question has several answers."""
+        """Return pass@k and pass^k by model; None if no question has several answers."""
         if self.summary.known.together:
             return None
         rows = several_answers(self._questions, self.summary.results)

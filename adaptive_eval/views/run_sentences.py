@@ -152,7 +152,7 @@ def _scorer_words(line: BudgetLine) -> str:
 
 
 def presumed_words(lines: Sequence[BudgetLine]) -> list[str]:
-    """Return what was billed and what is presumed billed; nothing where nothing is presumed."""
+    """Return what was billed and what is presumed billed; nothing if nothing is presumed."""
     billed, assumed = [], []
     for line in lines:
         if line.presumed and line.scope in ("run", "scorer"):

@@ -64,7 +64,7 @@ class _BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, and for the rest of this one where it was answered before its end."""
+        """Wait for the next request, and for the rest of this one if it was answered before its end."""
         self._expect_progress()
         super().on_response_complete()
         if self._is_answering():  # the next request had come already
