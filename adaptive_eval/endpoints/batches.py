@@ -93,10 +93,6 @@ class BatchInterface(ABC):
         """Return the bodies of answers, or EndpointErrors, by the names of the requests."""
 
 
-_UNEXECUTED = ("expired", "cancelled", "canceled")
-"""States of a batch that leaves requests without having carried them out."""
-
-
 @dataclass(slots=True)
 class _Waiting:
     """Requests that will be the next batch."""
@@ -229,12 +225,11 @@ def json_lines(content: bytes, exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def _unanswered(batch: Batch) -> EndpointError:
-    """Return why a request of a batch has no answer."""
+    """Return why a request that a batch has no line for has no answer: nothing says that it did not begin."""
     if batch.refused:
         return PermanentEndpointError(f"the batch was refused: {batch.refused}", kind="bad_request")
     words = f"the batch ended ({batch.status}) without an answer to this request"
-    kind = "expired" if batch.status in _UNEXECUTED else "malformed"
-    return TransientEndpointError(words, kind=kind)
+    return TransientEndpointError(words, kind="malformed")
 
 
 async def _at_once(batch: Batch) -> Batch:

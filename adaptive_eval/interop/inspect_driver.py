@@ -31,7 +31,7 @@ from adaptive_eval.interop.inspect_task import SampleCompletion, SampleMessage, 
 from adaptive_eval.options.section import IN_INSPECT, INSPECT
 from adaptive_eval.options.task_options import SolverConfig, TaskConfig
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import CUT_OFF, IMAGE_TOKENS, Completion, Message, TrialRequest, Usage
+from adaptive_eval.trial import CUT_OFF, IMAGE_TOKENS, Completion, DiscardCause, Message, TrialRequest, Usage
 
 LOGS = "inspect"
 """Folder of Inspect's logs in the run's directory."""
@@ -50,8 +50,8 @@ _SENT = {"content", "tool_calls", "tool_call_id", "function"}
 class SampleLimits:
     """Counts a model's requests for the samples of one task, and refuses those beyond the limits.
 
-    A sample that fails is run again by Inspect; both runs share the limits. Other models that the task asks,
-    such as a grader, are not counted.
+    A sample that fails is run again by our engine; its runs share the limits. Other models that the task
+    asks, such as a grader, are not counted.
     """
 
     def __init__(self, limits: SolverConfig, longest: int | None) -> None:
@@ -197,7 +197,7 @@ class _Feed:
         future = self._waiting.pop((str(sample.id), epoch), None)
         if future is not None and not future.done():
             words = "cancelled in Inspect before it began"
-            future.set_exception(TransientEndpointError(words, kind="aborted"))
+            future.set_exception(TransientEndpointError(words, kind="expired"))
 
     def close(self) -> None:
         """End the Inspect task once running samples are complete."""
@@ -245,7 +245,7 @@ class InspectEndpoint:
         sample = await self._feeds[asked.task].run(asked.sample, asked.epoch)
         if sample.error is not None:
             said = sample.error.message or "error in Inspect"
-            raise TransientEndpointError(first_line(said), kind="server")
+            raise TransientEndpointError(first_line(said), kind="aborted")  # after it may have begun
         limits = self._feeds[asked.task].limits
         usage = sample.model_usage.values()
         tokens = usage_of(usage) if limits is None else limits.taken(asked.sample, asked.epoch)
@@ -273,7 +273,18 @@ def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
         sample.output.model or model,
         str(sample.uuid or ""),
         scores={name: (score.value, score.answer) for name, score in (sample.scores or {}).items()},
+        discarded=_given_up(sample),
     )
+
+
+def _given_up(sample: Any) -> tuple[DiscardCause, ...]:
+    """Return a cause for each time that Inspect has asked a model again for a sample, as its log counts.
+
+    It does not say why: each may have given up a draw.
+    """
+    calls = (event for event in sample.events or () if event.event == "model")
+    cause: DiscardCause = "server"
+    return (cause,) * sum(event.retries or 0 for event in calls)
 
 
 @dataclass
@@ -305,7 +316,7 @@ class InspectDriver:
                 max_tasks=len(tasks),
                 max_samples=most,
                 fail_on_error=False,
-                retry_on_error=1,
+                retry_on_error=0,  # our engine asks again, and counts the sample that it gave up
             )
         )
         self._running.add_done_callback(self._ended)

@@ -12,10 +12,11 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from adaptive_eval.endpoints.answer import read_completions
 from adaptive_eval.endpoints.apis import AnthropicMessages, OpenAIResponses
 from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
-from adaptive_eval.endpoints.batches import Batch, BatchOptions
+from adaptive_eval.endpoints.batches import Batch, BatchOptions, _unanswered
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
+from adaptive_eval.engine.discards import cause_of
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Conversation, Message, Usage
 
@@ -139,24 +140,34 @@ def test_a_message_is_read_from_its_blocks(reason, finish):
 
 
 @pytest.mark.parametrize(
-    ("kind", "line", "retried"),
+    ("kind", "line", "retried", "cause"),
     [
-        (OpenAIBatches, {"response": None, "error": {"code": "batch_expired"}}, True),
-        (OpenAIBatches, {"response": {"status_code": 400, "body": {}}}, False),
-        (OpenAIBatches, {"response": None, "error": None}, True),
-        (AnthropicBatches, {"type": "canceled"}, True),
-        (AnthropicBatches, {"type": "expired"}, True),
-        (AnthropicBatches, {"type": "errored", "error": {"error": {"type": "overloaded_error"}}}, True),
-        (AnthropicBatches, {"type": "errored", "error": {"error": {"type": "api_error"}}}, True),
-        (AnthropicBatches, {"type": "errored", "error": {"type": "invalid_request_error"}}, False),
-        (AnthropicBatches, None, True),
+        (OpenAIBatches, {"response": None, "error": {"code": "batch_expired"}}, True, None),
+        (OpenAIBatches, {"response": {"status_code": 400, "body": {}}}, False, "server"),
+        (OpenAIBatches, {"response": {"status_code": 429, "body": {}}}, True, None),
+        (OpenAIBatches, {"response": None, "error": None}, True, "server"),
+        (AnthropicBatches, {"type": "canceled"}, True, None),
+        (AnthropicBatches, {"type": "expired"}, True, None),
+        (AnthropicBatches, {"type": "errored", "error": {"error": {"type": "overloaded_error"}}}, True,
+         "server"),
+        (AnthropicBatches, {"type": "errored", "error": {"error": {"type": "api_error"}}}, True, "server"),
+        (AnthropicBatches, {"type": "errored", "error": {"type": "invalid_request_error"}}, False, "server"),
+        (AnthropicBatches, None, True, "server"),
     ],
-)
-def test_a_request_without_an_answer_is_asked_again_where_that_helps(kind, line, retried):
+)  # fmt: skip
+def test_a_request_without_an_answer_is_asked_again_where_that_helps(kind, line, retried, cause):
+    """It has given up a draw unless it was not carried out; of batches a status says nothing about time."""
     exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
     error = kind(exchange, BatchOptions("run"))._answer(line)
     assert isinstance(error, EndpointError)
     assert (type(error).__name__ == "TransientEndpointError") is retried
+    assert cause_of(error.kind, error.status, 0.0, fastest=0.0) == cause
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled", "completed"])
+def test_a_request_without_a_line_in_its_batch_may_have_begun(status):
+    error = _unanswered(Batch("b", status, under_way=False))
+    assert (error.kind, cause_of(error.kind, error.status, 0.0, fastest=0.0)) == ("malformed", "server")
 
 
 def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others(tmp_path):

@@ -1,6 +1,8 @@
 """Which failed attempt gave up a draw, and what a trial with such a draw is to a session."""
 
+import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +11,9 @@ from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.discards import Discards, cause_of
-from adaptive_eval.errors import SessionError
+from adaptive_eval.errors import SessionError, TransientEndpointError
+from adaptive_eval.interop.inspect_driver import InspectEndpoint
+from adaptive_eval.interop.inspect_task import SampleMessage
 from adaptive_eval.options.request_options import OnConfig
 from adaptive_eval.store.records import AttemptRecord
 from adaptive_eval.trial import DISCARD_CAUSES, TrialKey, TrialOutcome
@@ -143,3 +147,36 @@ def test_redraw_stands_for_all_causes():
     assert OnConfig(discarded=["killed", "server", "killed"]).discarded == ("killed", "server")
     with pytest.raises(ValueError, match="neither redraw nor a list of timeout, server, connection, killed"):
         OnConfig(discarded=["late"])
+
+
+def answer_of_inspect(**fields):
+    """Return what the endpoint makes of a sample that Inspect has run, with these fields of its record."""
+    output = SimpleNamespace(choices=[], completion="4", model="m")
+    usual = {
+        "error": None,
+        "limit": None,
+        "output": output,
+        "model_usage": {},
+        "working_time": 1.0,
+        "uuid": "u",
+    }
+    rest = {"working_time": 1.0, "scores": {}, "events": []}
+    sample = SimpleNamespace(**{**usual, **rest, **fields})
+
+    async def run(name, epoch):
+        return sample
+
+    endpoint = InspectEndpoint("m", {"t": SimpleNamespace(run=run, limits=None)})
+    return asyncio.run(endpoint.complete([SampleMessage("user", "2 + 2?", "t", "q", 1)], seed=1))
+
+
+def test_requests_that_inspect_has_repeated_may_each_have_given_up_a_draw():
+    calls = [SimpleNamespace(event="model", retries=retries) for retries in (None, 2, 0, 1)]
+    assert answer_of_inspect(events=[SimpleNamespace(event="info"), *calls]).discarded == ("server",) * 3
+    assert answer_of_inspect().discarded == ()
+
+
+def test_a_sample_that_fails_in_inspect_has_given_up_a_draw():
+    with pytest.raises(TransientEndpointError) as failed:
+        answer_of_inspect(error=SimpleNamespace(message="the sandbox went away"))
+    assert cause_of(failed.value.kind, failed.value.status, 0.1, FASTEST) == "server"
