@@ -78,7 +78,9 @@ def simulator_of(
 
     given = options["replicates"]
     bound = trials if given is None else None
-    with workers_of(options) as workers, progress_bar() as report:
+    with workers_of(options) as workers, progress_bar() as bar:
+        # Bars would erase the rows that a plan prints on the same terminal, and these are its progress.
+        report = None if trials is not None and sys.stdout.isatty() else bar
         if bound is not None and workers is None:
             workers = 1
         yield Simulator(given or replicates, options["seed"], workers, report, bound)
@@ -92,9 +94,7 @@ def progress_bar() -> Iterator[Report]:
         yield _ProgressLines()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # What is printed on a terminal is moved above the bars; what goes into a pipe is left alone.
-    redirect = sys.stdout.isatty()
-    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as progress:
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         tasks: dict[str, Any] = {}
 
         def report(what: str, done: int, total: int) -> None:
