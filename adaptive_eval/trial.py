@@ -95,6 +95,9 @@ SAME_TEXT: Final = "same_text"
 NOTHING_FOUND = "nothing_found"
 """Name of the signal of an answer in which the scorer found no result."""
 
+ANCHOR = "anchor_"
+"""Begins the name of a signal with an answer's number, and what its judge says of it now, in per cent."""
+
 JUDGED = "judged_"
 """Begins the names of signals that say how steady a judge is: its second vote, the order of two answers."""
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from adaptive_eval import __version__
+from adaptive_eval.build.anchors import Anchors, anchors_of
 from adaptive_eval.build.changed_settings import (
     CHANGES,
     ChangedSetting,
@@ -61,6 +62,8 @@ from adaptive_eval.build.session_spec import (
 from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.run_config import difference
+from adaptive_eval.core.label_record import META as LABELS
+from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.core.session import Session
@@ -73,6 +76,7 @@ from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
+from adaptive_eval.engine.judge_watch import JudgeWatch
 from adaptive_eval.engine.protocols import Endpoint, Executor, Prompts
 from adaptive_eval.engine.runner import Runner, RunnerOptions, with_limits
 from adaptive_eval.engine.solving import Solvers
@@ -108,6 +112,7 @@ class Built:
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     functions: Mapping[str, Answerer] = field(default_factory=dict)  # models that are functions
     solvers: Solvers = field(default_factory=dict)
+    labels: LabelRecord | None = None  # which decide in the place of a judge
     started_at: float = field(default_factory=time.time)  # Unix time of a run that is new
 
     @cached_property
@@ -116,7 +121,8 @@ class Built:
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
         chosen = question_policy(spec, self.continued)
         taken = self.previous
-        return replace(spec, allocation=chosen, references=taken.references, prior=taken.prior)
+        found = replace(spec, allocation=chosen, references=taken.references, prior=taken.prior)
+        return replace(found, labels=self.labels)
 
     @property
     def prompts(self) -> Prompts:
@@ -233,6 +239,7 @@ class Built:
             **self.previous.meta(),
             **({AGAINST: json.dumps(against)} if against else {}),
             "seed": str(config.seed),
+            LABELS: "" if self.labels is None else self.labels.to_json(),
             SESSION: spec_to_json(self.spec),
             STARTED_AT: str(self.started_at),
             "versions": json.dumps(versions),
@@ -320,6 +327,7 @@ class Built:
                 independent=config.on.copies == "independent",
             ),
             DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)}),
+            JudgeWatch({task: one.number for task, one in self.anchors.items()}),
         )
 
     def rebuild(self, session: Session, reader: RunReader, watches: Watches) -> list[Decision]:
@@ -390,10 +398,15 @@ class Built:
         """Return the accounts of judges and verifiers; None if there are none."""
         return ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None
 
+    @cached_property
+    def anchors(self) -> dict[str, Anchors]:
+        """Answers by task that a judge is shown again."""
+        return anchors_of(self.tasks, self.scorers, [model.name for model in self.config.models])
+
     @property
     def grading(self) -> Grading:
         """The scorers at work in this process."""
-        return Grading(self.tasks, self.scoring)
+        return Grading(self.tasks, self.scoring, anchors=self.anchors)
 
     @property
     def scoring(self) -> dict[str, TaskScoring]:

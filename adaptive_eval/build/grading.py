@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
+from adaptive_eval.build.anchors import Anchors
 from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.apis import OpenAIChat
@@ -24,7 +26,6 @@ from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import (
     Completion,
     Score,
-    Signal,
     TrialRequest,
 )
 
@@ -68,8 +69,9 @@ class Grading:
         tasks: Sequence[Task],
         scoring: Mapping[str, TaskScoring],
         threads: ThreadPoolExecutor | None = None,
+        anchors: Mapping[str, Anchors] = MappingProxyType({}),
     ) -> None:
-        self._threads = threads
+        self._threads, self._anchors = threads, anchors
         self._tasks = {task.name: task for task in tasks}
         self._scoring = scoring
         scorers = {task: one.scorer for task, one in scoring.items()}
@@ -94,12 +96,16 @@ class Grading:
                 return scoring.score(completion, question)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, scoring.score, completion, question)
+        anchors = self._anchors.get(request.task)
         without = scoring.not_scored(completion)
         if without is not None:
             return without
         async with self._places.get(request.task) or nullcontext():
             score = await grade_or_failure(scorer, completion, question)
-        return scoring.categorised(score, completion)
+            if anchors is not None:
+                score = await anchors.judged_again(request, score)
+        found = scoring.categorised(score, completion)
+        return found if anchors is None else anchors.keep(request, completion, question, found)
 
 
 class ScorersAllowance:
@@ -155,14 +161,9 @@ def resume_accounts(tasks: Sequence[Task], scorers: Mapping[str, Scorer], direct
         for name, scorer in graded.items():
             for record in reader.trials(task=name):
                 if record.score is not None:
-                    bills[name].add(_bill_in(record.score.signals, scorer.kind))
+                    bills[name].add(Bill.of(record.score.signals, scorer.kind))
     for task in tasks:
         scorer_of_task = graded.get(task.name)
         if scorer_of_task is not None:
             client = grading_model_of(scorer_of_task)
             client.resume(bills[task.name], lost.get(task.name, 0), task.questions)
-
-
-def _bill_in(signals: Mapping[str, Signal], kind: str) -> Bill:
-    counts = (signals.get(name) for name in Bill().signals(kind))
-    return Bill(*(count if isinstance(count, int) else 0 for count in counts))

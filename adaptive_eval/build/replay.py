@@ -16,6 +16,8 @@ from typing import Any
 from adaptive_eval.build.changed_settings import ChangedSetting, change_warnings, stored_changes
 from adaptive_eval.build.previous_runs import META as PREVIOUS
 from adaptive_eval.build.previous_runs import Previous
+from adaptive_eval.core.label_record import META as LABELS
+from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.results import (
     Decision,
     ModelResult,
@@ -120,6 +122,8 @@ def replay_log(
 
 def _spec(meta: Mapping[str, str]) -> SessionSpec:
     spec = spec_from_json(meta[SESSION])
+    if meta.get(LABELS):
+        spec = replace(spec, labels=LabelRecord.from_json(meta[LABELS]))
     if PREVIOUS not in meta:
         return spec
     taken = Previous.from_json(meta[PREVIOUS])

@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from adaptive_eval.config import RunConfig
+from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.results import to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.run.execution import Ended
@@ -145,6 +146,8 @@ class _Watcher:
 
 def _continuing(view: RunSummary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
     """Return what to say before the command that continues a run, and the settings that it takes."""
+    if view.results.rule == LABELS and reason in ("budget", "max_passes"):
+        return "Label answers, or raise the budget, and continue with", []
     if reason == "max_passes":
         return STOPS[reason].to_continue + chance_words(view.results), [more_passes(view.results, config)]
     raised = raised_budgets(view.results, view.decisions, config)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from adaptive_eval.config.label_checks import label_mistakes
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.mimic.mimic_spec import like_problems
@@ -154,6 +155,7 @@ _CHECKS: tuple[Callable[[RunConfig], Found], ...] = (
     _servers,
     _found_servers,
     _likes,
+    label_mistakes,
 )
 
 

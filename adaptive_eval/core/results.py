@@ -429,7 +429,8 @@ class Results(ResultsTable):
     question of every model costs. `scale` is the lowest and the highest score; None of an earlier version.
     `target` is what verdicts are about: these questions (``benchmark``), or questions like these
     (``population``). The rule ``fixed`` is that of results whose number of trials was fixed before anybody
-    looked: its verdicts and intervals are those of one look.
+    looked: its verdicts and intervals are those of one look. Of the rule ``labels`` verdicts are those of
+    labels, and `judge_alone` is what the scores alone say of all pairs.
     """
 
     goal: str
@@ -457,6 +458,7 @@ class Results(ResultsTable):
     pass_cost: float | None = None
     scale: tuple[float, float] | None = None
     target: str = "benchmark"
+    judge_alone: Results | None = None
 
     @property
     def tokens(self) -> int:

@@ -87,6 +87,8 @@ class Session:
         asked: tuple[Goal, Levels] | None = None,
     ) -> None:
         self.spec = spec
+        if spec.labels is not None:  # they decide, and what the scores say must not end anything
+            spec = replace(spec, goal=GoalSpec("budget"))
         read = spec if spec.stopping.rule != FIXED else replace(spec, goal=GoalSpec("budget"))
         self.board = SessionAnswers(read)  # of a fixed number of trials nothing is decided before the last
         check_budgets(spec)
@@ -105,6 +107,7 @@ class Session:
         self._forecast_due = 0
         self._forecast_ended = False
         self._replaying = False
+        self._labelled: Results | None = None
 
     # ------------------------------------------------------------------ asking
 
@@ -200,8 +203,9 @@ class Session:
             return
         horizon = None if now else self._horizon()
         self.board.absorb(horizon)
-        for call in self.comparison.advance():
-            self.decisions.append(pair_decision(self.comparison, call))
+        calls = self.comparison.advance()
+        if self.spec.labels is None:
+            self.decisions += [pair_decision(self.comparison, call) for call in calls]
         self._retire()
         self._stop_when_done(whole=horizon is None)
         ahead = next_look(self.comparison)
@@ -499,7 +503,17 @@ class Session:
             task, question = self.board.run_sequence.at(key.index, model)
             self.budget.presume_billed(model, task, question, times)
         self._decide(now=True)
+        self._decide_by_labels()
         return self._report()
+
+    def _decide_by_labels(self) -> None:
+        """Stop if labels reach the goal. They are of answers that are in the log, so this is asked once."""
+        if self.spec.labels is None:
+            return
+        self.results()
+        verdict = None if self._labelled is None else self._labelled.stop
+        if self.stopped is None and verdict is not None and verdict.reason == "resolved":
+            self._stop(verdict)
 
     def _tell_again(self, outcomes: Sequence[Completed]) -> None:
         self._take(outcomes)
@@ -519,8 +533,20 @@ class Session:
 
             found = OneLook(self.spec, self._answers()).within(found)
             return replace(found, warnings=(*found.warnings, *self._remarks()))
+        if self.spec.labels is not None:
+            return self._by_labels(found)
         forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
+
+    def _by_labels(self, alone: Results) -> Results:
+        """Return results by labels, which further answers do not change."""
+        from adaptive_eval.core.by_labels import results_by_labels, with_verdicts
+
+        assert self.spec.labels is not None
+        if self._labelled is None:
+            self._labelled = results_by_labels(self.spec, self.board, self.spec.labels, alone)
+        found = with_verdicts(alone, self._labelled)
+        return replace(found, warnings=(*found.warnings, *self._remarks()))
 
     def _answers(self) -> "AnswerCounts":
         """Return all answers that are counted; what the logs of an import lack was not asked."""

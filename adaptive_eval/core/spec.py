@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.fixed_rule import FixedRule
+from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.plugins import load_rule
 from adaptive_eval.options.decisions import AllocationSpec as AllocationSpec
 from adaptive_eval.options.decisions import GoalSpec as GoalSpec
@@ -190,6 +191,8 @@ class SessionSpec:
         Recorded outcomes with one trial a question have no such repeats.
     independent_copies : bool
         Whether answers that repeat an earlier one are draws of a sure model, and no copies: the user's word.
+    labels : LabelRecord, optional
+        Labels that decide in the place of the scores; every model is asked alike, until a budget ends.
 
     Examples
     --------
@@ -213,6 +216,7 @@ class SessionSpec:
     samples_per_prompt: int = 1
     early_repeats: bool = True
     independent_copies: bool = False
+    labels: LabelRecord | None = None
     redrawn: frozenset[DiscardCause] = frozenset()
 
     def rule(self) -> parts.Rule:

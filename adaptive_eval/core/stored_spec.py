@@ -1,6 +1,6 @@
 """A session's specification as the run file keeps it, so that its trials can be replayed without its config.
 
-References and priors are left out: what was taken from previous runs is stored by itself.
+References, priors and labels are left out: what was taken from elsewhere is stored by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
     return {name: TypeAdapter(hint) for name, hint in hints.items() if name not in _TAKEN}
 
 
-_TAKEN = ("references", "prior")
+_TAKEN = ("references", "prior", "labels")
 
 
 def _goal(data: Mapping[str, Any]) -> GoalSpec:
@@ -43,7 +43,7 @@ def _goal(data: Mapping[str, Any]) -> GoalSpec:
 
 
 def spec_to_json(spec: SessionSpec) -> str:
-    """Return a specification without its references and priors as JSON text."""
+    """Return a specification without its references, priors and labels as JSON text."""
     data: dict[str, Any] = {}
     for name, adapter in _adapters().items():
         data[name] = adapter.dump_python(getattr(spec, name), mode="json", warnings=False)

@@ -137,30 +137,29 @@ class DriftWatch:
         value = (category, float(category))
         if scores is not None:
             value = (category * _RANKS // STEPS, scores.score(category))
-        uniform = _uniform(name, index)
+        breaker = uniform(name, index)
         if known.only is None:
             known.only = server
         alone = known.only == server and not known.servers
         if not (alone or known.servers) and known.only:
             # A change that was found while the server was alone is said once, of the model.
             known.servers[known.only] = known.whole.copied(_limit_of(1))
-        if known.whole.add(question, value, at, uniform):
+        if known.whole.add(question, value, at, breaker):
             self._alarm(known.whole, name, "")
         if server and not alone:
             of_server = known.servers.get(server)
             if of_server is None:
                 of_server = known.servers[server] = _History(_limit_of(len(known.servers) + 1))
-            if of_server.add(question, value, at, uniform) and len(known.servers) > 1:
+            if of_server.add(question, value, at, breaker) and len(known.servers) > 1:
                 self._alarm(of_server, name, server)
 
     def _alarm(self, history: _History, model: str, server: str) -> None:
         before, after = history.evidence.segments()
         at = history.times[min(before.outcomes, len(history.times) - 1)]
-        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         who = f"{model} at {server}" if server else model
         history.words = (
             f"{who}: its outcomes on the same questions changed after about {before.outcomes:,} of its "
-            f"trials ({moment}): mean {before.mean:.3f} before, {after.mean:.3f} after; was the "
+            f"trials ({minute(at)}): mean {before.mean:.3f} before, {after.mean:.3f} after; was the "
             "model or its server swapped? The results mix both. A false alarm about a model "
             f"has a chance of at most {FALSE_ALARM:.1%}"
         )
@@ -176,7 +175,12 @@ def _limit_of(place: int) -> float:
     return _LIMIT * place * (place + 1)
 
 
-def _uniform(model: str, index: int) -> float:
+def minute(at: float) -> str:
+    """Return a Unix time as people read it."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def uniform(model: str, index: int) -> float:
     """Return a number in [0, 1) that depends on the trial alone, so that a resumed run finds the same."""
     digest = blake2b(f"{model}/{index}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) / 2.0**64

@@ -11,6 +11,7 @@ from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.independence import IndependenceAudit
+from adaptive_eval.engine.judge_watch import JudgeWatch
 from adaptive_eval.engine.protocols import Controller, News, Unusable, Watch
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
@@ -28,17 +29,18 @@ class Watches:
     --------
     >>> watches = Watches()
     >>> [type(watch).__name__ for watch in watches.all]
-    ['AnswerWatch', 'IndependenceAudit', 'DriftWatch']
+    ['AnswerWatch', 'IndependenceAudit', 'DriftWatch', 'JudgeWatch']
     """
 
     answers: AnswerWatch = field(default_factory=AnswerWatch)
     copies: IndependenceAudit = field(default_factory=IndependenceAudit)
     drift: DriftWatch = field(default_factory=DriftWatch)
+    judges: JudgeWatch = field(default_factory=JudgeWatch)
 
     @property
     def all(self) -> tuple[Watch, ...]:
         """Every watch."""
-        return self.answers, self.copies, self.drift
+        return self.answers, self.copies, self.drift, self.judges
 
     def take(self, trial: LoggedTrial) -> list[News]:
         """Show a finished trial to every watch; return what is new."""
@@ -97,12 +99,24 @@ class Watches:
 
     def added_to(self, results: Results) -> Results:
         """Return `results` with what the session does not see: answers that are none, changes, remarks."""
-        remarks: list[Coded] = [*self.answers.remarks(), *self.drift.remarks()]
+        remarks: list[Coded] = [*self.answers.remarks(), *self.drift.remarks(), *self.judges.remarks()]
+        if self.drift.changes:
+            remarks += map(_unchanged, self.judges.watched.items())
         return replace(
             results,
             models=tuple(
                 replace(line, no_answer_trials=self.answers.none(line.model)) for line in results.models
             ),
-            changes=tuple(self.drift.changes),
+            changes=(*self.drift.changes, *self.judges.changes),
             warnings=(*results.warnings, *remarks),
         )
+
+
+def _unchanged(watched: tuple[str, int]) -> Coded:
+    """Say that the judge of a task is not what has changed."""
+    task, times = watched
+    return Coded(
+        "warning/judge-unchanged",
+        f"nothing says that the judge of {task} has changed, by {times:,} answers that it has judged again: "
+        "so the change is rather the model's or its server's",
+    )

@@ -51,6 +51,14 @@ class _ReadsReasoning(_Scorer):
     """Read the reasoning too, which the server keeps apart from the answer."""
 
 
+class LabelledScorerConfig(_ReadsReasoning):
+    """The fields of scorers that people's labels may correct."""
+
+    labels: str | None = Field(default=None, min_length=1)
+    """A file of labels (JSONL or CSV; samples --label), from the config's folder: they decide the run, and
+    this scorer alone decides nothing. It is read when the run starts or continues, and need not exist yet."""
+
+
 class AnswerScorerConfig(_Scorer):
     """The fields of scorers that extract an answer from the text."""
 
@@ -266,7 +274,7 @@ def _function(value: str) -> str:
     return place
 
 
-class CallableScorerConfig(GradedScorerConfig, _ReadsReasoning):
+class CallableScorerConfig(GradedScorerConfig, LabelledScorerConfig):
     """A user function."""
 
     kind: Literal["python"] = "python"
@@ -276,6 +284,10 @@ class CallableScorerConfig(GradedScorerConfig, _ReadsReasoning):
     """FILE.py:FUNCTION or module:function, as from the config's folder."""
     time_limit: float = Field(default=60.0, gt=0, le=3600)
     """Seconds that one answer may take."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category: not the labels that correct it."""
+        return self.model_dump(mode="json", exclude={"labels"})
 
 
 class ScorerBudgetConfig(Section):
@@ -289,7 +301,7 @@ class ScorerBudgetConfig(Section):
     """Most US dollars; needs price."""
 
 
-class ModelGradedScorerConfig(_ReadsReasoning):
+class ModelGradedScorerConfig(LabelledScorerConfig):
     """The fields of model-graded scorers."""
 
     kind: str
@@ -311,11 +323,12 @@ class ModelGradedScorerConfig(_ReadsReasoning):
     """Its budget, in addition to the run's budget."""
 
     def identity(self) -> dict[str, Any]:
-        """Return the fields that decide an answer's category: not its server, budget or second votes."""
-        return self.model_dump(mode="json", exclude=_OF_THE_SERVER)
+        """Return the fields that decide an answer's category: not its server, budget or what checks it."""
+        return self.model_dump(mode="json", exclude=_OF_THE_SERVER | _OF_CHECKS)
 
 
-_OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget", "second_votes"}
+_OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget"}
+_OF_CHECKS = {"labels", "second_votes", "anchors"}
 
 
 class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
@@ -336,6 +349,9 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     second_votes: float = Field(default=0.05, ge=0, le=1)
     """With one vote: the share of answers that are judged once more, to measure how often the judge changes
     its verdict. It decides nothing, and is left out once half of a budget is spent."""
+    anchors: int = Field(default=30, ge=0, le=1000)
+    """Answers of the first pass that are judged once more in each later pass, to tell a judge that changes
+    from models that do; 0: none. They decide nothing, and are left out once half of a budget is spent."""
     max_tokens: int = Field(default=512, ge=16)
     """Longest judgement, in tokens."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
@@ -15,6 +15,7 @@ from adaptive_eval.build.changed_settings import stored_changes
 from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
 from adaptive_eval.core.forecast import LIKELY, forecast
 from adaptive_eval.core.goals import SINGLE, AllDecided, Goal
+from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
@@ -129,7 +130,7 @@ def check(run: Place, asked: Sequence[Asked] = ()) -> list[Claim]:
         claims = [_complete(spec, claim) for claim in asked or _claims_of(spec)]
         if not claims:
             raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
-        if IMPORTED in reader.meta():
+        if IMPORTED in reader.meta() or spec.labels is not None:
             results = _shared(made, reader, len(claims))
             return [_of_imported(results, claim) for claim in claims]
         if spec.stopping.rule != "anytime":
@@ -306,12 +307,19 @@ def compare_runs(before: Place, after: Place) -> RunChanges:
         return compare(summarise(one, replay=replayed), summarise(two, replay=replayed))
 
 
+_BY_INTERVALS: Mapping[str, str] = {
+    FIXED: " if the number of answers was fixed before anybody looked",
+    LABELS: " by labels",
+}
+"""Rules whose claims are decided by intervals, and what these rest on."""
+
+
 def _shared(made: Replay, reader: RunReader, claims: int) -> Results:
-    """Return the results of one look with intervals that share the level among so many claims.
+    """Return the results of one look, or by labels, with intervals that share the level among so many claims.
 
     A claim is decided by one end of a two-sided interval, so that two claims have room in it as it is.
     """
-    if made.results.rule != FIXED or claims <= 2:
+    if made.results.rule not in _BY_INTERVALS or claims <= 2:
         return made.results
     spec = made.session.spec
     alone = 1.0 - 2.0 * (1.0 - spec.stopping.confidence) / claims
@@ -322,8 +330,8 @@ def _shared(made: Replay, reader: RunReader, claims: int) -> Results:
 
 
 def _of_imported(results: Results, claim: Asked) -> Claim:
-    """Decide a claim by the stored interval of an imported run, under the condition of its rule."""
-    condition = " if the number of answers was fixed before anybody looked" if results.rule == FIXED else ""
+    """Decide a claim by an interval of an imported run, or by labels, under the condition of its rule."""
+    condition = _BY_INTERVALS.get(results.rule, "")
     at = f"at {round(100 * results.confidence, 6):g} %{condition}"
     if isinstance(claim, AtLeast):
         line = next((one for one in results.models if one.model == claim.model), None)

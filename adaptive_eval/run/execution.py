@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adaptive_eval.build.anchors import resume_anchors
 from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.describe import targets_of
 from adaptive_eval.build.grading import resume_accounts, scorer_endpoints
@@ -26,6 +27,7 @@ from adaptive_eval.engine.events import Decided, Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
+from adaptive_eval.run.labelled import labels_of_run
 from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.store.reader import RunReader
@@ -133,6 +135,9 @@ class _Run:
         if (directory / RUN_FILE).exists():
             with RunReader(directory) as reader:
                 built = replace(built, continued=reader.meta(), looked_at=reader.count())
+                built = replace(built, labels=labels_of_run(built.config, reader))
+        else:
+            built = replace(built, labels=labels_of_run(built.config, None))
         built = built.with_stored_answers()
         self.built, self.directory, self.options = built, directory, options
         self._outlets, self._stack = outlets, stack
@@ -165,6 +170,7 @@ class _Run:
         console = self.options.console
         with writer.reader() as reader:
             since = started_at(reader.meta())
+            resume_anchors(self.built.anchors, self.built.tasks, reader)
         with ExitStack() as stack:
             view = stack.enter_context(console.watch(self.built.config.name, since, self._past.decisions))
             observers = [view, self._outlets]
@@ -219,6 +225,8 @@ class _Run:
             past.append(Decided(time.time(), (decision,)))
             writer.decision(past[-1].at, decision.trials, asdict(decision))
         self._past = _Past(latest, past, elapsed)
+        if self.built.labels is not None and self.session.board.answered:
+            self.session.ask(0)  # a budget that is used up ends the run before any server is asked
 
     def _store_results(self, writer: RunWriter) -> None:
         """Bring the snapshot up to date that reports are drawn from.

@@ -153,9 +153,9 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, Mapping[str, A
     try:
         yield from read(path, problems.append)
     except OSError as error:
-        raise UsageError(f"--labels {path}: {error.strerror or error}") from None
+        raise UsageError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"--labels {path}: this is no text in UTF-8") from None
+        raise UsageError(f"{path}: this is no text in UTF-8") from None
 
 
 def _csv_rows(path: Path, problem: Callable[[str], None]) -> Iterator[tuple[int, Mapping[str, Any]]]:

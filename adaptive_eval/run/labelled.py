@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -10,21 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from adaptive_eval.build.describe import describe_run
 from adaptive_eval.build.replay import replay
-from adaptive_eval.core.board import SessionAnswers
-from adaptive_eval.core.held import Bias, Further, Held, Noise
-from adaptive_eval.core.label_look import Judged, LabelLook, agreement, unit_score
-from adaptive_eval.core.one_look import AnswerCounts
-from adaptive_eval.core.results import Results
+from adaptive_eval.config import RunConfig
+from adaptive_eval.core.by_labels import further_labels, label_look
+from adaptive_eval.core.held import Bias, Held, Noise
+from adaptive_eval.core.label_look import LabelLook, agreement
+from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.run_tables import RunDescription
+from adaptive_eval.options.scorers import LabelledScorerConfig
 from adaptive_eval.run.label_choice import CALLS, LabelChoices, allowed_scores
 from adaptive_eval.run.label_files import KnownAnswer, Label, LabelFile
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
-from scorio.sequential.parts import DROPPED, KNOWN, Bools, Floats, Ints, RunSequence
+from scorio.sequential.parts import Floats, Ints
 
 LEAST_CHANCE = 0.25
 """Of the mean one: the chance of a label where the judge has not been seen to err."""
@@ -38,46 +40,81 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
     UsageError
         If the file has mistakes, all of which are named, or there are no labels in it.
     """
-    choices = LabelChoices.of(reader)
-    allowed = allowed_scores(about.weights, about.categories)
-    labels = _file(choices, allowed).read(file)
-    if all(one.score is None for one in labels):
+    record = _read(reader, about, file)
+    if not record.filled:
         raise UsageError(f"{file}: no row has a score yet; fill in labels first")
-    by_id = [one.by_id for one in labels]
-    if any(by_id) and not all(by_id):
-        raise UsageError(f"{file}: some rows have an id and some a model and a trial; use two files")
     made = replay(reader)
     alone, session = made.results, made.session
-    if session.spec.references:  # their answers are not here to be labelled
-        spec = replace(session.spec, references=(), prior=None, goal=GoalSpec("ranking"))
+    if session.spec.references or session.spec.labels is not None:
+        # Answers of references are not here to be labelled, and the judge is asked alone.
+        spec = replace(session.spec, labels=None)
+        if spec.references:
+            spec = replace(spec, references=(), prior=None, goal=GoalSpec("ranking"))
         session = Session(spec)
         session.replay(reader.log())
         alone = session.results()
-    judged, chance_known = _judged(session, choices, labels, ours=all(by_id))
-    counts = (judged.there & ~np.isnan(judged.judge)).sum(axis=1)
-    none = np.zeros((len(session.spec.names), session.spec.questions), dtype=np.int64)
-    number = none.copy()
-    row, at = np.nonzero(judged.there & ~np.isnan(judged.judge))
-    np.add.at(number, (row, judged.question[at]), 1)
-    look = LabelLook(session.spec, AnswerCounts(number, np.zeros(number.shape), none), judged)
-    results = look.verdicts(alone) if chance_known and counts.any() else None
+    look = label_look(session.spec, session.board, record)
+    judged = look.judged
+    results = look.verdicts(alone) if record.decides and look.answers.number.any() else None
     known = ~np.isnan(judged.judge) & ~np.isnan(judged.label)
     share, kappa = agreement(judged.judge[known], judged.label[known])
     names = session.spec.names
     return Held(
         results=results,
         alone=alone,
-        rows=len(labels),
-        filled=sum(one.score is not None for one in labels),
+        rows=record.rows,
+        filled=record.filled,
         questions=int(judged.chosen.sum()),
         of=judged.chosen.size,
         agreement=_number(share),
         kappa=_number(kappa),
         models=tuple(_bias(look, [model]) for model in range(len(names))),
         pairs=tuple(_bias(look, pair) for pair in combinations(range(len(names)), 2)),
-        further=() if results is None else tuple(_further(look, results)),
+        further=() if results is None else tuple(further_labels(look, results)),
         noise=tuple(_noise(look)),
     )
+
+
+def labels_of_run(config: RunConfig, reader: RunReader | None) -> LabelRecord | None:
+    """Return the labels that a config's judge names, of the run that continues; None if it names none.
+
+    A file that is not there has no label yet.
+
+    Raises
+    ------
+    UsageError
+        If the file has mistakes, or is of another run.
+    """
+    named = [
+        section.labels
+        for task in config.tasks
+        for section in task.scorer.sections
+        if isinstance(section, LabelledScorerConfig) and section.labels is not None
+    ]
+    if not named:
+        return None
+    file = config.base_dir / Path(named[0]).expanduser()
+    if not file.exists():
+        return LabelRecord(named[0])
+    if reader is None or not reader.count():
+        raise UsageError(
+            f"labels: {file} is there, and this run has no answers yet that it could be of; name a file for "
+            "this run's own labels, such as labels.jsonl in its directory"
+        )
+    try:
+        return replace(_read(reader, describe_run(reader), file), file=named[0])
+    except UsageError as error:
+        raise UsageError(f"labels: {error}") from None
+
+
+def _read(reader: RunReader, about: RunDescription, file: Path) -> LabelRecord:
+    """Read a file of labels of a run."""
+    choices = LabelChoices.of(reader)
+    labels = _file(choices, allowed_scores(about.weights, about.categories)).read(file)
+    by_id = [one.by_id for one in labels]
+    if any(by_id) and not all(by_id):
+        raise UsageError(f"{file}: some rows have an id and some a model and a trial; use two files")
+    return _recorded(choices, labels, about.models, str(file))
 
 
 def _file(choices: LabelChoices, allowed: Mapping[str, Any]) -> LabelFile:
@@ -96,98 +133,54 @@ def _file(choices: LabelChoices, allowed: Mapping[str, Any]) -> LabelFile:
     return LabelFile(ids, answers, allowed)
 
 
-def _judged(
-    session: Session, choices: LabelChoices, labels: Sequence[Label], *, ours: bool
-) -> tuple[Judged, bool]:
-    """Return what judge and labels say of the steps that could be chosen, and whether chances are known."""
-    spec, board = session.spec, session.board
+def _recorded(
+    choices: LabelChoices, labels: Sequence[Label], models: Collection[str], file: str
+) -> LabelRecord:
+    """Return what the run file keeps of labels; they are all by id, or all by model and trial."""
+    ours = all(one.by_id for one in labels)
     stored = len(choices.columns)
-    if ours:
+    chosen: dict[int, float] = {}
+    steps, chance = choices.pool(stored), 1.0
+    if ours and labels:
         if not choices.calls:
             raise UsageError(f"{CALLS} is not in the run's folder; it says from what answers were chosen")
-        stored = choices.calls[-1].stored
-        steps, chosen = choices.chosen.steps, choices.chosen.marked
-        chance = np.full(steps.size, choices.chosen.chance)
-    else:
-        steps = choices.pool(stored)
-        chosen, chance = np.zeros(steps.size, dtype=bool), np.ones(steps.size)
-    last = int(steps[-1]) + 1 if steps.size else 0
-    place = np.full(last, -1)
-    place[steps] = np.arange(steps.size)
-    task = board.run_sequence.task(0, last)[steps].astype(np.int64)
-    names = spec.names
-    models, shape = {name: row for row, name in enumerate(names)}, (len(names), steps.size)
-    question = _questions(choices, session, steps, last)
-    progress = choices.progress(stored)
-    category = np.stack([_answers(board.answers[row], steps) for row in range(len(names))])
-    judge = np.full(shape, np.nan)
-    there, doubted = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
-    read = _readable(board.run_sequence, steps)
-    for row, name in enumerate(names):
-        there[row] = (steps < progress.get(name, 0)) & (category[row] != KNOWN) & read
-        for number, one in enumerate(spec.tasks):
-            here = (task == number) & (category[row] >= 0)
-            judge[row, here] = one.unit_scores[category[row, here]]
-        doubted[row] = _doubted(board, row, steps)
-    label = np.full(shape, np.nan)
+        stored, steps, chance = choices.calls[-1].stored, choices.chosen.steps, choices.chosen.chance
+        chosen = dict.fromkeys(steps[choices.chosen.marked].tolist(), chance)
+    pool, kept = {*steps.tolist()}, []
     for given in labels:
-        at = int(place[given.key.index]) if given.key.index < last else -1
-        if given.key.model not in models or at < 0:
+        step = given.key.index
+        if given.key.model not in models or step not in pool:
             continue
         if not ours:
-            chosen[at] = True
-            if given.chance is not None and chance[at] not in (1.0, given.chance):
+            of_step = given.chance or 1.0
+            if chosen.setdefault(step, of_step) != of_step:
                 raise UsageError(f"line {given.line}: answers to one question in one pass need one pi")
-            chance[at] = given.chance or 1.0
-        row = models[given.key.model]
-        if given.score is None or category[row, at] == DROPPED:
-            continue
-        label[row, at] = unit_score(spec.tasks[int(task[at])].weights, given.score)
-        if np.isnan(judge[row, at]):  # the judge could not score what it has answered
-            judge[row, at] = 0.5
-    known = all(given.chance is not None for given in labels)
-    return Judged(judge, label, chosen, chance, task, question, there, doubted), known
+        if given.score is not None:
+            kept.append((given.key.model, step, given.score))
+    return LabelRecord(
+        file=file,
+        rows=len(labels),
+        filled=sum(one.score is not None for one in labels),
+        with_chances=all(one.chance is not None for one in labels),
+        spans=tuple(_spans(steps)),
+        progress=choices.progress(stored),
+        chance=chance,
+        chosen=tuple(sorted(chosen.items())),
+        labels=tuple(kept),
+    )
 
 
-def _questions(choices: LabelChoices, session: Session, steps: Ints, last: int) -> Ints:
-    """Return the question of each step, over all tasks."""
-    spec, columns = session.spec, choices.columns
-    numbers: dict[tuple[str, str], int] = {}
-    for one, here in zip(spec.tasks, spec.columns, strict=True):
-        numbers |= {(one.name, name): here.start + place for place, name in enumerate(one.questions)}
-    of_stored = np.array([numbers[asked] for asked in columns.questions], dtype=np.int64)
-    asked = np.zeros(last, dtype=np.int64)
-    within = columns.step < last
-    asked[columns.step[within]] = of_stored[columns.question[within]]
-    return asked[steps]
+def _spans(steps: Ints) -> Iterator[tuple[int, int]]:
+    """Yield runs of steps, from each start to before its end.
 
-
-def _answers(answers: Ints, steps: Ints) -> Ints:
-    wide = np.full(max(int(steps[-1]) + 1 if steps.size else 0, answers.size), -1)
-    wide[: answers.size] = answers
-    return wide[steps]
-
-
-def _doubted(board: SessionAnswers, row: int, steps: Ints) -> Bools:
-    """Return which answers of a model may be copies."""
-    last = int(steps[-1]) + 1 if steps.size else 0
-    found, task = np.zeros(last, dtype=bool), board.run_sequence.task(0, last)
-    for number, cells in enumerate(board.cells):
-        if cells.copied is not None:
-            places = np.flatnonzero(task == number)[: cells.copied.shape[1]]
-            found[places] = cells.copied[row, : places.size]
-    return found[steps]
-
-
-def _readable(sequence: RunSequence, steps: Ints) -> Bools:
-    """Leave out what is read only when all questions have been asked as often, and have not been."""
-    held = sequence.sequences[0].samples_per_prompt > 1 or sequence.questions == 2
-    if not held or not steps.size:
-        return np.ones(steps.size, dtype=bool)
-    last = int(steps[-1]) + 1
-    ends = np.flatnonzero(sequence.complete(0, last)) + 1
-    until = max(int(ends[-1]) if ends.size else 0, min(last, sequence.questions))
-    return np.asarray(steps < until)
+    Examples
+    --------
+    >>> list(_spans(np.array([0, 1, 2, 5, 6])))
+    [(0, 3), (5, 7)]
+    """
+    for part in np.split(steps, np.flatnonzero(np.diff(steps) != 1) + 1):
+        if part.size:
+            yield int(part[0]), int(part[-1]) + 1
 
 
 def _number(value: float) -> float | None:
@@ -205,18 +198,6 @@ def _bias(look: LabelLook, models: Sequence[int]) -> Bias:
     mean = None if bias != bias else unit * bias
     second = names[1] if len(names) > 1 else None
     return Bias(names[0], second, labels, mean, unit * low, unit * high, _number(share), _number(kappa))
-
-
-def _further(look: LabelLook, results: Results) -> list[Further]:
-    """Return of each open pair how many more labels would decide it."""
-    place, found = {name: row for row, name in enumerate(look.spec.names)}, []
-    have = float(look.judged.chosen.mean()) if look.judged.chosen.size else 0.0
-    for pair in results.pairs:
-        if pair.verdict == "open" and pair.kind == "pair":
-            share = look.share_for(place[pair.first], place[pair.second], pair.threshold)
-            more = None if share is None else max(round((share - have) * look.judged.chosen.size), 1)
-            found.append(Further(pair.first, pair.second, share, more))
-    return found
 
 
 def _noise(look: LabelLook) -> list[Noise]:

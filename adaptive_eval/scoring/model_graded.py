@@ -47,6 +47,12 @@ class Bill:
         self.prompt_tokens += other.prompt_tokens
         self.completion_tokens += other.completion_tokens
 
+    @classmethod
+    def of(cls, signals: Mapping[str, Signal], kind: str) -> Bill:
+        """Return what :meth:`signals` was given."""
+        counts = [signals.get(name) for name in cls().signals(kind)]
+        return cls(*(count if isinstance(count, int) else 0 for count in counts))
+
     def signals(self, kind: str) -> dict[str, Signal]:
         """Return it as signals of the answer, from which the account is restored on resume."""
         return {

@@ -46,6 +46,9 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
         return "No model has been run."
     if results.trials == 0:
         return "No trial has been counted yet."
+    if results.judge_alone is not None:
+        words = headline(replace(results, judge_alone=None)).removesuffix(".")
+        return f"{words}, by labels; the judge alone says: {headline(results.judge_alone)}"
     if results.rule == FIXED:
         return one_look_words(results)
     if not results.pairs:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.results import Results
 from adaptive_eval.errors import SessionError
 from adaptive_eval.views.decision_sentences import explained_words
@@ -78,6 +79,11 @@ def _rule(results: Results) -> str:
         return (
             f"Rule `exact` at {at}: separated pairs carry a finite-sample guarantee at an error rate of at "
             f"most {error}, without any approximation."
+        )
+    if results.rule == LABELS:
+        return (
+            f"Labels at {at}: two models that are truly equal by the labels are called separated with "
+            f"probability at most {error}, at every look and however biased the judge is."
         )
     plugin = results.rule_plugin
     if plugin is None:
@@ -198,6 +204,12 @@ def _limits_of_rule(results: Results) -> list[str]:
     if results.rule == "exact":
         ties = "Ties follow the `anytime` rule, whose error rate is asymptotic and checked by simulation."
         return [ties, unresolved]
+    if results.rule == LABELS:
+        labels = (
+            "Scores and verdicts are those of the labels: if people err in favour of a model, so do they. "
+            "Answers must have been chosen for labels at random, before anybody looked at them."
+        )
+        return [labels, unresolved]
     return [
         "A fifth of the evidence is bets on the answers in which two models differ, for which the error rate "
         "is a theorem at the ends of passes; that of the rest is asymptotic and checked by simulation (equal "

@@ -18,6 +18,7 @@ from adaptive_eval.views.columns import (
     pair_rows,
 )
 from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.headline import headline
 from adaptive_eval.views.model_columns import MODELS, model_rows
 from adaptive_eval.views.plots import shown_pairs
 from adaptive_eval.views.promises import promises
@@ -359,6 +360,24 @@ def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any
     return [data_of(RANKINGS, one) for one in rankings_of(rankings)]
 
 
+JUDGE_ALONE: tuple[Column[Results], ...] = (
+    Column(
+        key="verdict",
+        unit=Unit.WORDS,
+        value=headline,
+        outlets=JSON,
+        meaning="its verdict in one sentence",
+    ),
+    Column(
+        key="pairs",
+        unit=Unit.ROWS,
+        value=lambda results: pair_rows(shown_pairs(results, MOST_PAIRS).shown, results),
+        columns=PAIRS,
+        outlets=JSON,
+        meaning="all pairs of models by its scores",
+    ),
+)
+
 REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="schema",
@@ -382,6 +401,15 @@ REPORT: tuple[Column[RunSummary], ...] = (
         value=lambda run: run.headline,
         outlets=JSON,
         meaning="the verdict in one sentence",
+    ),
+    Column(
+        key="judge_alone",
+        unit=Unit.PART,
+        value=lambda run: run.results.judge_alone,
+        columns=JUDGE_ALONE,
+        optional=True,
+        outlets=JSON,
+        meaning="what the judge says without labels; null where labels do not decide",
     ),
     Column(
         key="goal",

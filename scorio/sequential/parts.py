@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from scorio.sequential.outlook import covariance_of as covariance_of
     from scorio.sequential.outlook import noise_of as noise_of
     from scorio.sequential.outlook import simulate_calls as simulate_calls
+    from scorio.sequential.repeated import RepeatedScores as RepeatedScores
     from scorio.sequential.rounds import trial_weights as trial_weights
     from scorio.sequential.rules import Anytime as Anytime
     from scorio.sequential.rules import Exact as Exact
@@ -110,6 +111,7 @@ _HOMES = {
         "DriftEvidence",
         "rank_among",
     ),
+    "scorio.sequential.repeated": ("RepeatedScores",),
     "scorio.sequential.evidence": (
         "FLOOR",
         "GUARD",

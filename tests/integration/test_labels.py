@@ -269,3 +269,119 @@ def test_labels_decide_in_every_form_of_run(tmp_path, kind):
     assert scores["sage"] > scores["novice"]
     assert data["labels"]["agreement"] > 0.9
     assert data["labels"]["questions"] == data["labels"]["of"] > 10
+
+
+# ------------------------------------------------------------------ labels that decide a run
+
+
+@pytest.fixture
+def decided(tmp_path):
+    """The example with `labels`, asked once and not labelled yet."""
+    folder = tmp_path / "examples"
+    shutil.copytree(ROOT / "docs" / "examples", folder)
+    config = folder / "labels.yaml"
+    function = 'function: "labels:judge"'
+    text = config.read_text("utf-8").replace(function, f"{function}, labels: run/labels.jsonl")
+    config.write_text(text.replace("trials: 2000", "trials: 400"), "utf-8")
+    assert asked(folder, code=3)["verdict"] == "open"
+    return folder
+
+
+def asked(folder, *options, code):
+    """Run or continue the example; return its pair by labels, what the judge alone says, and the words."""
+    done = in_process(
+        "run", "labels.yaml", *options, "--out", "run", "--display", "none", cwd=folder, code=code
+    )
+    data = json.loads((folder / "run" / "report.json").read_text("utf-8"))
+    (pair,) = data["pairs"]
+    assert data["rule"]["name"] == "labels"
+    return {**pair, "alone": data["judge_alone"]["pairs"][0]["verdict"], "said": " ".join(done.said.split())}
+
+
+def label_all(run, share, score):
+    command("samples", run, "--label", share, code=0)
+    rows = rows_of(run)
+    for row in rows:
+        row["score"] = score(row)
+    write(run, rows)
+
+
+def is_right(row):
+    return int(re.findall(r"\d+", row["answer"])[-1] == row["target"])
+
+
+def test_a_run_with_labels_is_not_ended_by_its_judge_and_says_what_labels_would_decide(decided):
+    run = decided / "run"
+    with RunReader(run) as reader:
+        assert reader.count() == 400  # the judge alone had a winner before
+        assert not any(one.body["kind"] == "pair" for one in reader.decisions())
+    label_all(run, "0.4", is_right)
+    pair = asked(decided, code=3)
+    assert (pair["verdict"], pair["alone"]) == ("open", "worse")
+    assert "open by labels" in pair["said"]
+    assert pair["evidence"] == pytest.approx(
+        held(run, run / "labels.jsonl", "--dry-run")["results"]["pairs"][0]["evidence"]
+    )
+    command("validate", run, code=0)
+    assert "undecided" in command("check", run, "--not-worse", "plain:polite", "--margin", "0.1", code=3).out
+
+
+def test_labels_that_decide_end_the_continued_run_against_its_judge(decided):
+    run = decided / "run"
+    label_all(run, "1.0", lambda row: int("certain" not in row["answer"]))
+    pair = asked(decided, "-o", "budget.trials=2000", code=0)
+    assert (pair["verdict"], pair["alone"]) == ("better", "worse")
+    assert "plain is ahead of polite" in pair["said"]
+    with RunReader(run) as reader:
+        assert reader.count() == 400  # nothing more was asked
+    assert asked(decided, "-o", "budget.trials=2000", code=0)["verdict"] == "better"
+    command("validate", run, code=0)
+    assert "holds" in command("check", run, "--not-worse", "plain:polite", "--margin", "0.1", code=0).out
+
+
+def test_a_run_goes_on_where_labels_leave_its_pairs_open(decided):
+    label_all(decided / "run", "0.4", is_right)
+    asked(decided, "-o", "budget.trials=480", code=3)
+    with RunReader(decided / "run") as reader:
+        assert reader.count() == 480
+    command("validate", decided / "run", code=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": "nobody"}, "line 1: id 'nobody' is of no answer of this run"),
+        ({"score": 7}, "line 1: score 7 is not in the rubric of sums"),
+        ({"pi": 0.9}, "line 1: pi is 0.9; this answer was chosen at 0.4"),
+    ],
+)
+def test_a_mistake_in_the_labels_of_a_run_is_told_before_anything_is_asked(decided, change, said):
+    run = decided / "run"
+    label_all(run, "0.4", is_right)
+    write(run, [row if place else {**row, **change} for place, row in enumerate(rows_of(run))])
+    done = in_process("run", "labels.yaml", "--out", "run", "--display", "none", cwd=decided, code=2)
+    assert said in done.said
+
+
+def test_labels_without_pi_and_those_of_another_run_decide_nothing(decided):
+    run = decided / "run"
+    label_all(run, "1.0", lambda row: int("certain" not in row["answer"]))
+    done = in_process("run", "labels.yaml", "--out", "other", "--display", "none", cwd=decided, code=2)
+    assert "this run has no answers yet" in done.said
+    write(run, [{name: value for name, value in row.items() if name != "pi"} for row in rows_of(run)])
+    pair = asked(decided, code=3)
+    assert pair["verdict"] == "open"
+    assert "have no pi" in pair["said"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["budget={}"], "the judge alone ends no run that labels decide; give budget.trials"),
+        (["references=[{run: run, models: [old]}]"], "references have no answers here to be labelled"),
+    ],
+)
+def test_what_does_not_go_with_labels_is_refused(decided, options, said):
+    given = [part for option in options for part in ("-o", option)]
+    done = in_process("validate", "labels.yaml", *given, cwd=decided, code=2)
+    assert said in " ".join(done.said.split())

@@ -1,0 +1,125 @@
+"""Answers of the first pass that a judge is shown again in each later pass, to see whether it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from adaptive_eval.errors import EndpointError
+from adaptive_eval.scoring.judge import JudgeScorer
+from adaptive_eval.scoring.model_graded import Bill
+from adaptive_eval.scoring.scorer import Scorer, grade_or_failure
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.tasks.task import Task
+from adaptive_eval.trial import ANCHOR, Completion, Question, Score, TrialRequest
+
+_PARTS = 100
+"""Parts of the range of scores that a judgement is told in."""
+
+
+@dataclass(eq=False)
+class Anchors:
+    """The anchors of one task: which they are follows from the config alone.
+
+    Cells, one for each model and question, are numbered; anchor k is the first answer in the first cell of
+    part k of them. A later answer in such a cell takes another anchor along to the judge, so that each is
+    judged once in a pass of all models.
+    """
+
+    judge: JudgeScorer
+    models: Mapping[str, int]  # their places
+    questions: Mapping[str, int]
+    kept: dict[int, tuple[Completion, Question]] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return min(self.judge.anchors, self._cells)
+
+    @property
+    def _cells(self) -> int:
+        return len(self.models) * len(self.questions)
+
+    def place(self, request: TrialRequest) -> int | None:
+        """Return the number of the part that begins with a trial's cell; None in the midst of one."""
+        cell = self.models[request.key.model] * len(self.questions) + self.questions[request.question]
+        part, rest = divmod(cell * self.number, self._cells)
+        return part if rest < self.number else None
+
+    def keep(self, request: TrialRequest, completion: Completion, question: Question, score: Score) -> Score:
+        """Keep an answer if it is an anchor that the judge has scored; return its score, with that said."""
+        place = self.place(request) if request.repeat == 0 else None
+        part = None if place is None else self._part(score)
+        if place is None or part is None:
+            return score
+        self.kept[place] = completion, question
+        return replace(score, signals={**score.signals, f"{ANCHOR}{place}_{part}": True})
+
+    async def judged_again(self, request: TrialRequest, score: Score) -> Score:
+        """Return the score of a trial with what the judge says now of the anchor that it takes along.
+
+        That costs requests, which are on the bill of the trial; none where half of a budget is spent.
+        """
+        place = self.place(request) if request.repeat > 0 else None
+        if place is None or not self.judge.grading_model.spare:
+            return score
+        place = (place + request.repeat) % self.number
+        known = self.kept.get(place)
+        if known is None:
+            return score
+        try:
+            again = await grade_or_failure(self._once, *known)
+        except EndpointError:  # what it has cost is on the bill of the next answer
+            return score
+        bill = Bill.of(score.signals, self.judge.kind)
+        bill.add(Bill.of(again.signals, self.judge.kind))
+        signals = {**score.signals, **bill.signals(self.judge.kind)}
+        part = self._part(again)
+        if part is not None:
+            signals[f"{ANCHOR}{place}_{part}"] = True
+        return replace(score, signals=signals)
+
+    @property
+    def _once(self) -> JudgeScorer:
+        """The judge without second votes; its account is the judge's, which has been made by now."""
+        return self.judge.model_copy(update={"second_votes": 0.0})
+
+    def _part(self, score: Score) -> int | None:
+        """Return a judgement in parts of the range; None where the judge was not asked or said nothing."""
+        number = score.signals.get("score")
+        asked = Bill.of(score.signals, self.judge.kind).requests
+        if score.category is None or not asked or not isinstance(number, int | float):
+            return None
+        low, high = self.judge.range or (0.0, 1.0)
+        return round(_PARTS * (number - low) / (high - low))
+
+
+def anchors_of(
+    tasks: Sequence[Task], scorers: Mapping[str, Scorer], models: Sequence[str]
+) -> dict[str, Anchors]:
+    """Return the anchors of each task whose judge has some."""
+    places = {name: place for place, name in enumerate(models)}
+    found = {}
+    for task in tasks:
+        scorer = scorers[task.name]
+        if isinstance(scorer, JudgeScorer) and scorer.anchors:
+            questions = {question.id: place for place, question in enumerate(task.questions)}
+            found[task.name] = Anchors(scorer, places, questions)
+    return found
+
+
+def resume_anchors(anchors: Mapping[str, Anchors], tasks: Sequence[Task], reader: RunReader) -> None:
+    """Read the anchors that a run has judged already."""
+    for task in tasks:
+        of_task = anchors.get(task.name)
+        if of_task is None:
+            continue
+        for record in reader.trials(task=task.name):
+            request = record.request
+            if len(of_task.kept) == of_task.number:
+                break
+            if request.repeat or of_task.place(request) is None:
+                continue
+            if record.completion is not None and record.score is not None:
+                question = task.asked(task.by_id[request.question], request.seed, request.repeat)
+                of_task.keep(request, record.completion, question, record.score)
