@@ -417,7 +417,7 @@ def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
 @pytest.mark.slow
 def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tmp_path, referee):
     money = {"price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
-    scorer = {**referee, **money, "second_votes": 0}
+    scorer = {**referee, **money, "second_votes": 0, "anchors": 0}
     config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 150})
     out = finished(tmp_path, config, code=3)
     stop = json.loads((out / "report.json").read_text())["run"]["stop"]
