@@ -464,7 +464,12 @@ def test_what_is_analysed_counts_as_in_the_run(made, kind, tmp_path):
         again = tmp_path / f"again-{place.name}"
         written = analysed(place, kind, "--write", again)
         lost = sum(one.missing is not None for one in trials)
-        assert (written["trials"], written["missing"], written["copies"]) == (len(trials) - lost, lost, 0)
+        copies = sum(one.missing == COPY_REASON for one in trials)
+        assert (written["trials"], written["missing"], written["copies"]) == (
+            len(trials) - lost,
+            lost,
+            copies,
+        )
         assert written["models"] == near(expected)
         data = report_of(again)
         assert data["counts"]["trials"] == len(trials)
