@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.scoring.judge import JudgeScorer
@@ -13,6 +14,10 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import ANCHOR, Completion, Question, Score, TrialRequest
 
+_USUAL = 30
+"""Anchors of a judge whose options name no number."""
+_ONE_IN = 10
+"""Without labels so many answers of a pass have one anchor among them, which bounds what it costs."""
 _PARTS = 100
 """Parts of the range of scores that a judgement is told in."""
 
@@ -34,7 +39,10 @@ class Anchors:
     @property
     def number(self) -> int:
         """How many there are."""
-        return min(self.judge.anchors, self._cells)
+        if self.judge.anchors is not None:
+            return min(self.judge.anchors, self._cells)
+        most = self._cells if self.judge.labels is not None else ceil(self._cells / _ONE_IN)
+        return min(_USUAL, most)
 
     @property
     def _cells(self) -> int:
@@ -102,7 +110,7 @@ def anchors_of(
     found = {}
     for task in tasks:
         scorer = scorers[task.name]
-        if isinstance(scorer, JudgeScorer) and scorer.anchors:
+        if isinstance(scorer, JudgeScorer) and scorer.anchors != 0:
             questions = {question.id: place for place, question in enumerate(task.questions)}
             found[task.name] = Anchors(scorer, places, questions)
     return found

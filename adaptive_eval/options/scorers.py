@@ -349,9 +349,10 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     second_votes: float = Field(default=0.05, ge=0, le=1)
     """With one vote: the share of answers that are judged once more, to measure how often the judge changes
     its verdict. It decides nothing, and is left out once half of a budget is spent."""
-    anchors: int = Field(default=30, ge=0, le=1000)
+    anchors: int | None = Field(default=None, ge=0, le=1000)
     """Answers of the first pass that are judged once more in each later pass, to tell a judge that changes
-    from models that do; 0: none. They decide nothing, and are left out once half of a budget is spent."""
+    from models that do; default: 30, without `labels` at most one in ten of a pass; 0: none. They decide
+    nothing, and are left out once half of a budget is spent."""
     max_tokens: int = Field(default=512, ge=16)
     """Longest judgement, in tokens."""
 

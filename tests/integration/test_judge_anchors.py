@@ -51,7 +51,7 @@ def anchors_in(run):
 @pytest.mark.slow
 def test_thirty_answers_are_judged_in_every_pass_and_paid_for(judge, tmp_path):
     server = judge(fair)
-    run = finished(tmp_path, config_of(server, 3 * 2 * QUESTIONS))
+    run = finished(tmp_path, config_of(server, 3 * 2 * QUESTIONS, anchors=30))
     times = anchors_in(run)
     assert len(times) == 30
     assert set(times.values()) <= {2, 3}  # a few second trials come before their anchor is there
@@ -68,7 +68,7 @@ def test_a_judge_that_changes_is_told_from_models_that_do_and_again_when_the_run
         return verdict("correct") if len(server.asked) > 5 * (passes + 30) else fair(body)
 
     server = judge(drifting)
-    run = finished(tmp_path, config_of(server, 5 * passes))
+    run = finished(tmp_path, config_of(server, 5 * passes, anchors=30))
     kept = anchors_in(run)
     command("run", run, "-o", f"budget.trials={8 * passes}", code=0)
     assert all(times >= kept[name] for name, times in anchors_in(run).items())
@@ -86,8 +86,9 @@ def test_a_judge_that_changes_is_told_from_models_that_do_and_again_when_the_run
 
 
 @pytest.mark.slow
-def test_no_anchor_is_judged_if_it_is_turned_off(judge, tmp_path):
+@pytest.mark.parametrize(("options", "number"), [({"anchors": 0}, 0), ({}, 2 * QUESTIONS // 10)])
+def test_without_labels_a_tenth_of_the_answers_at_most_is_judged_again(judge, tmp_path, options, number):
     server = judge(fair)
-    run = finished(tmp_path, config_of(server, 2 * 2 * QUESTIONS, anchors=0))
-    assert not anchors_in(run)
-    assert len(server.asked) == 2 * 2 * QUESTIONS
+    run = finished(tmp_path, config_of(server, 2 * 2 * QUESTIONS, **options))
+    assert len(anchors_in(run)) == number
+    assert len(server.asked) <= 2 * 2 * QUESTIONS + number
