@@ -31,7 +31,7 @@ COMMANDS = {
     "plan": "Simulate a config: expected trials, cost, time, errors.",
     "analyze": "Rank results of other tools, tables or runs.",
     "check": "Check claims about a run by exit code, for CI.",
-    "export": "Write a run for other tools: tables, logs, model cards.",
+    "export": "Write a run for other tools: tables, logs, files of the Hub.",
     "mimic": "Serve biased coins as an OpenAI-compatible endpoint.",
     "paper": "Make the paper's simulated figures and tables, next to ours.",
 }
