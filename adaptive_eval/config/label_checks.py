@@ -11,7 +11,7 @@ from adaptive_eval.options.scorers import LabelledScorerConfig
 
 def label_mistakes(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield why a run cannot be decided by the labels that its config names."""
-    found = list(_named(config))
+    found = list(label_files(config))
     if not found:
         return
     limited = any(budget.limits() for budget in (config.budget, *config.own_budgets))
@@ -27,7 +27,8 @@ def label_mistakes(config: RunConfig) -> Iterator[tuple[Place, str]]:
         yield first, words
 
 
-def _named(config: RunConfig) -> Iterator[tuple[Place, str]]:
+def label_files(config: RunConfig) -> Iterator[tuple[Place, str]]:
+    """Yield the files of labels that a config's scorers name, each with the place where it is named."""
     for number, task in enumerate(config.tasks):
         here: Place = ("tasks", number, "scorer")
         parts = getattr(task.scorer, "parts", {})

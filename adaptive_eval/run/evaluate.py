@@ -33,7 +33,6 @@ from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.run.claims import Claim, at_least, not_worse
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
-from adaptive_eval.run.scorer_trial import try_functions
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
@@ -324,7 +323,9 @@ async def evaluate_async(
             one: (FunctionEndpoint(one, answer, concurrency=concurrency),) for one, answer in models.items()
         }
         kept = out is not None
-        if not (folder / RUN_FILE).exists():
+        if given and not (folder / RUN_FILE).exists():
+            from adaptive_eval.run.scorer_trial import try_functions
+
             await try_functions(built)
         with shown_progress(progress, observer) as observe:
             options = RunOptions(endpoints=endpoints, observer=observe, disk_check=kept, report=kept)

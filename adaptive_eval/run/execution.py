@@ -21,13 +21,15 @@ from adaptive_eval.build.grading import resume_accounts, scorer_endpoints
 from adaptive_eval.build.rubrics import with_stored_thresholds
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.label_checks import label_files
+from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
 from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.engine.events import Decided, Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
-from adaptive_eval.run.labelled import labels_of_run
 from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.store.reader import RunReader
@@ -135,9 +137,9 @@ class _Run:
         if (directory / RUN_FILE).exists():
             with RunReader(directory) as reader:
                 built = replace(built, continued=reader.meta(), looked_at=reader.count())
-                built = replace(built, labels=labels_of_run(built.config, reader))
+                built = replace(built, labels=_labels(built.config, reader))
         else:
-            built = replace(built, labels=labels_of_run(built.config, None))
+            built = replace(built, labels=_labels(built.config, None))
         built = built.with_stored_answers()
         self.built, self.directory, self.options = built, directory, options
         self._outlets, self._stack = outlets, stack
@@ -272,6 +274,15 @@ class _Run:
             for model in self.built.config.models
         }
         return InspectDriver(self.built.config, self.directory / LOGS, addresses)
+
+
+def _labels(config: RunConfig, reader: RunReader | None) -> LabelRecord | None:
+    """Return the labels that decide a run, if its config names a file of them."""
+    if not any(label_files(config)):
+        return None
+    from adaptive_eval.run.labelled import labels_of_run
+
+    return labels_of_run(config, reader)
 
 
 def _holds(stored: Results, results: Results) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.build.replay import replay
 from adaptive_eval.config import RunConfig
+from adaptive_eval.config.label_checks import label_files
 from adaptive_eval.core.by_labels import further_labels, label_look
 from adaptive_eval.core.held import Bias, Held, Noise
 from adaptive_eval.core.label_look import LabelLook, agreement
@@ -21,7 +22,6 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.run_tables import RunDescription
-from adaptive_eval.options.scorers import LabelledScorerConfig
 from adaptive_eval.run.label_choice import CALLS, LabelChoices, allowed_scores
 from adaptive_eval.run.label_files import KnownAnswer, Label, LabelFile
 from adaptive_eval.store.reader import RunReader
@@ -85,24 +85,19 @@ def labels_of_run(config: RunConfig, reader: RunReader | None) -> LabelRecord | 
     UsageError
         If the file has mistakes, or is of another run.
     """
-    named = [
-        section.labels
-        for task in config.tasks
-        for section in task.scorer.sections
-        if isinstance(section, LabelledScorerConfig) and section.labels is not None
-    ]
-    if not named:
+    named = next((file for _, file in label_files(config)), None)
+    if named is None:
         return None
-    file = config.base_dir / Path(named[0]).expanduser()
+    file = config.base_dir / Path(named).expanduser()
     if not file.exists():
-        return LabelRecord(named[0])
+        return LabelRecord(named)
     if reader is None or not reader.count():
         raise UsageError(
             f"labels: {file} is there, and this run has no answers yet that it could be of; name a file for "
             "this run's own labels, such as labels.jsonl in its directory"
         )
     try:
-        return replace(_read(reader, describe_run(reader), file), file=named[0])
+        return replace(_read(reader, describe_run(reader), file), file=named)
     except UsageError as error:
         raise UsageError(f"labels: {error}") from None
 
