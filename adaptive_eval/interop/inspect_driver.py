@@ -50,8 +50,8 @@ _SENT = {"content", "tool_calls", "tool_call_id", "function"}
 class SampleLimits:
     """Counts a model's requests for the samples of one task, and refuses those beyond the limits.
 
-    A sample that fails is run again by our engine; its runs share the limits. Other models that the task
-    asks, such as a grader, are not counted.
+    A sample that fails is run again by Inspect; both runs share the limits. Other models that the task asks,
+    such as a grader, are not counted.
     """
 
     def __init__(self, limits: SolverConfig, longest: int | None) -> None:
@@ -245,7 +245,7 @@ class InspectEndpoint:
         sample = await self._feeds[asked.task].run(asked.sample, asked.epoch)
         if sample.error is not None:
             said = sample.error.message or "error in Inspect"
-            raise TransientEndpointError(first_line(said), kind="aborted")  # after it may have begun
+            raise TransientEndpointError(first_line(said), kind="server")
         limits = self._feeds[asked.task].limits
         usage = sample.model_usage.values()
         tokens = usage_of(usage) if limits is None else limits.taken(asked.sample, asked.epoch)
@@ -278,13 +278,13 @@ def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
 
 
 def _given_up(sample: Any) -> tuple[DiscardCause, ...]:
-    """Return a cause for each time that Inspect has asked a model again for a sample, as its log counts.
+    """Return a cause for each request and each run of a sample that Inspect has repeated, as its log counts.
 
     It does not say why: each may have given up a draw.
     """
     calls = (event for event in sample.events or () if event.event == "model")
     cause: DiscardCause = "server"
-    return (cause,) * sum(event.retries or 0 for event in calls)
+    return (cause,) * (len(sample.error_retries or ()) + sum(event.retries or 0 for event in calls))
 
 
 @dataclass
@@ -316,7 +316,7 @@ class InspectDriver:
                 max_tasks=len(tasks),
                 max_samples=most,
                 fail_on_error=False,
-                retry_on_error=0,  # our engine asks again, and counts the sample that it gave up
+                retry_on_error=1,  # which its log counts
             )
         )
         self._running.add_done_callback(self._ended)

@@ -166,6 +166,9 @@ def test_budgets_hold_whatever_the_samples_of_inspect_ask(inspect, wire, folder,
     assert paid == 4 * len(requests)  # also those of a run of a sample that has failed
     assert paid <= budget.get("tokens", 3000)
     assert paid > 1500  # a budget is spent until the worst case of a trial does not fit any more
+    failed = {record.request.question for record in records if record.discarded == ("server",)}
+    assert failed  # their first runs
+    assert failed == {record.request.question for record in records if record.discarded}
     calls = {record.request.question: record.usage.completion_tokens for record in records}
     assert {int(name[1:]) % 3: number for name, number in calls.items()} == {0: 2, 1: 3, 2: 4}
     ends = {

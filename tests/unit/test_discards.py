@@ -11,7 +11,7 @@ from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.engine.discards import Discards, cause_of
-from adaptive_eval.errors import SessionError, TransientEndpointError
+from adaptive_eval.errors import SessionError
 from adaptive_eval.interop.inspect_driver import InspectEndpoint
 from adaptive_eval.interop.inspect_task import SampleMessage
 from adaptive_eval.options.request_options import OnConfig
@@ -160,7 +160,7 @@ def answer_of_inspect(**fields):
         "working_time": 1.0,
         "uuid": "u",
     }
-    rest = {"working_time": 1.0, "scores": {}, "events": []}
+    rest = {"working_time": 1.0, "scores": {}, "events": [], "error_retries": None}
     sample = SimpleNamespace(**{**usual, **rest, **fields})
 
     async def run(name, epoch):
@@ -176,7 +176,5 @@ def test_requests_that_inspect_has_repeated_may_each_have_given_up_a_draw():
     assert answer_of_inspect().discarded == ()
 
 
-def test_a_sample_that_fails_in_inspect_has_given_up_a_draw():
-    with pytest.raises(TransientEndpointError) as failed:
-        answer_of_inspect(error=SimpleNamespace(message="the sandbox went away"))
-    assert cause_of(failed.value.kind, failed.value.status, 0.1, FASTEST) == "server"
+def test_each_run_of_a_sample_that_inspect_has_repeated_has_given_up_a_draw():
+    assert answer_of_inspect(error_retries=[SimpleNamespace(message="gone")]).discarded == ("server",)
