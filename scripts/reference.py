@@ -48,7 +48,7 @@ EXAMPLES: dict[str, Any] = {
     "cases": ["public_test_cases"], "python": "/usr/bin/python3",
     "function": "my_scorers.py:score", "endpoint": "http://gpu2:8000/v1",
     "model": "baseline-model", "criteria": "Is the answer polite?", "against": "runs/may#old",
-    "labels": "labels.jsonl",
+    "labels": "labels.jsonl", "anchors": 60,
     "tasks[].scorer, kind verifier.prompt": "Question: {input}\nAnswer: {answer}", "is_correct": "numeric",
     "parts": {"number": "numeric", "brief": "my_scorers.py:brief"},
     "tasks[].scorer, kind checks.weights": {"number": 3, "brief": 1},
