@@ -236,6 +236,19 @@ def lost(request):
     return of_model and (request.question == "q3" or request.key.index % 11 == 0)
 
 
+ENDED_BY_OTHERS = ("best", "two goals")
+"""Settings in which calls of other pairs end the need for a pair: it may be called later, or not."""
+
+
+def same_calls(found, expected, name):
+    if name not in ENDED_BY_OTHERS:
+        assert sorted(calls(found)) == sorted(calls(expected))
+        return
+    mine, theirs = ({models: verdict for models, verdict, *_ in calls(one)} for one in (found, expected))
+    assert {models: mine[models] for models in mine.keys() & theirs.keys()}.items() <= theirs.items()
+    assert found.stopped.reason == expected.stopped.reason
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "missing"), [("plain", None), *((name, lost) for name in SETTINGS)])
 def test_decisions_depend_on_outcomes_alone_and_survive_a_kill(name, missing):
@@ -246,7 +259,7 @@ def test_decisions_depend_on_outcomes_alone_and_survive_a_kill(name, missing):
     assert plain.comparison.fold.progress.max() > plain.board.cells[0].rounds.first or name == "best"
     rng, slots = np.random.default_rng(1), 512 if len(name) % 2 else 17
     shuffled = drive(Session(spec), answer, slots=slots, rng=rng, missing=missing)
-    assert sorted(calls(shuffled)) == sorted(calls(plain))
+    same_calls(shuffled, plain, name)
     again = Session(spec)
     again.replay(log[: len(log) // 2 + 1])
     drive(again, answer, slots=5, missing=missing)
