@@ -1,5 +1,6 @@
 """Budgets: the worst case of a trial is reserved when it is issued and released when it is completed."""
 
+import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -146,10 +147,23 @@ class Account:
         if amount is not NOTHING:
             self.spent.add(amount)
 
-    def presume_billed(self, amount: Amount, times: int = 1) -> None:
-        """Count requests without an answer that may have been billed."""
+    def presume_billed(self, amount: Amount, times: int = 1, *, fitted: bool = False) -> None:
+        """Count requests without an answer that may have been billed: of `fitted` ones what has room."""
         for _ in range(times):
-            self.presumed.add(amount)
+            self.presumed.add(self._fitting(amount) if fitted else amount)
+
+    def _fitting(self, amount: Amount) -> Amount:
+        """Return as much of an amount as fits under the limits."""
+        prompt = min(amount.prompt, self._room("prompt_tokens"), self._room("tokens"))
+        completion = min(amount.completion, self._room("completion_tokens"), self._room("tokens") - prompt)
+        return Amount(prompt, completion, min(amount.usd, self._room("usd")))
+
+    def _room(self, name: str) -> int:
+        limit = self._usd_limit if name == "usd" else getattr(self.limits, name)
+        if limit is None:
+            return sys.maxsize
+        of, _ = _QUANTITIES[name]
+        return max(0, int(limit) - of(self.spent) - of(self.presumed))
 
     def lines(self, *, priced: bool = False) -> Iterator[BudgetLine]:
         """Yield the limited quantities; for a run also unlimited trials, tokens and (if `priced`) USD."""
@@ -283,8 +297,13 @@ class Budget:
                 known = self._prompt[model][task]
                 known[question] = max(known[question], prompt)
 
-    def presume_billed(self, model: int, task: int, question: int, times: int = 1) -> bool:
-        """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
+    def presume_billed(
+        self, model: int, task: int, question: int, times: int = 1, *, fitted: bool = False
+    ) -> bool:
+        """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says.
+
+        Those of an earlier session `fitted` when they were sent, though the worst case may be higher by now.
+        """
         self._unanswered += times
         if not self._reserving:
             return True
@@ -294,7 +313,7 @@ class Budget:
             price = self.spec.models[model].price
             prompt = amount.prompt if counted == "prompt-only" else 0
             amount = Amount(prompt, 0, 0 if price is None else price.most(prompt, 0))
-        self._presume_billed(model, task, amount, times)
+        self._presume_billed(model, task, amount, times, fitted=fitted)
         return all(account.holds() for account in self._concerned[model][task])
 
     def repeat(self, model: int, task: int, question: int) -> bool:
@@ -308,9 +327,11 @@ class Budget:
             self._of_tests += amount.prompt + amount.completion
         return True
 
-    def _presume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
+    def _presume_billed(
+        self, model: int, task: int, amount: Amount, times: int, *, fitted: bool = False
+    ) -> None:
         for account in self._concerned[model][task]:
-            account.presume_billed(amount, times)
+            account.presume_billed(amount, times, fitted=fitted)
 
     def spent(self, amount: Amount | _Sum) -> int:
         """Return an amount in what the run spends, tokens or picodollars; 1 in a run by trials or time."""

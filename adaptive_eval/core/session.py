@@ -501,7 +501,7 @@ class Session:
         for key, times in unanswered:
             model = self._intake.model(key.model)
             task, question = self.board.run_sequence.at(key.index, model)
-            self.budget.presume_billed(model, task, question, times)
+            self.budget.presume_billed(model, task, question, times, fitted=True)
         self._decide(now=True)
         self._decide_by_labels()
         return self._report()

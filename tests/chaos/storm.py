@@ -334,8 +334,14 @@ def storm(world: World, sessions: int) -> Figures:
         # After a timeout of ours a trial is asked with another seed, and its draw counts as discarded.
         seeds = [record.request.seed]
         if record.discarded:
-            seeds.append(record.sent["seed"])
+            seeds += range(record.sent["seed"], record.sent["seed"] + record.sent.get("n", 1))
         own = record.completion is None or record.completion.text in [f"answer {seed}" for seed in seeds]
         world.books.figures.doubled += not own
+    answers = [
+        (record.request.key.model, record.completion.text)
+        for record in world.books.records
+        if record.completion is not None
+    ]
+    world.books.figures.doubled += len(answers) - len(set(answers))
     world.books.figures.overrun += world.bill.overruns()
     return world.books.figures

@@ -254,6 +254,21 @@ def test_tests_of_seeds_are_presumed_billed_without_advice_about_failures():
     assert any("usage_on_failure" in text for text in session.results().warnings)
 
 
+def test_what_failed_in_an_earlier_session_counts_no_more_than_there_was_room_for():
+    """The worst case has grown since: an answer was longer than any may be."""
+    spec = measured(BudgetSpec(tokens=450, usd=0.00045), Price(input=1.0, output=1.0))
+    session = Session(spec)
+    first, second = session.ask({"a": 2})
+    session.presume_billed(second.key)
+    answer = TrialOutcome(first.key, 1, Usage(50, 240))
+    session.tell([answer])
+    assert spent(session, "tokens")[0] == 440
+    again = Session(spec)
+    again.replay([[answer]], [(second.key, 1)])
+    assert spent(again, "tokens")[0] == 450
+    assert spent(again, "usd")[0] == pytest.approx(0.00045)
+
+
 def test_what_was_out_when_it_was_given_up_counts_and_is_asked_again():
     session = Session(measured(BudgetSpec(tokens=1000)))
     requests = session.ask(3)
