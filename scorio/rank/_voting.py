@@ -328,8 +328,11 @@ def ranked_pairs(
     strengths = sorted(set(zip(first[won].tolist(), above[won].tolist(), strict=True)), reverse=True)
     for strongest, votes in strengths:
         equal = won & (first == strongest) & (above == votes) & ~reaches.T
+        if not equal.any():
+            continue
         together = _reach(reaches | equal)
-        reaches = _reach(reaches | equal & ~together.T)
+        sound = equal & ~together.T
+        reaches = together if np.array_equal(sound, equal) else _reach(reaches | sound)
     return ranked(_levels(reaches), method, return_scores)
 
 
