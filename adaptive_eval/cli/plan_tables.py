@@ -37,6 +37,9 @@ WIDTHS = {
 }
 """Characters of columns whose first cell may be much shorter than others, by head."""
 
+DISPENSABLE = ("disk", "runs", "any wrong", "80 % of runs", "time", "tokens", "USD")
+"""Columns that a narrow terminal does without, the first ones first."""
+
 RUNS = "runs"
 """The default folder of runs."""
 
@@ -83,6 +86,7 @@ def _show_gaps(rows: Iterable[tuple[float, PlanRow]], kind: str) -> None:
         f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
         "(share of the range of scores)",
         WIDTHS,
+        DISPENSABLE,
     )
     for gap, row in rows:
         table.add({"gap": f"{gap:g}", **_cells(row, kind, left_out)})
@@ -90,7 +94,8 @@ def _show_gaps(rows: Iterable[tuple[float, PlanRow]], kind: str) -> None:
 
 
 def _show_rows(rows: Iterable[PlanRow], kind: str) -> None:
-    table, shown = GrowingTable("Ways to run it, under the config's limits (medians)", WIDTHS), []
+    table = GrowingTable("Ways to run it, under the config's limits (medians)", WIDTHS, DISPENSABLE)
+    shown = []
     for row in rows:
         table.add(_cells(row, kind))
         shown.append(row)

@@ -120,17 +120,26 @@ class _ProgressLines:
             click.echo(f"{what}: {done:,} of {total:,}", err=True)
 
 
+_BETWEEN = 2
+"""Characters between two columns."""
+
+
 class GrowingTable:
     """A table whose rows are printed as they come, as texts by the heads of their columns.
 
     Columns whose head begins with ``<`` are set left, the others right. The first row sets their widths,
-    unless more is said to be needed, by head.
+    unless more is said to be needed, by head. On a narrow terminal the `dispensable` ones are left out, as
+    many as it takes and in this order.
     """
 
-    def __init__(self, title: str, widths: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, title: str, widths: Mapping[str, int] | None = None, dispensable: Sequence[str] = ()
+    ) -> None:
         self._title = title
         self._least = widths or {}
-        self._widths: list[int] = []
+        self._dispensable = dispensable
+        self._left_out: list[str] = []
+        self._widths: dict[str, int] = {}
 
     def add(self, row: Mapping[str, str]) -> None:
         """Print one more row."""
@@ -139,17 +148,29 @@ class GrowingTable:
         if first:
             console.print(self._title, style="bold")
             for head, text in row.items():
-                self._widths.append(max(len(head), len(text) + SPARE, self._least.get(head, 0)))
+                self._widths[head] = max(len(head), len(text) + SPARE, self._least.get(head, 0))
+            self._fit(console.width)
         table = Table(box=None, pad_edge=False, show_header=first)
-        for head, width in zip(row, self._widths, strict=True):
+        for head, width in self._widths.items():
             left = head.startswith("<")
             justify: Literal["left", "right"] = "left" if left else "right"
             table.add_column(head.lstrip("<"), justify=justify, overflow="fold", width=width)
-        table.add_row(*row.values())
+        table.add_row(*(row[head] for head in self._widths))
         console.print(table)
 
+    def _fit(self, width: int) -> None:
+        """Leave out columns until the others have room."""
+        for head in self._dispensable:
+            if sum(self._widths.values()) + _BETWEEN * (len(self._widths) - 1) <= width:
+                return
+            if head in self._widths:
+                del self._widths[head]
+                self._left_out.append(head)
+
     def end(self) -> None:
-        """Set the table off from what follows."""
+        """Say what has been left out, and set the table off from what follows."""
+        if self._left_out:
+            click.echo(f"Left out for want of room: {', '.join(self._left_out)}; --json has all.")
         click.echo()
 
 

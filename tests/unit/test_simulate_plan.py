@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from scipy import stats
 from session_scripts import make_spec
 from simulation_scripts import bounded_spec, recorded_coins
 from test_simulate_runs import make_result
 
+from adaptive_eval.cli import simulating
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, StoppingSpec
 from adaptive_eval.simulate import BiasedCoins, GivenChances, RecordedOutcomes, plan_forecast, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers
@@ -338,3 +340,18 @@ def test_the_same_answers_are_simulated_once(monkeypatch):
     gaps = dict(found.gaps)
     assert gaps[0.0] == found.all_equal
     assert gaps[0.3].trials == found.rows[0].trials
+
+
+@pytest.mark.parametrize(("width", "left_out"), [(60, ""), (36, "disk"), (26, "disk, time")])
+def test_a_narrow_terminal_does_without_columns_and_says_so(width, left_out, monkeypatch, capsys):
+    monkeypatch.setattr(simulating, "_console", lambda: Console(width=width))
+    table = simulating.GrowingTable("Rows", {"<policy": 12, "goal reached": 12}, ("disk", "time"))
+    for policy in ("uniform", "round-robin"):
+        table.add({"<policy": policy, "disk": "1", "time": "2", "goal reached": "100% [99, 100]"})
+    table.end()
+    said = capsys.readouterr().out
+    assert said.count("100% [99, 100]") == 2  # in one line
+    assert [head for head in ("disk", "time") if head in said.split("Left out")[0]] == [
+        head for head in ("disk", "time") if head not in left_out
+    ]
+    assert (f"Left out for want of room: {left_out};" in said) == bool(left_out)
