@@ -1,6 +1,7 @@
 """When a session asks and looks: run-ahead beyond the common prefix, late answers, who is left open."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,12 @@ def test_answers_that_wait_for_a_slow_one_hold_back_trials(spend, least, most):
         session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in requests if one.key.index])
     assert session.comparison.reached == 0
     assert least < max(session.states.issued) < most
+
+
+@pytest.mark.parametrize(("spend", "first"), [("trials", 32), ("time", 60)])
+def test_only_a_run_that_spares_time_begins_with_all_slots(spend, first):
+    session = Session(replace(make_spec(2, 60), spend=spend))
+    assert Counter(one.key.model for one in session.ask({"m0": 60, "m1": 60})) == {"m0": first, "m1": first}
 
 
 def test_a_pair_waits_while_a_lucky_end_of_what_is_in_flight_would_decide_it():
