@@ -352,15 +352,16 @@ def test_a_run_goes_on_where_labels_leave_its_pairs_open(decided):
     [
         ({"id": "nobody"}, "line 1: id 'nobody' is of no answer of this run"),
         ({"score": 7}, "line 1: score 7 is not in the rubric of sums"),
-        ({"pi": 0.9}, "line 1: pi is 0.9; this answer was chosen at 0.4"),
+        ({"pi": 0.9}, "line 1: pi is 0.9; this answer was chosen at {pi:g}"),
     ],
 )
 def test_a_mistake_in_the_labels_of_a_run_is_told_before_anything_is_asked(decided, change, said):
     run = decided / "run"
     label_all(run, "0.4", is_right)
-    write(run, [row if place else {**row, **change} for place, row in enumerate(rows_of(run))])
+    first, *others = rows_of(run)
+    write(run, [{**first, **change}, *others])
     done = in_process("run", "labels.yaml", "--out", "run", "--display", "none", cwd=decided, code=2)
-    assert said in done.said
+    assert said.format(**first) in done.said  # how many were asked by the end, and so pi, depends on the run
 
 
 def test_labels_without_pi_and_those_of_another_run_decide_nothing(decided):
