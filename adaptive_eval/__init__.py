@@ -20,14 +20,12 @@ _PUBLIC = {
     "adaptive_eval.run.evaluate": (
         "Evaluation",
         "EvaluationWarning",
-        "assert_at_least",
-        "assert_each_question",
-        "assert_not_worse",
         "evaluate",
         "evaluate_async",
         "resume_run",
         "run_config",
     ),
+    "adaptive_eval.run.assertions": ("assert_at_least", "assert_each_question", "assert_not_worse"),
     "adaptive_eval.run.claims": ("Claim", "at_least", "compare_runs", "not_worse", "results_of"),
     "adaptive_eval.core.session": ("Session",),
     "adaptive_eval.core.spec": (

@@ -13,6 +13,9 @@ from adaptive_eval.core.spec import SessionSpec as SessionSpec
 from adaptive_eval.core.spec import StoppingSpec as StoppingSpec
 from adaptive_eval.core.spec import TaskSpec as TaskSpec
 from adaptive_eval.errors import AdaptiveEvalError as AdaptiveEvalError
+from adaptive_eval.run.assertions import assert_at_least as assert_at_least
+from adaptive_eval.run.assertions import assert_each_question as assert_each_question
+from adaptive_eval.run.assertions import assert_not_worse as assert_not_worse
 from adaptive_eval.run.claims import Claim as Claim
 from adaptive_eval.run.claims import at_least as at_least
 from adaptive_eval.run.claims import compare_runs as compare_runs
@@ -20,9 +23,6 @@ from adaptive_eval.run.claims import not_worse as not_worse
 from adaptive_eval.run.claims import results_of as results_of
 from adaptive_eval.run.evaluate import Evaluation as Evaluation
 from adaptive_eval.run.evaluate import EvaluationWarning as EvaluationWarning
-from adaptive_eval.run.evaluate import assert_at_least as assert_at_least
-from adaptive_eval.run.evaluate import assert_each_question as assert_each_question
-from adaptive_eval.run.evaluate import assert_not_worse as assert_not_worse
 from adaptive_eval.run.evaluate import evaluate as evaluate
 from adaptive_eval.run.evaluate import evaluate_async as evaluate_async
 from adaptive_eval.run.evaluate import resume_run as resume_run
