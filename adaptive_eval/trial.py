@@ -96,7 +96,10 @@ NOTHING_FOUND = "nothing_found"
 """Name of the signal of an answer in which the scorer found no result."""
 
 ANCHOR = "anchor_"
-"""Begins the name of a signal with an answer's number, and what its judge says of it now, in per cent."""
+"""Begins the name of a signal with an answer's number, and what its judge says of it now, in parts."""
+
+ANCHOR_PARTS = 100
+"""Parts of the range of scores that such a judgement is told in."""
 
 JUDGED = "judged_"
 """Begins the names of signals that say how steady a judge is: its second vote, the order of two answers."""

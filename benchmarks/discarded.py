@@ -2,9 +2,9 @@
 
 A server of its own process ignores seeds, as hosted ones do, and keeps back a share of the wrong answers of
 one model: beyond the run's timeout, as a gateway that says 504, or by cutting the connection; or it is slow
-with them while the run is killed by ``kill -9`` and continued. Whoever takes the next answer for the first
-one calls that model better. Other cells give two models 20 points apart, of which 5 % of all answers are kept
-back, and have to be told apart.
+with them while the run is killed by ``kill -9`` and continued. If the next answer counted in the place of
+the one that was kept back, that model would seem better. Other cells give
+two models 20 points apart, of which 5 % of all answers are kept back, and have to be told apart.
 
     python benchmarks/discarded.py                           # 24 runs a cell
     python benchmarks/discarded.py --runs 3 --cells timeout,kill

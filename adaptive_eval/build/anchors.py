@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil
 
 from adaptive_eval.errors import EndpointError
@@ -12,14 +13,12 @@ from adaptive_eval.scoring.model_graded import Bill
 from adaptive_eval.scoring.scorer import Scorer, grade_or_failure
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import ANCHOR, Completion, Question, Score, TrialRequest
+from adaptive_eval.trial import ANCHOR, ANCHOR_PARTS, Completion, Question, Score, TrialRequest
 
 _USUAL = 30
 """Anchors of a judge whose options name no number."""
 _ONE_IN = 10
 """Without labels so many answers of a pass have one anchor among them, which bounds what it costs."""
-_PARTS = 100
-"""Parts of the range of scores that a judgement is told in."""
 
 
 @dataclass(eq=False)
@@ -87,7 +86,7 @@ class Anchors:
             signals[f"{ANCHOR}{place}_{part}"] = True
         return replace(score, signals=signals)
 
-    @property
+    @cached_property
     def _once(self) -> JudgeScorer:
         """The judge without second votes; its account is the judge's, which has been made by now."""
         return self.judge.model_copy(update={"second_votes": 0.0})
@@ -99,7 +98,7 @@ class Anchors:
         if score.category is None or not asked or not isinstance(number, int | float):
             return None
         low, high = self.judge.range or (0.0, 1.0)
-        return round(_PARTS * (number - low) / (high - low))
+        return round(ANCHOR_PARTS * (number - low) / (high - low))
 
 
 def anchors_of(

@@ -11,7 +11,7 @@ from adaptive_eval.core.results import ChangedModel
 from adaptive_eval.engine.drift import minute, uniform
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
-from adaptive_eval.trial import ANCHOR
+from adaptive_eval.trial import ANCHOR, ANCHOR_PARTS
 from scorio.sequential.parts import RepeatedScores
 
 FALSE_ALARM: Final = 0.05
@@ -61,7 +61,7 @@ class JudgeWatch:
         return {task: judge.again for task, judge in judges if judge.again and not judge.changed}
 
     def take(self, trial: LoggedTrial) -> Sequence[Coded]:
-        """Take in a finished trial; return a remark where its judge turns out to change."""
+        """Take in a finished trial; return a remark if its judge turns out to change."""
         judge = self._judges.get(trial.task)
         if judge is None or judge.changed:
             return ()
@@ -96,7 +96,7 @@ class JudgeWatch:
     def _words(self, judge: _Judge, task: str) -> Coded:
         segments = judge.evidence.segments()
         number = segments[0].outcomes
-        before, after = (segment.mean / 100 for segment in segments)
+        before, after = (segment.mean / ANCHOR_PARTS for segment in segments)
         who = f"judge of {task}"
         self.changes.append(ChangedModel(who, "", number, judge.at, before, after, FALSE_ALARM))
         return Coded(

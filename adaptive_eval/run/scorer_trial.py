@@ -8,9 +8,8 @@ from adaptive_eval.scoring.scorer import Scorer, ScorerFailed, last_line
 from adaptive_eval.scoring.user_function import FunctionScorer
 from adaptive_eval.trial import Completion, Question
 
-_WHATEVER_THE_ANSWER = (
-    *(NameError, AttributeError, TypeError, KeyError, ImportError, NotImplementedError, ScorerFailed),
-)
+_OF_CODE = (NameError, AttributeError, TypeError, KeyError, ImportError, NotImplementedError)
+_WHATEVER_THE_ANSWER = (*_OF_CODE, ScorerFailed)
 """Errors that are those of a function and not of an answer, if two answers raise the same one.
 
 A ValueError or an IndexError may come from any answer without a number, or without a mark that is looked for.

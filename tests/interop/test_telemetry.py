@@ -113,6 +113,13 @@ def test_a_trial_becomes_spans_metrics_and_an_event():
     }
 
 
+def sent(got: list[Any], kind: str, records: str) -> list[Any]:
+    """Return the records of a kind in what a collector got."""
+    resources = [resource for one in got for resource in getattr(one, f"resource_{kind}", ())]
+    scopes = [scope for resource in resources for scope in getattr(resource, f"scope_{kind}")]
+    return [record for scope in scopes for record in getattr(scope, records)]
+
+
 @contextmanager
 def collector() -> Iterator[tuple[str, list[Any]]]:
     """Serve as a collector of OTLP over HTTP; yield its address and what it got."""
@@ -160,21 +167,9 @@ def test_a_run_sends_them_to_a_collector(tmp_path, monkeypatch):
         (tmp_path / "run.yaml").write_text(json.dumps(config), "utf-8")
         done = adaptive_eval("run", "run.yaml", "--display", "none", cwd=tmp_path)
     assert done.code == 0, done
-    spans = [
-        span
-        for one in got
-        for resource in getattr(one, "resource_spans", ())
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
+    spans = sent(got, "spans", "spans")
     assert [span.name for span in spans].count("trial t") == 6
-    events = [
-        record
-        for one in got
-        for resource in getattr(one, "resource_logs", ())
-        for scope in resource.scope_logs
-        for record in scope.log_records
-    ]
+    events = sent(got, "logs", "log_records")
     assert [event.event_name for event in events] == ["gen_ai.evaluation.result"] * 6
     assert {event.span_id for event in events} <= {span.span_id for span in spans if span.parent_span_id}
     with RunReader(tmp_path / "runs" / "told") as reader:

@@ -310,7 +310,7 @@ def test_the_bill_of_a_lost_trial_counts_where_its_round_follows_from_answers_no
         first.tell(log[-1])
     first.results()
     lost = first.ask({"m0": 1, "m1": 0})
-    assert [request.key.index for request in lost] == [18]  # 12 to 17 are a pass, however the round goes on
+    assert [request.key.index for request in lost] == [18]  # 12 to 17 are the first pass of every round
     again = Session(spec)
     again.replay(log, [(request.key, 1) for request in lost])
     asked = [request for _ in range(20) for request in again.ask({"m0": 1, "m1": 1})]
