@@ -1,5 +1,7 @@
 """`adaptive-eval run` against three real vLLM servers, as a user would run it."""
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -184,8 +186,22 @@ def test_the_config_that_ships_runs_when_its_models_are_pointed_at_servers(serve
 
 
 def kill_in_the_middle(config: Path, directory: Path) -> None:
-    """Start a run and ``kill -9`` it when some of its trials are stored."""
+    """Start a run and ``kill -9`` it when some of its trials are stored and others are in flight.
+
+    It is held still to look: between two passes nothing is in flight.
+    """
     command = ("run", config, "--out", directory, "--display", "none")
     with started(*command, cwd=directory.parent) as running:
         running.until_stored(directory, KILL_AFTER)
+        while not in_flight_when_stopped(running.process.pid, directory):
+            running.process.send_signal(signal.SIGCONT)
+            assert running.for_a_moment(), running.finish()
         running.process.kill()
+
+
+def in_flight_when_stopped(process: int, directory: Path) -> bool:
+    """Stop a process, and say whether its run has trials that were launched and are not stored."""
+    os.kill(process, signal.SIGSTOP)
+    os.waitid(os.P_PID, process, os.WSTOPPED)
+    with RunReader(directory) as reader:
+        return bool(reader.launched())
