@@ -32,7 +32,7 @@ without a traceback.
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -70,6 +70,11 @@ class Coded(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.code, str(self))
+
+
+def codes_of(texts: Iterable[str]) -> list[str | None]:
+    """Return the code of every text; None for a text without one."""
+    return [getattr(text, "code", None) for text in texts]
 
 
 class AdaptiveEvalError(Exception):

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.core.results_table import Columns, ResultsTable, columns_of, frame_of
-from adaptive_eval.errors import Coded
+from adaptive_eval.errors import Coded, codes_of
 from adaptive_eval.stops import ENDPOINTS, FAILED, INTERRUPTED, REACHED, STOPS, StopReason
 from adaptive_eval.trial import FIXED as FIXED
 
@@ -527,15 +527,14 @@ def _adapter() -> TypeAdapter[Results]:
 def to_json(results: Results) -> dict[str, Any]:
     """Return `results` as JSON-able data."""
     data: dict[str, Any] = _adapter().dump_python(results, warnings=False)  # NumPy numbers are numbers too
-    return {**data, "warning_codes": [getattr(text, "code", None) for text in results.warnings]}
+    return {**data, "warning_codes": codes_of(results.warnings)}
 
 
 def from_json(data: Mapping[str, Any]) -> Results:
     """Rebuild :class:`Results` from what :func:`to_json` returned, as it is or after a trip through JSON."""
     results = _adapter().validate_python(data)
-    codes = data.get("warning_codes") or [None] * len(results.warnings)
-    warnings = (
-        text if code is None else Coded(code, text)
-        for text, code in zip(results.warnings, codes, strict=True)
-    )
+    warnings = list(results.warnings)
+    for number, code in enumerate(data.get("warning_codes") or ()):
+        if code is not None:
+            warnings[number] = Coded(code, warnings[number])
     return replace(results, warnings=tuple(warnings))

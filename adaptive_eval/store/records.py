@@ -181,26 +181,35 @@ completion_tokens=0, cached_tokens=0), discarded=())
 
     def logged(self, server: str = "") -> LoggedTrial:
         """Return this trial as the log tells it; `server` has answered."""
-        request, answer, score = self.request, self.completion, self.score
-        signals = {} if score is None else score.signals
-        return LoggedTrial(
-            key=request.key,
-            task=request.task,
-            question=request.question,
-            category=None if score is None else score.category,
+        without_answer = LoggedTrial(
+            key=self.request.key,
+            task=self.request.task,
+            question=self.request.question,
+            category=None,
             usage=self.usage,
-            finish_reason="" if answer is None else answer.finish_reason,
+            finish_reason="",
             missing=self.missing or "",
             after_stop=self.after_stop,
             finished_at=self.finished_at,
-            answer=None if answer is None else answer.digest,
-            response=None if answer is None else answer.response_digest,
-            signals=tuple(signals),
+            answer=None,
+            response=None,
+            signals=(),
             discarded=self.discarded,
             server=server,
-            text="" if answer is None else answer.text,
-            votes=int(signals.get(JUDGEMENTS) or 0) // 2 if ORDER_DECIDED in signals else 0,
-            by_order=int(signals.get(ORDER_DECIDED) or 0),
+        )
+        answer, score = self.completion, self.score
+        if answer is None or score is None:
+            return without_answer
+        votes = int(score.signals.get(JUDGEMENTS) or 0) // 2
+        return without_answer._replace(
+            category=score.category,
+            finish_reason=answer.finish_reason,
+            answer=answer.digest,
+            response=answer.response_digest,
+            signals=tuple(score.signals),
+            text=answer.text,
+            votes=votes if ORDER_DECIDED in score.signals else 0,
+            by_order=int(score.signals.get(ORDER_DECIDED) or 0),
         )
 
 

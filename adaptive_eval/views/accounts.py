@@ -69,17 +69,20 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
         none.setdefault(model, Counter()).update(causes)
     cut = np.bincount(cells.model, cells.truncated, len(cells.models) + 1)  # none of a model without answers
     numbers = any(line.score is not None and line.bayes_mu is None for line in results.models)
-    categories = 0 if numbers else max((category for _, category in cells.categories), default=0) + 1
+    categories = range(max((category for _, category in cells.categories), default=0) + 1)
+    if numbers:
+        categories = range(0)
     accounts = []
     for line in results.models:
         row = cells.models.index(line.model) if line.model in cells.models else -1
         p50, p95 = _quantiles(latencies.get(line.model))
+        missing = {reason: n for (model, reason), n in cells.missing.items() if model == row}
         accounts.append(
             ModelAccount(
                 model=line.model,
-                categories=tuple(cells.categories.get((row, category), 0) for category in range(categories)),
+                categories=tuple(cells.categories.get((row, category), 0) for category in categories),
                 truncated=int(cut[row]),
-                missing={reason: n for (model, reason), n in cells.missing.items() if model == row},
+                missing=missing,
                 errors=errors.get(line.model, {}),
                 latency_p50_seconds=p50,
                 latency_p95_seconds=p95,

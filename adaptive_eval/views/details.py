@@ -125,16 +125,21 @@ def read_details(
     cells = reader.cells()
     accounts = model_accounts(reader, cells, results)
     questions = question_accounts(reader, cells, results)
+    judged: Counter[str] = Counter()
+    for _, found in reader.signals_named(JUDGED).values():
+        judged.update(found)
+    if course is None:
+        course = _course(reader, results)
     return Details(
         models=accounts,
         questions=questions,
         stored=reader.count(),
         meta=_without_places(meta),
         target=results.target if results.rule == FIXED else _target(meta),
-        judged=sum((found for _, found in reader.signals_named(JUDGED).values()), Counter()),
+        judged=judged,
         rankings=_rankings(reader, results),
         examples=examples(reader, accounts, questions, examples_with) if examples_with else None,
-        course=tuple(_course(reader, results) if course is None else course),
+        course=tuple(course),
     )
 
 
@@ -193,14 +198,15 @@ def moment_of(snapshot: SnapshotRecord) -> Moment:
     stored = snapshot.results
     models, pairs = stored["models"], _nearest(stored["pairs"])
     costs = [line["usd"] for line in models if line["usd"] is not None]
-    scores = {
-        line["model"]: ScorePoint(line["score"], line["score_low"], line["score_high"]) for line in models
-    }
+    scores, tokens = {}, 0
+    for line in models:
+        scores[line["model"]] = ScorePoint(line["score"], line["score_low"], line["score_high"])
+        tokens += line["prompt_tokens"] + line["completion_tokens"]
     return Moment(
         at=snapshot.at,
         elapsed=snapshot.elapsed,
         trials=stored["trials"],
-        tokens=sum(line["prompt_tokens"] + line["completion_tokens"] for line in models),
+        tokens=tokens,
         usd=sum(costs) if costs else None,
         models=scores,
         pairs=dict(map(_point, pairs)),

@@ -361,8 +361,12 @@ def _set_aside(report: Path, summary: RunSummary) -> None:
     if earlier is None or earlier.started == summary.started:
         return
     date = datetime.fromtimestamp(earlier.updated, UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    names = (f"{report.name}@{date}{f'-{number}' if number > 1 else ''}" for number in counted_up(1))
-    report.rename(next(place for place in map(report.with_name, names) if not place.exists()))
+    place = report.with_name(f"{report.name}@{date}")
+    for number in counted_up(2):
+        if not place.exists():
+            break
+        place = report.with_name(f"{report.name}@{date}-{number}")
+    report.rename(place)
 
 
 def _boards(found: Mapping[str, RunSummary]) -> Iterator[_Board]:

@@ -1,6 +1,6 @@
 """A run held against labels, on a terminal and as JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -68,10 +68,10 @@ def labels_data(held: Held) -> dict[str, Any]:
             "agreement": held.agreement,
             "kappa": held.kappa,
         },
-        "bias": [_bias(one) for one in held.models],
-        "bias_difference": [_bias(one) for one in held.pairs],
-        "further": [asdict(one) for one in held.further],
-        "next": [asdict(one) for one in held.noise],
+        "bias": list(map(_bias, held.models)),
+        "bias_difference": list(map(_bias, held.pairs)),
+        "further": list(map(asdict, held.further)),
+        "next": list(map(asdict, held.noise)),
     }
 
 
@@ -82,9 +82,13 @@ _OF_EVIDENCE = ("evidence", "threshold", "trials_each")
 
 def _of(results: Results) -> Mapping[str, Any]:
     data = to_json(results)
-    models = [{name: line[name] for name in _OF_MODEL} for line in data["models"]]
-    pairs = [{name: pair[name] for name in (*_OF_PAIR, *_OF_EVIDENCE)} for pair in data["pairs"]]
+    models = [_picked(line, _OF_MODEL) for line in data["models"]]
+    pairs = [_picked(pair, (*_OF_PAIR, *_OF_EVIDENCE)) for pair in data["pairs"]]
     return {"models": models, "pairs": pairs}
+
+
+def _picked(data: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    return {key: data[key] for key in keys}
 
 
 def _bias(one: Bias) -> dict[str, Any]:

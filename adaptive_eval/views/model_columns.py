@@ -1,7 +1,8 @@
 """The columns of models: the leaderboard, and the tables of missing answers and of costs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.accounts import ModelAccount
@@ -58,9 +59,14 @@ def model_rows(
 _FEWEST, _SHARE = 5, 0.1  # answers that are none, and their share, from which a terminal counts them
 
 
-def _often_without_answer(rows: Sequence[ModelRow]) -> bool:
+def _often_without_answer(row: ModelRow) -> bool:
     """Return whether the answers of a model are often none, so that its score is about something else."""
-    return any(row.line.no_answer_trials >= max(_FEWEST, _SHARE * row.line.trials) for row in rows)
+    return row.line.no_answer_trials >= max(_FEWEST, _SHARE * row.line.trials)
+
+
+def _if_one(has: Callable[[ModelRow], Any]) -> Callable[[Sequence[ModelRow]], bool]:
+    """Return the condition that one of the models has something to show."""
+    return lambda rows: any(map(has, rows))
 
 
 def _bounds(row: ModelRow) -> str:
@@ -195,7 +201,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         outlets=FILES | TERMINAL | RANKING | PAPER,
         meaning="whether it has fewer than ten counted trials, and so comes after all others",
         need=1,
-        when=lambda rows: any(has_few(row.line) for row in rows),
+        when=_if_one(lambda row: has_few(row.line)),
     ),
     Column(
         key="missing",
@@ -206,7 +212,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         outlets=FILES | PROMETHEUS | TRACKER | TERMINAL | ANSWERS,
         meaning="trials without an answer, never scored",
         need=3,
-        when=lambda rows: rows[0].account is not None or any(row.line.missing for row in rows),
+        when=_if_one(lambda row: row.account is not None or row.line.missing),
     ),
     Column(
         key="missing_reasons",
@@ -233,7 +239,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         outlets=FILES | PROMETHEUS | TRACKER | TERMINAL | ANSWERS,
         meaning="trials that another draw than the first has answered, lost to verdicts",
         need=2,
-        when=lambda rows: any(row.line.discarded_trials for row in rows),
+        when=_if_one(lambda row: row.line.discarded_trials),
     ),
     Column(
         key="redrawn_trials",
@@ -276,7 +282,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         outlets=JSON | TERMINAL,
         meaning="answers that hold no answer, right or wrong",
         need=2,
-        when=_often_without_answer,
+        when=_if_one(_often_without_answer),
     ),
     Column(
         key="no_answer",
@@ -287,7 +293,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         spare=True,
         outlets=JSON | ANSWERS,
         meaning="answers without text, by [cause](scoring.md#answers-without-text)",
-        when=lambda rows: any(row.known.no_answer for row in rows),
+        when=_if_one(lambda row: row.known.no_answer),
     ),
     Column(
         key="truncated",
@@ -359,7 +365,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         outlets=FILES | PROMETHEUS | TRACKER | TERMINAL | COST,
         meaning="US dollars charged; null without a price",
         need=7,
-        when=lambda rows: rows[0].account is not None or any(row.line.usd is not None for row in rows),
+        when=_if_one(lambda row: row.account is not None or row.line.usd is not None),
     ),
     Column(
         key="latency_p50_seconds",

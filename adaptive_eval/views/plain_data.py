@@ -15,7 +15,10 @@ def picked(source: object, keys: str, **others: Any) -> dict[str, Any]:
     >>> picked(TaskScore("a", 0.5, 0.4, 0.6), "model rank score_low", rank=1)
     {'model': 'a', 'rank': 1, 'score_low': 0.4}
     """
-    return {key: others[key] if key in others else getattr(source, key) for key in keys.split()}
+    found = {}
+    for key in keys.split():
+        found[key] = others[key] if key in others else getattr(source, key)
+    return found
 
 
 def json_text(data: Any, indent: int | None = None) -> str:

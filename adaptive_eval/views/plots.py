@@ -173,9 +173,13 @@ def pair_matrix(results: Results) -> list[list[PairResult | None]] | None:
     names = [line.model for line in results.models]
     if not results.pairs or len(names) > MATRIX:
         return None
-    known = {(pair.first, pair.second): pair for pair in results.pairs}
-    known |= {(pair.second, pair.first): flipped(pair) for pair in results.pairs}
-    return [[known.get((row, column)) for column in names] for row in names]
+    place = {name: number for number, name in enumerate(names)}
+    found: list[list[PairResult | None]] = [[None] * len(names) for _ in names]
+    for pair in results.pairs:
+        if pair.first in place and pair.second in place:
+            row, column = place[pair.first], place[pair.second]
+            found[row][column], found[column][row] = pair, flipped(pair)
+    return found
 
 
 WIDTH, HEIGHT = 400.0, 220.0
@@ -237,8 +241,11 @@ class Plot:
     @property
     def ticks_up(self) -> list[tuple[float, str]]:
         """Places and texts of the ticks from bottom to top."""
-        texts = (amount(value, self.unit) if self.unit else f"{value:.3g}" for value in self.up.ticks)
-        return [(_y(self.up, value), text) for value, text in zip(self.up.ticks, texts, strict=True)]
+        found = []
+        for value in self.up.ticks:
+            text = amount(value, self.unit) if self.unit else f"{value:.3g}"
+            found.append((_y(self.up, value), text))
+        return found
 
     @property
     def axis(self) -> str:
@@ -400,8 +407,9 @@ def _until_called(points: Sequence[PairPoint | None]) -> list[ScorePoint]:
 
 
 def _cost(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[int]) -> Plot:
-    unit = "usd" if any(moment.usd is not None for moment in moments) else "tokens"
-    name, words = ("USD", "USD spent by all models") if unit == "usd" else (unit, "Tokens of all models")
+    unit, name, words = "tokens", "tokens", "Tokens of all models"
+    if any(moment.usd is not None for moment in moments):
+        unit, name, words = "usd", "USD", "USD spent by all models"
     spent = [float(getattr(moment, unit) or 0.0) for moment in moments]
     limits = [one.limit for one in summary.results.budgets if (one.name, one.scope) == (unit, "run")]
     near = [limit for limit in limits if limit is not None and limit <= 2 * max(spent)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from adaptive_eval.core.results import ChangedModel, Results
+from adaptive_eval.errors import codes_of
 from adaptive_eval.views.budgets import BudgetUse
 from adaptive_eval.views.column_types import Column, Shown, Unit, data_of
 from adaptive_eval.views.columns import (
@@ -48,6 +49,7 @@ def counts(summary: RunSummary) -> dict[str, int]:
     verdicts = [pair.verdict for pair in results.pairs if pair.kind in ("pair", "threshold")]
     claims = [pair.verdict for pair in results.pairs if pair.kind == "not-worse"]
     widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
+    every = [pair.verdict for pair in results.pairs]
     return {
         "models": len(results.models),
         "questions": results.questions,
@@ -55,12 +57,12 @@ def counts(summary: RunSummary) -> dict[str, int]:
         "stored": summary.known.stored,
         "uncounted": summary.uncounted,
         "pairs": len(results.pairs),
-        "separated": sum(verdict in ("better", "worse") for verdict in verdicts),
+        "separated": verdicts.count("better") + verdicts.count("worse"),
         "tied": verdicts.count("tie"),
         "measured": widths.count("tie"),
         "held": claims.count("better"),
         "failed": claims.count("worse"),
-        "open": sum(pair.verdict == "open" for pair in results.pairs),
+        "open": every.count("open"),
     }
 
 
@@ -87,7 +89,7 @@ def _forecast(summary: RunSummary) -> Mapping[str, Any] | None:
 
 def _questions(summary: RunSummary) -> list[Tally] | None:
     questions = summary.known.questions
-    return None if questions is None else [Tally(one) for one in questions]
+    return None if questions is None else list(map(Tally, questions))
 
 
 def decision_rows(summary: RunSummary) -> list[DecisionRow]:
@@ -477,7 +479,7 @@ REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="ties",
         unit=Unit.DATA,
-        value=lambda run: [list(group) for group in tied_groups(run.results)],
+        value=lambda run: list(map(list, tied_groups(run.results))),
         outlets=JSON,
         meaning="lists of model names; in each list every pair was declared tied",
     ),
@@ -542,7 +544,7 @@ REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="warning_codes",
         unit=Unit.DATA,
-        value=lambda run: [getattr(text, "code", None) for text in run.warnings],
+        value=lambda run: codes_of(run.warnings),
         outlets=JSON,
         meaning="the [code](troubleshooting.md#codes) of each of them; null for one of a run of an "
         "earlier version",

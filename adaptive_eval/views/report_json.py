@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from adaptive_eval.core.results import to_json as results_to_json
+from adaptive_eval.errors import codes_of
 from adaptive_eval.views.column_types import Shown, data_of, schema_of
 from adaptive_eval.views.columns import BUDGETS, ENDPOINTS
 from adaptive_eval.views.decision_sentences import describe
@@ -41,6 +42,13 @@ class JsonLines:
 
 
 def _data(summary: RunSummary, decided: int) -> dict[str, Any]:
+    open_pairs = []
+    for row in summary.open_pairs:
+        names = {"first": row.pair.first, "second": row.pair.second}
+        open_pairs.append({**names, "progress": row.progress, "tie": row.tie})
+    budgets = [data_of(BUDGETS, use, Shown.JSON | Shown.MONITOR) for use in summary.rates.budgets]
+    endpoints = [data_of(ENDPOINTS, health, Shown.MONITOR) for health in summary.endpoints]
+    decisions = [{**asdict(one), "text": describe(one)} for one in summary.decisions[decided:]]
     return {
         "schema": MONITOR_SCHEMA,
         "version": MONITOR_VERSION,
@@ -53,16 +61,13 @@ def _data(summary: RunSummary, decided: int) -> dict[str, Any]:
         "trials_per_second": summary.rates.trials,
         "tokens_per_second": summary.rates.tokens,
         "results": results_to_json(summary.results),
-        "open_pairs": [
-            {"first": row.pair.first, "second": row.pair.second, "progress": row.progress, "tie": row.tie}
-            for row in summary.open_pairs
-        ],
-        "budgets": [data_of(BUDGETS, use, Shown.JSON | Shown.MONITOR) for use in summary.rates.budgets],
+        "open_pairs": open_pairs,
+        "budgets": budgets,
         "forecast_seconds": _seconds(summary),
-        "endpoints": [data_of(ENDPOINTS, health, Shown.MONITOR) for health in summary.endpoints],
-        "new_decisions": [{**asdict(one), "text": describe(one)} for one in summary.decisions[decided:]],
+        "endpoints": endpoints,
+        "new_decisions": decisions,
         "warnings": list(summary.warnings),
-        "warning_codes": [getattr(text, "code", None) for text in summary.warnings],
+        "warning_codes": codes_of(summary.warnings),
     }
 
 

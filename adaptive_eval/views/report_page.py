@@ -74,12 +74,13 @@ def report_page(summary: RunSummary, samples: str = "", *, html: bool = True) ->
         _paper(tables),
         _reproduce(tables),
     ]
+    status = [describe(one) for one in summary.decisions[-1:]]
     return WholePage(
         title=summary.name,
         window=f"{summary.name}: report",
         before="Report on the run ",
         verdict=summary.headline_within(LABEL) if html else summary.headline,
-        status=describe(summary.decisions[-1]) if summary.decisions else "",
+        status="".join(status),
         intro=list(_intro(summary, html=html)),
         tiles=list(_tiles(summary)),
         sections=sections,
@@ -135,8 +136,8 @@ def _ranking(tables: ReportTables) -> PageSection:
     groups = tied_groups(results)
     blocks: list[Block] = [tables.ranking()]
     for group in groups[:MOST_TIES]:
-        named = " and ".join(tables.names[one] if tables.html else one for one in group)
-        blocks.append(Para(f"{named}: {tie_words(results.equivalence)}."))
+        named = [tables.names[one] for one in group] if tables.html else group
+        blocks.append(Para(f"{' and '.join(named)}: {tie_words(results.equivalence)}."))
     if len(groups) > MOST_TIES:
         more = count(len(groups) - MOST_TIES, "further group is", "further groups are")
         blocks.append(Para(f"{more} tied: see report.json."))

@@ -340,12 +340,14 @@ def saved_words(results: Results) -> list[str]:
         )
     costs = saved_cost(results)
     if costs is not None:
-        spent, even, of_fixed = (None if cost is None else amount(cost, results.spend) for cost in costs)
+        spent, even, of_fixed = costs
         what = "Tokens" if results.spend == "tokens" else "Cost"
-        more = "" if of_fixed is None else f", the run of fixed length {of_fixed}"
+        more = ""
+        if of_fixed is not None:
+            more = f", the run of fixed length {amount(of_fixed, results.spend)}"
         lines.append(
-            f"{what}: {spent}. By what the questions cost here, uniform allocation would have taken about "
-            f"{even}{more}."
+            f"{what}: {amount(spent, results.spend)}. By what the questions cost here, uniform allocation "
+            f"would have taken about {amount(even, results.spend)}{more}."
         )
     return lines
 
@@ -516,7 +518,8 @@ def methods_words(summary: RunSummary) -> str:
     if is_one_look(summary.results):
         return one_look_methods(summary.results)
     results, asked = summary.results, asked_models(summary.results)
-    trials, missing = [line.trials for line in asked], sum(line.missing for line in asked)
+    trials = [line.trials for line in asked]
+    missing = sum(line.missing for line in asked)
     each = f"{min(trials):,}" if len(set(trials)) == 1 else f"{min(trials):,} to {max(trials):,}"
     margin = "no equivalence margin"
     if results.equivalence is not None:

@@ -102,8 +102,7 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
         rows.append(row)
     taus = [agreement(rankings[0][1], results) for _, results in rankings[1:]]
     if any(tau is not None for tau in taus):
-        shown = (NOTHING if tau is None else f"{tau:.2f}" for tau in taus)
-        rows.append(["Kendall τ_b", "", *shown])
+        rows.append(["Kendall τ_b", "", *(fixed(tau, 2) for tau in taus)])
     return rows
 
 

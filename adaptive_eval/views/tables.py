@@ -222,13 +222,17 @@ def _sum(one: Column[Row], rows: Sequence[Row], look: Look) -> Cell:
     return Cell(text=text, classes=_classes(one), is_number=True)
 
 
+_RULES = {True: "--:", False: ":--"}
+_SIDES = {True: "r", False: "l"}
+"""How a column is aligned in Markdown and LaTeX, by whether it holds numbers."""
+
+
 def markdown_table(table: Table) -> str:
     """Return a table as Markdown; names stand whole."""
-    rule = ["--:" if head.is_number else ":--" for head in table.heads]
-    rows = [[md(head.full) for head in table.heads], rule]
-    rows += [[_markdown(cell) for cell in row] for row in table.rows]
+    rows = [[md(head.full) for head in table.heads], [_RULES[head.is_number] for head in table.heads]]
+    rows.extend(list(map(_markdown, row)) for row in table.rows)
     if table.total:
-        rows.append([f"**{cell.text}**" if cell.is_head else _markdown(cell) for cell in table.total])
+        rows.append(list(map(_markdown_total, table.total)))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
@@ -237,9 +241,13 @@ def _markdown(cell: Cell) -> str:
     return text.replace("\\[", "[").replace("\\]", "]") if cell.is_number else text
 
 
+def _markdown_total(cell: Cell) -> str:
+    return f"**{cell.text}**" if cell.is_head else _markdown(cell)
+
+
 def latex_table(table: Table, caption: str, tex: Callable[[str], str]) -> str:
     """Return a table as LaTeX for the package booktabs, names escaped."""
-    sides = "".join("r" if head.is_number else "l" for head in table.heads)
+    sides = "".join(_SIDES[head.is_number] for head in table.heads)
     rows = []
     for cells in [table.heads, *table.rows]:
         shown = [tex(inert(cell.full)) for cell in cells]

@@ -46,9 +46,9 @@ def rank_column(results: Results) -> RankColumn:
     'rank'
     """
     models = [line.model for line in results.models]
-    held = {(pair.kind, pair.second) for pair in results.pairs} if is_single(results) else ()
+    held = {(pair.kind, pair.second) for pair in results.pairs}
     found = dict.fromkeys(models, NOTHING)
-    if len(held) == 1:
+    if len(held) == 1 and is_single(results):
         ((kind, against),) = held
         found |= {pair.first: _ALONE[kind][pair.verdict] for pair in results.pairs}
         if kind == "not-worse":
@@ -58,8 +58,9 @@ def rank_column(results: Results) -> RankColumn:
     if baseline is None:
         ranks = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
         return RankColumn("rank", ranks)
-    seen = [flipped(pair) if pair.first == baseline else pair for pair in results.pairs]
-    found |= {pair.first: _PAIR[pair.verdict] for pair in seen}
+    for pair in results.pairs:
+        seen = flipped(pair) if pair.first == baseline else pair
+        found[seen.first] = _PAIR[seen.verdict]
     found[baseline] = "compared" if _is_new(results, baseline) else "baseline"
     return RankColumn("verdict", found, "pair", baseline)
 
@@ -282,7 +283,9 @@ def established(results: Results) -> Set[tuple[str, str]]:
             below[place[winner]] |= 1 << place[loser]
     for middle in range(len(models)):
         bit, losers = 1 << middle, below[middle]
-        below = [mask | losers if mask & bit else mask for mask in below]
+        for row, mask in enumerate(below):
+            if mask & bit:
+                below[row] = mask | losers
     return {
         (models[winner], models[loser])
         for winner, mask in enumerate(below)
@@ -308,7 +311,8 @@ def of_kind(results: Results, *kinds: ContrastKind) -> Results:
 
 def pair_name(pair: PairResult, names: Mapping[str, str] | None = None) -> str:
     """Return the contrast: ``A − B``, or a model and the width to which it is measured."""
-    first, second = (names.get(name, name) if names else name for name in (pair.first, pair.second))
+    names = names or {}
+    first, second = names.get(pair.first, pair.first), names.get(pair.second, pair.second)
     return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
 
 
