@@ -48,6 +48,12 @@ class Weather:
         else:
             self.survived += figures.faults
 
+    @property
+    def kills(self) -> int:
+        """Kills of a run with a judge, at any stage."""
+        counted = self.figures.faults.items()
+        return sum(number for kind, number in counted if kind.startswith("kill:"))
+
     def table(self) -> str:
         """Return the figures as Markdown."""
         rows = [
@@ -101,6 +107,18 @@ def killed_at_every_stage(folder: Path, seed: int) -> Figures:
         return ordeal.account()
 
 
+def kill(number: int, seed: int, say: Callable[[str], None]) -> Weather:
+    """Kill runs with a judge, twenty times each unless they end, until so many kills are counted."""
+    weather = Weather()
+    while weather.kills < number:
+        name = f"killed at every stage, seed {seed + weather.real}"
+        with tempfile.TemporaryDirectory() as folder:
+            weather.add(name, killed_at_every_stage(Path(folder), seed + weather.real))
+        weather.real += 1
+        say(f"{name}: {weather.kills:,} kills so far")
+    return weather
+
+
 def brew(minutes: float, seed: int, say: Callable[[str], None]) -> Weather:
     """Let storms follow each other until the time is over; at least one of each kind."""
     weather, until = Weather(), time.monotonic() + 60.0 * minutes
@@ -118,12 +136,20 @@ def brew(minutes: float, seed: int, say: Callable[[str], None]) -> Weather:
     return weather
 
 
+def say(line: str) -> None:
+    """Say how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Run the storms, print the table, and exit with 1 if any harm was done."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=5.0, help="how long (default: 5)")
+    parser.add_argument(
+        "--kills", type=int, metavar="N", help="in place of storms, N kills of a run with a judge"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the first storm; the next has one more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument(
@@ -133,7 +159,10 @@ def main() -> None:
     page = None if given.write is None else given.write.read_text("utf-8")
     if page is not None and (BEGIN not in page or END not in page):
         parser.error(f"{given.write} has no {BEGIN.strip()} and {END.strip()}")
-    weather = brew(given.minutes, given.seed, lambda line: print(line, file=sys.stderr, flush=True))
+    if given.kills is None:
+        weather = brew(given.minutes, given.seed, say)
+    else:
+        weather = kill(given.kills, given.seed, say)
     table = weather.table()
     print(table)
     for line in weather.failed:
