@@ -340,11 +340,13 @@ def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
     origin, unit = spec.scale
     first, second = sides(spec, goal, row)
     low, high = (_shown_ends(comparison, row, end) for end in (call.low, call.high))
+    # Evidence is guarded down to the strictest level that the run reads; what is known needs no guard.
+    most = np.inf if comparison.exact[row] else comparison.most_evidence
     evidence: dict[str, Any] = {
         "difference": unit * call.difference,
         "low": low,
         "high": high,
-        "statistic": call.statistic,
+        "statistic": min(call.statistic, most),
         "threshold": call.event.threshold,
         "questions": float(call.questions),
         "kind": contrast_kind(goal, row),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import exp, log
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -49,7 +49,8 @@ class Comparison(Named):
     equivalence : float or None
         Equivalence margin, on the scale of the weights.
     course_difference, course_low, course_high, course_log_e : ndarray
-        The same after each trial.
+        The same after each trial. The natural logarithm of the e-value is given up to that of
+        1 / (1 - confidence), which says that it is as large or larger.
     names : tuple of str
         The two models.
     reading : str
@@ -313,7 +314,7 @@ def compare(
         course_difference=scale.width * difference,
         course_low=scale.width * low,
         course_high=scale.width * high,
-        course_log_e=read.course.statistic[0],
+        course_log_e=read.log_e,
         names=(str(labels[0]), str(labels[1])),
         reading=given.reading,
     )
@@ -516,6 +517,11 @@ class _Reading:
     def p_value(self) -> float:
         """1 over the largest evidence, or 1, as far as it is guarded."""
         return max(exp(-max(self._largest, 0.0)), self._level)
+
+    @property
+    def log_e(self) -> Floats:
+        """The log e-value at each step, as far as it is guarded."""
+        return np.asarray(np.minimum(self.course.statistic[0], -log(self._level)))
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the confidence sequence; a verdict bounds it too, sometimes before it does so by itself."""

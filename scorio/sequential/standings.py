@@ -42,6 +42,8 @@ class Standings(Named):
         Row minus column, after all trials.
     p_values : ndarray, shape (L, L)
         Always-valid p-value of each pair on its own: 1 over the largest evidence until its verdict, or 1.
+        The strictest level that the board reads says that it is as small or smaller: evidence is guarded down
+        to this level only.
     confidence, family, equivalence
         As given.
     reading : str

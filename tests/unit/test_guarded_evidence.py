@@ -17,6 +17,7 @@ def test_p_values_are_at_least_the_level_and_e_values_are_at_most_one_over_it():
     found = compare(A, B)
     assert (found.p_value, found.e_value) == (0.05, 20.0)
     assert "largest e-value ≥ 20)" in str(found)
+    assert found.rows()["log_e"].max() == pytest.approx(log(20))
     assert compare(A, B, confidence=0.999).p_value == pytest.approx(0.001)
     alike = compare(B, C)
     assert alike.p_value > 0.05
@@ -31,6 +32,8 @@ def test_a_report_shows_evidence_up_to_the_strictest_level():
     session = drive(Session(make_spec(3, 200, max_passes=1)), coin((1.0, 0.5, 0.45), spread=0.0), slots=90)
     pairs = {(one.first, one.second): one for one in session.results().pairs}
     most = log(3 / 0.05)
+    stored = [one.evidence["statistic"] for one in session.decisions if one.kind == "pair"]
+    assert max(stored) == pytest.approx(most)
     shown = [one for one in pairs.values() if one.evidence_beyond]
     assert shown
     for one in pairs.values():
