@@ -267,10 +267,12 @@ def test_what_was_in_a_batch_is_not_sent_again_and_what_nobody_waits_for_not_at_
         batches = Batches(later)
         assert await batches.post("/chat", {"n": 1}, 7) == ({"n": 1}, {})
         assert later.sent == []
+        assert await batches.post("/chat", {"n": 1}, 7) == ({"n": 1}, {})  # asked again, it is a new request
+        assert [len(lines) for lines in later.sent] == [1]
         async with asyncio.timeout(10):
             await asyncio.gather(*(batches.post("/chat", {"n": 3}, seed) for seed in (None, None, 7)))
             await asyncio.gather(*(batches.post("/chat", {"n": 3}, seed) for seed in (8, 9)))
         # Equal requests without a seed are two, and so are those whose seeds the body does not hold.
-        assert [len(lines) for lines in later.sent] == [3, 2]
+        assert [len(lines) for lines in later.sent] == [1, 3, 2]
 
     asyncio.run(main())

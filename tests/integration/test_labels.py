@@ -244,9 +244,10 @@ def test_every_mistake_of_a_file_is_told_with_its_line(labelled):
         assert re.search(rf"line {line}: [^\n]*{re.escape(words)}", said), (line, words)
 
 
-@pytest.mark.parametrize("kind", ["rounds", "two tasks", "population", "other worths"])
+@pytest.mark.parametrize("kind", ["rounds", "two tasks", "population", "other worths", "not worse", "worse"])
 def test_labels_decide_in_every_form_of_run(tmp_path, kind):
-    config = mimic_config(mimics={"sage": {"mean": 0.95}, "novice": {"mean": 0.2}}, budget={"trials": 400})
+    novice = 0.75 if kind == "not worse" else 0.2
+    config = mimic_config(mimics={"sage": {"mean": 0.95}, "novice": {"mean": novice}}, budget={"trials": 400})
     task = config["tasks"][0]
     config["goal"] = "budget" if kind == "rounds" else "ranking"
     if kind == "rounds":
@@ -257,18 +258,28 @@ def test_labels_decide_in_every_form_of_run(tmp_path, kind):
         config["stopping"] = {"target": "population"}
     if kind == "other worths":
         task["rubric"] = {"weights": [0, 10]}
-    run = finished(tmp_path, config)
+    if kind in ("not worse", "worse"):  # than the margin, which is half of a real difference or far above
+        config["goal"] = {
+            "kind": "not-worse",
+            "model": "sage",
+            "margin": 0.5 if kind == "not worse" else 0.35,
+        }
+    run = finished(tmp_path, config, code=5 if kind == "worse" else (0, 3))
     command("samples", run, "--label", "1.0", code=0)
     rows = rows_of(run)
     top = 10 if kind == "other worths" else 1
     for row in rows:
         row["score"] = top * (f"boxed{{{row['target']}}}" in row["answer"])
     write(run, rows)
-    data = held(run, code=(0, 3))
+    data = held(run, code=5 if kind == "worse" else (0, 3))
     scores = {one["model"]: one["score"] / top for one in data["results"]["models"]}
     assert scores["sage"] > scores["novice"]
     assert data["labels"]["agreement"] > 0.9
     assert data["labels"]["questions"] == data["labels"]["of"] > 10
+    (pair,) = data["results"]["pairs"]
+    if kind in ("not worse", "worse"):
+        assert pair["difference"] < -0.1
+        assert pair["verdict"] == ("worse" if kind == "worse" else "better")
 
 
 # ------------------------------------------------------------------ labels that decide a run

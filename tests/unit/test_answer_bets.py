@@ -33,6 +33,7 @@ def bets_on(sequence, said, scores=BINARY, copies=()):
 def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(block):
     rng, steps = np.random.default_rng(5), 60
     said = (rng.random((2, steps)) < [[0.9], [0.4]]).astype(int)
+    said[:, 30:45] = rng.random((2, 15)) < 0.5
     copies = [(0, step) for step in range(30, 45)]
     said[0, [5, 50]], said[1, 20] = MISSING, MISSING
     said[1, 55] = KNOWN
@@ -52,7 +53,7 @@ def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(bl
         high, low = max(first, second), min(first, second)
         low = min(low + lost + (second_copies if first > second else first_copies), high)
         assert found[step] == pytest.approx(by_counts(high, low), abs=1e-12)
-    assert first_copies > 5
+    assert min(first_copies, second_copies) > 1
 
 
 def test_a_copy_of_a_grade_counts_where_it_lowers_a_bet():

@@ -12,7 +12,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
 from scorio.sequential.cells import KNOWN, MISSING, Cells, unit_scores
-from scorio.sequential.contrasts import joined
+from scorio.sequential.contrasts import Contrasts, joined
 from scorio.sequential.evidence import GUARD, confidence_radius, log_tie_evidence
 from scorio.sequential.flips import flip_limit
 from scorio.sequential.moments import fit_prior
@@ -209,6 +209,18 @@ def test_a_pair_is_given_up_where_16_times_the_trials_would_not_decide_it(size, 
     latest, noise = board.latest, float(confidence_radius(1e-4, 0.05, 0.2))
     latest.difference[:], latest.slack[:], latest.guarded[:] = -size, slack, 1e-4
     room = max(size, 0.1 - size) - slack  # until a winner may be called, or a tie
+    assert board.undecidable(latest.slack, 16.0).tolist() == [slack >= noise and room <= noise / 4]
+
+
+@pytest.mark.parametrize("size", [0.0, 0.05, 0.08, 0.2])
+@pytest.mark.parametrize("slack", [0.0, 0.02, 0.06, 0.15])
+def test_a_claim_is_given_up_by_its_distance_from_its_margin(size, slack):
+    margin = 0.1
+    claims = replace(Contrasts.pairs(2), claim=np.array([margin]))
+    board = Board.of_pairs(TrialSequence(range(20)), 2, Anytime(0.05), contrasts=claims)
+    latest, noise = board.latest, float(confidence_radius(1e-4, 0.05))
+    latest.difference[:], latest.slack[:], latest.guarded[:] = -size, slack, 1e-4
+    room = abs(margin - size) - slack
     assert board.undecidable(latest.slack, 16.0).tolist() == [slack >= noise and room <= noise / 4]
 
 
