@@ -20,13 +20,13 @@ def by_counts(first, second):
     return (high + low) * log(2) + lgamma(high + 0.5) + lgamma(low + 0.5) - lgamma(high + low + 1) - log(pi)
 
 
-def bets_on(sequence, said, scores=BINARY, copies=()):
+def bets_on(sequence, said, scores=BINARY, copies=(), **options):
     """Return bets on two models of one task that gave these answers, and the cells."""
     cells = Cells(sequence, scores, 2)
     for model, step in copies:
         cells.doubt(model, step)
     cells.absorb(np.arange(2), np.asarray(said))
-    return AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])
+    return AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1], **options)
 
 
 @pytest.mark.parametrize("block", [1, 7, 200])
@@ -63,6 +63,17 @@ def test_a_copy_of_a_grade_counts_where_it_lowers_a_bet():
     won = 1.0 + RATES[:, None] * gaps
     won[:, 1] = np.minimum(won[:, 1], 1.0)
     assert bets.read(PAIR, 0, 4).log_e[0] == pytest.approx(np.log(won.cumprod(axis=1).mean(axis=0)))
+
+
+def test_a_mean_of_answers_is_bet_on_whether_they_are_copies_or_not():
+    said = np.array([[1, 1, 1, 1, 0, 1], [0, 0, 1, 0, 0, 0]])
+    sequence = TrialSequence(range(3))
+    plain, doubted = (
+        bets_on(sequence, said, copies=copies, target="population").read(PAIR, 0, 6)
+        for copies in ([], [(0, 3), (1, 5)])
+    )
+    assert np.array_equal(plain.log_e, doubted.log_e)
+    assert np.array_equal(plain.lead, doubted.lead)
 
 
 def test_a_lost_grade_is_the_worst_for_each_bet():

@@ -12,14 +12,28 @@ from scorio.sequential.trial_sequence import RunSequence
 
 
 def read_bets(
-    outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10**6, early_repeats=True, **options
+    outcomes,
+    value,
+    *,
+    sizes,
+    weights=(0.0, 1.0),
+    shares=None,
+    piece=10**6,
+    early_repeats=True,
+    copies=(),
+    **options,
 ):
-    """Return the bets of models with these categories along the trial sequence, and their log e-values."""
+    """Return the bets of models with these categories along the trial sequence, and their log e-values.
+
+    The first model's answers at the steps `copies`, counted within the first task, may be copies.
+    """
     outcomes = np.atleast_2d(outcomes)
     run_sequence = RunSequence(sizes, seed=None, early_repeats=early_repeats)
     scales = weights if isinstance(weights, list) else [weights] * len(sizes)
     parts = zip(run_sequence.sequences, map(unit_scores, scales), strict=True)
     cells = [Cells(sequence, scale, len(outcomes)) for sequence, scale in parts]
+    for step in copies:
+        cells[0].doubt(0, step)
     shares = shares or [1.0 / len(sizes)] * len(sizes)
     models = np.arange(len(outcomes))
     reader = ScoreBets(cells, run_sequence, shares, models, np.full(len(outcomes), value), **options)
@@ -134,6 +148,17 @@ def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(target,
     for filled in product((0, 1), repeat=4):
         outcomes[0, [3, 15, 22, 37]] = filled
         assert (found <= bets_on(outcomes, 0.5, **options)[0] + by).all()
+
+
+@pytest.mark.parametrize("piece", [1, 50])
+def test_on_single_answers_one_that_may_be_a_copy_wins_what_a_lost_one_does(piece):
+    outcomes = (np.random.default_rng(3).random((1, 50)) < 0.8).astype(int)
+    copies = [12, 24, 31, 44]  # within passes, and where a pass begins
+    options = {"sizes": [10], "piece": piece}
+    found = bets_on(outcomes, 0.5, copies=copies, **options)
+    assert not np.allclose(found, bets_on(outcomes, 0.5, **options))
+    outcomes[0, copies] = MISSING
+    assert found == pytest.approx(bets_on(outcomes, 0.5, **options))
 
 
 def test_copies_of_questions_in_one_cluster_are_one_bet():
