@@ -34,8 +34,8 @@ from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.store.run_files import RUN_FILE, RunFiles
+from adaptive_eval.store.writer import RunWriter, WriterLock
 from adaptive_eval.views.reading import decision_from, started_at, still_valid, withdrawals
 
 if TYPE_CHECKING:  # what a report is written with is imported once there is one to write
@@ -114,6 +114,10 @@ def set_aside(directory: Path) -> Path | None:
     return kept
 
 
+_LEFT_WITH_WORK = frozenset({"interrupted", "endpoints"})
+"""Reasons to stop after which the same command asks for more; after the others it may only report."""
+
+
 @dataclass
 class _Past:
     """Previous sessions of a run: the last snapshot, the decisions, and seconds of running time."""
@@ -150,13 +154,16 @@ class _Run:
         """Run to the end; return whether anything was left to ask."""
         for words in self.built.notices:
             self.options.console.say(words)
-        writer = self._continue()
-        if self.session.stopped is not None:
-            assert writer is not None
-            self._store_results(writer)
-            return False
         async with AsyncExitStack() as connections:
-            servers, mimic_url = await self._connect(connections)
+            # Checking and replaying a long run take half a minute; a server that is not there is said before.
+            connected = await self._connect(connections) if self._will_ask() else None
+            writer = self._continue()
+            if self.session.stopped is not None:
+                assert writer is not None
+                self._store_results(writer)
+                return False
+            servers, mimic_url = connected or await self._connect(connections)
+            resume_accounts(self.built.tasks, self.built.scorers, self.directory)
             workplace = connections.enter_context(workplace_of(self.built, self.options.console.say))
             if writer is None:
                 writer = self._begin()
@@ -196,6 +203,18 @@ class _Run:
                 )
                 with console.stoppable(runner.request_stop), collector_frozen():
                     return await runner.run()
+
+    def _will_ask(self) -> bool:
+        """Tell whether trials are left to ask, as far as the stored results say it without a replay."""
+        if not (self.directory / RUN_FILE).exists():
+            return False
+        with RunReader(self.directory) as reader:
+            latest = reader.latest_snapshot()
+        stop = None if latest is None else latest.results.get("stop")
+        if stop is not None and stop.get("reason") not in _LEFT_WITH_WORK:
+            return False
+        WriterLock.acquire(RunFiles(self.directory).lock).release()  # refuses while a process writes to it
+        return True
 
     def _continue(self) -> RunWriter | None:
         """Open the run file that there is and replay it; None for a new run."""
@@ -258,7 +277,6 @@ class _Run:
             for endpoint in chain.from_iterable(probed.values()):
                 await connections.enter_async_context(endpoint)
             absent = require_usable(await probe_all(probed))
-            resume_accounts(built.tasks, built.scorers, self.directory)
         for words in absent:
             console.say(f"{words}; the run begins without it and asks whether it is back")
         return (servers if self.options.endpoints is None else self.options.endpoints), mimic_url

@@ -1,17 +1,27 @@
 """The command line and Python calls run by one function: none of them can lose a part of it."""
 
+import asyncio
 import itertools
 import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command_line import mimic_config
 
 import adaptive_eval
+from adaptive_eval.build.assembly import build
+from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.core.results import StopVerdict, to_json
 from adaptive_eval.engine.independence import IndependenceAudit
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import EndpointsUnusable, RunDamaged, RunLocked, UsageError
+from adaptive_eval.run.execution import RunOptions, execute
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import Completion, Usage
+from adaptive_eval.store.records import SnapshotRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion, Score, Usage
 
 ROWS = [{"input": f"{n} + {n}?", "target": str(2 * n)} for n in range(12)]
 NUMBERS = itertools.count()
@@ -77,3 +87,40 @@ def test_a_config_runs_and_continues_from_python(tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "mimicked-1" / "run.db").exists()
     with pytest.raises(UsageError, match="change the mapping"):
         adaptive_eval.run_config(mimic_config(), overrides=["budget.trials=1"])
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        (None, EndpointsUnusable),
+        ("interrupted", EndpointsUnusable),
+        ("endpoints", EndpointsUnusable),
+        ("budget", RunDamaged),  # the run may be complete, so that no server is needed
+        ("resolved", RunDamaged),
+    ],
+)
+def test_a_server_that_is_not_there_is_said_before_the_run_file_is_checked(tmp_path, stop, said):
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("\n".join(map(json.dumps, ROWS)), "utf-8")
+    unreachable = "http://127.0.0.1:9/v1"
+    config = {
+        "name": "resumed",
+        "models": [{"name": name, "endpoints": [unreachable]} for name in ("one", "two")],
+        "tasks": [{"name": "sums", "dataset": str(questions), "scorer": "numeric"}],
+    }
+    built = build(config_from_data(config))
+    session = built.session()
+    (request, *_) = session.ask(2)
+    verdict = None if stop is None else StopVerdict(stop)
+    results = to_json(replace(session.results(), stop=verdict))
+    with RunWriter.create(tmp_path / "run", meta=built.meta()) as writer:
+        writer.launch([request], at=1.7e9)
+        writer.outcome(TrialRecord(request, 1.7e9, Completion("4", "stop", Usage(5, 1)), Score(1, "4")))
+        writer.snapshot(SnapshotRecord(1.7e9, 1.0, 1, results))
+        writer.commit()
+        with pytest.raises(RunLocked):
+            asyncio.run(execute(built, tmp_path / "run", RunOptions()))
+    with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as db, db:
+        db.execute("UPDATE outcomes SET category = 0")  # its checksum is of 1
+    with pytest.raises(said):
+        asyncio.run(execute(built, tmp_path / "run", RunOptions()))
