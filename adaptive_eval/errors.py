@@ -32,10 +32,12 @@ without a traceback.
 """
 
 import shlex
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from adaptive_eval.stops import ENDPOINTS, INTERRUPTED, UNEXPECTED, USAGE
@@ -45,6 +47,9 @@ BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "too_lar
 
 BILLED_STATUSES = frozenset({504, 524})
 """HTTP statuses of gateways that timed out while the server may still work on the request."""
+
+BY_USER_CODE = "code"
+"""Kind of failure of a user's function in the place of an endpoint: a mistake in the function."""
 
 REQUEST_STATUSES = frozenset({400, 413, 422})
 """HTTP statuses that may concern one request alone, such as one that is longer than the context."""
@@ -193,6 +198,34 @@ def user_code() -> Iterator[None]:
         raise EndedByUserCode(words).with_traceback(error.__traceback__) from error
 
 
+_LIBRARIES = (str(Path(traceback.__file__).parent), str(Path(__file__).parent), "<frozen")
+
+
+def last_line(error: BaseException) -> str:
+    """Return the last line of an error's traceback, and the last file and line of the user's in it.
+
+    Examples
+    --------
+    >>> last_line(ValueError("no idea"))
+    'ValueError: no idea'
+    """
+    words = str(error) if isinstance(error, EndedByUserCode) else traceback.format_exception_only(error)[-1]
+    words = words.strip()[:300]
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{words} ({Path(error.filename).name}, line {error.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_of_a_library(frame.filename)]
+    if not own:
+        return words
+    frame = own[-1]
+    return f"{words} ({Path(frame.filename).name}, line {frame.lineno})"
+
+
+def _is_of_a_library(file: str) -> bool:
+    """Tell whether a line is not the user's."""
+    return file.startswith(_LIBRARIES) or "site-packages" in file
+
+
 class RunFileError(UsageError):
     """The run file cannot be used as asked."""
 
@@ -258,7 +291,8 @@ class EndpointError(AdaptiveEvalError):
         A short stable name for counting: ``timeout``, ``connection`` (never made), ``dropped`` (lost after
         the request had gone out), ``rate_limit``, ``server``, ``malformed``, ``aborted``, ``too_large`` (a
         body beyond its limit), ``expired`` (a request of a batch that was not carried out), ``auth``,
-        ``not_found``, ``bad_request``, ``worker`` (lost with the process that had made the request).
+        ``not_found``, ``bad_request``, ``worker`` (lost with the process that had made the request),
+        ``code`` (a mistake in a user's function).
     status : int, optional
         HTTP status.
     cause : tuple of str, optional

@@ -35,7 +35,7 @@ from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solver, Solvers
-from adaptive_eval.errors import UsageError, UserCodeError, user_code
+from adaptive_eval.errors import UsageError, UserCodeError, last_line, user_code
 from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.section import IN_LITELLM, MIMIC, PYTHON
@@ -270,8 +270,8 @@ def _function(name: str, base: Path) -> Answerer:
             with user_code():
                 found = getattr(import_module(module), attribute, None)
         except Exception as error:
-            words = f"{type(error).__name__}: {error}"
-            raise UserCodeError(f"{PYTHON}{name}: {place} cannot be imported: {words}") from error
+            words = f"{PYTHON}{name}: {place} cannot be imported: {last_line(error)}"
+            raise UserCodeError(words) from error
     if not callable(found):
         raise UserCodeError(f"{PYTHON}{name}: {place} has no function {attribute!r}")
     function: Answerer = found

@@ -6,7 +6,6 @@ import math
 import os
 import re
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -21,10 +20,13 @@ from adaptive_eval.endpoints.failures import from_status
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.server_info import Probe
 from adaptive_eval.errors import (
+    BY_USER_CODE,
     EndpointError,
+    PermanentEndpointError,
     TransientEndpointError,
     UsageError,
     UserCodeError,
+    last_line,
     library,
     user_code,
 )
@@ -48,8 +50,9 @@ class FunctionEndpoint:
     """Answers by calling a function.
 
     A ``TimeoutError`` or ``OSError`` (``ConnectionError`` among them) that it raises is a failed request,
-    which is tried again, and so is an EndpointError, as its class says; any other exception is a mistake in
-    the function and ends the evaluation.
+    which is tried again, and so is an EndpointError, as its class says. Any other exception, or an answer of
+    another type, is a mistake in the function: it stops the model of a config alone, and ends the evaluation
+    of a function that no config names.
 
     Examples
     --------
@@ -99,6 +102,14 @@ class FunctionEndpoint:
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
         """Ask once."""
+        try:
+            return await self._complete(messages, seed)
+        except UserCodeError as error:
+            if not self._configured:
+                raise
+            raise PermanentEndpointError(str(error), kind=BY_USER_CODE) from error
+
+    async def _complete(self, messages: Sequence[Message], seed: int | None) -> Completion:
         started = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout):
@@ -135,10 +146,8 @@ class FunctionEndpoint:
 
     def _mistake(self, error: Exception) -> UsageError:
         """Return the error for a mistake in a function that a config names."""
-        where = traceback.extract_tb(error.__traceback__)[-1]
         return UserCodeError(
-            f"model {self._name!r}: {self.url} raised {type(error).__name__}: {error} "
-            f"({where.filename}, line {where.lineno}); a failure that another attempt may mend is a "
+            f"{self.url} raised {last_line(error)}; a failure that another attempt may mend is a "
             "TimeoutError, a ConnectionError or another OSError"
         )
 

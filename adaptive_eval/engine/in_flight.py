@@ -17,6 +17,7 @@ from adaptive_eval.engine.pool import Member
 from adaptive_eval.engine.protocols import Clock, Executor
 from adaptive_eval.engine.trial_task import Sending, State, TrialTask
 from adaptive_eval.errors import (
+    BY_USER_CODE,
     REQUEST_STATUSES,
     EndpointError,
     PermanentEndpointError,
@@ -345,7 +346,8 @@ class InFlightTrials:
     ) -> None:
         self.unlogged.attempts += records
         lane = self.lanes.get(sending.model)
-        if lane is not None and not isinstance(result, PermanentEndpointError):
+        refused = isinstance(result, PermanentEndpointError) and result.kind != BY_USER_CODE
+        if lane is not None and not refused:
             lane.proven = True
             lane.answered = lane.answered or not isinstance(result, EndpointError)
         if isinstance(result, EndpointError) and result.billed:

@@ -2,13 +2,12 @@
 
 import asyncio
 import inspect
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import EndpointError, UsageError, UserCodeError, user_code
+from adaptive_eval.errors import EndpointError, UsageError, UserCodeError, last_line, user_code
 from adaptive_eval.trial import OUT_OF_CALLS, Completion, Conversation, Message, Usage, without_media
 
 Ask: TypeAlias = Callable[[Conversation, int], Awaitable[Completion]]
@@ -45,11 +44,7 @@ class Solver:
         except (EndpointError, UsageError):
             raise
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            raise UserCodeError(
-                f"solver {self.name} raised {type(error).__name__}: {error} "
-                f"({where.filename}, line {where.lineno})"
-            ) from error
+            raise UserCodeError(f"solver {self.name} raised {last_line(error)}") from error
         if isinstance(answer, str):
             answer = Completion(answer, "stop")
         if not isinstance(answer, Completion):

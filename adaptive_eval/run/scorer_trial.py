@@ -1,10 +1,10 @@
 """A trial call of functions that score, before a model is asked: a function that fails always is refused."""
 
 from adaptive_eval.build.assembly import Built
-from adaptive_eval.errors import UserCodeError, user_code
+from adaptive_eval.errors import UserCodeError, last_line, user_code
 from adaptive_eval.scoring.combined import ChecksScorer
 from adaptive_eval.scoring.registry import WRONG
-from adaptive_eval.scoring.scorer import Scorer, ScorerFailed, last_line
+from adaptive_eval.scoring.scorer import Scorer, ScorerFailed
 from adaptive_eval.scoring.user_function import FunctionScorer
 from adaptive_eval.trial import Completion, Question
 

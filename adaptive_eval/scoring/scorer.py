@@ -1,14 +1,12 @@
 """The base of all scorers: find the answer, compare it with the target, score several answers together."""
 
-import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from adaptive_eval.errors import EndedByUserCode, EndpointError, user_code
+from adaptive_eval.errors import EndpointError, last_line, user_code
 from adaptive_eval.options.scorers import AnswerScorerConfig, GradedScorerConfig
 from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -77,33 +75,6 @@ def failed_score(error: Exception) -> Score:
     """Return the score of an answer whose scorer has failed."""
     words = str(error) if isinstance(error, ScorerFailed) else last_line(error)
     return Score(None, None, {}, storable(f"the scorer failed: {words}"))
-
-
-_LIBRARIES = (str(Path(traceback.__file__).parent), str(Path(__file__).parents[1]), "<frozen")
-
-
-def last_line(error: BaseException) -> str:
-    """Return the last line of an error's traceback, and the last file and line of the user's in it.
-
-    Examples
-    --------
-    >>> last_line(ValueError("no idea"))
-    'ValueError: no idea'
-    """
-    words = str(error) if isinstance(error, EndedByUserCode) else traceback.format_exception_only(error)[-1]
-    words = words.strip()[:300]
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        return f"{words} ({Path(error.filename).name}, line {error.lineno})"
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return words
-    frame = ([one for one in frames if not _is_of_a_library(one.filename)] or frames)[-1]
-    return f"{words} ({Path(frame.filename).name}, line {frame.lineno})"
-
-
-def _is_of_a_library(file: str) -> bool:
-    """Tell whether a line is not the user's."""
-    return file.startswith(_LIBRARIES) or "site-packages" in file
 
 
 def graded(scorer: GradedScorerConfig, score: float, extracted: str | None, words: str = "") -> Score:

@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import Lock, Thread, get_ident
 from typing import Any, NamedTuple, TypeVar
 
-from adaptive_eval.errors import ScorerUnavailable, UsageError, user_code
-from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, last_line
+from adaptive_eval.errors import ScorerUnavailable, UsageError, last_line, user_code
+from adaptive_eval.scoring.scorer import ScorerFailed, Undecided
 
 LIMIT = 5.0
 """Seconds of CPU time that one comparison may take."""

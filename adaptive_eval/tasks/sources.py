@@ -14,13 +14,12 @@ from importlib import import_module
 from io import BytesIO
 from itertools import islice, starmap
 from pathlib import Path
-from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from adaptive_eval.errors import DatasetError, EndedByUserCode, first_line, library, user_code
+from adaptive_eval.errors import AdaptiveEvalError, DatasetError, first_line, last_line, library, user_code
 from adaptive_eval.options.section import HUB, INSPECT, LM_EVAL, PYTHON
 from adaptive_eval.tasks.rows import Found, Row, RowFile, no_such_file, read_rows
 
@@ -220,11 +219,8 @@ def _from_function(name: str, base: Path) -> list[Any]:
     if not (module and colon and attribute):
         raise DatasetError(f"{PYTHON}{name}: write python:module:function")
     with modules_of(base, module):
-        try:
-            with _of_dataset(name):
-                function = getattr(import_module(module), attribute, None)
-        except ImportError as error:
-            raise DatasetError(f"{PYTHON}{name}: the module cannot be imported: {error}") from None
+        with _of_dataset(name):
+            function = getattr(import_module(module), attribute, None)
         if not callable(function):
             raise DatasetError(f"{PYTHON}{name}: the module {module} has no function {attribute!r}")
         with _of_dataset(name):
@@ -240,15 +236,14 @@ def _from_function(name: str, base: Path) -> list[Any]:
 
 @contextmanager
 def _of_dataset(name: str) -> Iterator[None]:
-    """Name the line of a function that ends the process in place of giving rows."""
+    """Name the line of a function that fails, or ends the process, in place of giving rows."""
     try:
         with user_code():
             yield
-    except EndedByUserCode as error:
-        where = extract_tb(error.__traceback__)[-1]
-        raise DatasetError(
-            f"{PYTHON}{name}: it raised {error} ({where.filename}, line {where.lineno})"
-        ) from error
+    except AdaptiveEvalError:
+        raise
+    except Exception as error:
+        raise DatasetError(f"{PYTHON}{name}: it raised {last_line(error)}") from error
 
 
 def _numbered(found: Iterable[Any], media: Collection[str] = ()) -> RowFile:

@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from answering_server import two_models
 from command_line import in_process, ran, trials, write_config
 
 from adaptive_eval.endpoints.function import FunctionEndpoint
 from adaptive_eval.errors import TransientEndpointError, UserCodeError
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Message
 
 MODELS = """
@@ -31,6 +33,18 @@ def bad(prompt, seed):
 
 def wrong(prompt):
     return {}[prompt]
+
+def lies(prompt):
+    return "-1"
+
+def breaks_later(prompt):
+    calls.append(prompt)
+    if len(calls) > 5:
+        raise RuntimeError("worn out")
+    return "-1"
+
+def nothing(prompt):
+    return None
 
 def leaves(prompt):
     raise SystemExit(0)
@@ -88,11 +102,57 @@ def test_failures_that_may_pass_are_of_the_request_and_tokens_that_cannot_be_a_m
         asyncio.run(endpoint.sample(messages, seed=7, n=2))
 
 
-def test_a_mistake_in_a_function_ends_the_run_and_names_its_line(tmp_path):
-    path = config(tmp_path, "good", "wrong")
-    done = ran(path, code=2)
-    assert "python:models/mine.py:wrong raised KeyError" in done.err
-    assert f"mine.py, line {MODELS.splitlines().index('    return {}[prompt]') + 1}" in done.err
+FAILURES = {
+    "wrong": ("wrong raised KeyError", "    return {}[prompt]"),
+    "breaks_later": ("breaks_later raised RuntimeError: worn out", '        raise RuntimeError("worn out")'),
+    "leaves": ("leaves raised SystemExit: 0", "    raise SystemExit(0)"),
+    "nothing": ("nothing: model 'broken' returned None", None),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_mistake_in_one_function_stops_its_model_alone_and_names_the_line(tmp_path, name):
+    path = config(tmp_path, "good", "lies", budget={"trials": 600})
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["models"].append(
+        data["models"][0] | {"name": "broken", "endpoints": [f"python:models/mine.py:{name}"]}
+    )
+    ran(write_config(tmp_path, data), code=3)
+    with RunReader(tmp_path / "run") as run:
+        decisions = [one.body for one in run.decisions()]
+    (stopped,) = [one for one in decisions if one["kind"] == "model_stopped"]
+    words, line = FAILURES[name]
+    assert stopped["models"] == ["broken"]
+    assert words in stopped["text"]
+    assert "EndedByUserCode" not in stopped["text"]
+    assert line is None or f"(mine.py, line {MODELS.splitlines().index(line) + 1})" in stopped["text"]
+    (called,) = [one for one in decisions if one["kind"] == "pair"]
+    assert set(called["models"]) == {"good", "bad"}
+
+
+def test_a_run_of_which_a_function_that_fails_leaves_no_pair_ends(tmp_path):
+    done = ran(config(tmp_path, "good", "wrong"), code=4)
+    assert "wrong raised KeyError" in " ".join(done.out.split())
+
+
+LOADS = {
+    "import sys\n\nsys.exit(3)\n": "SystemExit: 3 (loads.py, line 3)",
+    "import sys\n\ndef f(:\n": "SyntaxError: invalid syntax (loads.py, line 3)",
+    "import json\njson.loads('{')\n": "(loads.py, line 2)",
+    "\n\nimport there_is_no_such_module\n": "(loads.py, line 3)",
+}
+
+
+@pytest.mark.parametrize("text", LOADS)
+def test_a_file_of_functions_that_cannot_be_loaded_is_named_with_its_line(tmp_path, text):
+    path = config(tmp_path, "good", "bad")
+    (tmp_path / "models" / "loads.py").write_text(text, "utf-8")
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["models"][1]["endpoints"] = ["python:models/loads.py:f"]
+    done = ran(write_config(tmp_path, data), code=2)
+    assert LOADS[text] in done.err
+    assert "EndedByUserCode" not in done.err
+    assert not (tmp_path / "run").exists()
 
 
 def litellm_config(folder: Path, **more: Any) -> Path:
@@ -107,14 +167,14 @@ def litellm_config(folder: Path, **more: Any) -> Path:
 def test_a_function_that_ends_the_process_is_a_failure_named_with_its_line(tmp_path, name):
     done = in_process("run", config(tmp_path, "good", name), cwd=tmp_path)
     assert done.code not in (0, 3)
-    assert "mine.py, line" in done.err
+    assert "mine.py, line" in " ".join(done.out.split())
 
 
-ENDS = ["raise SystemExit(0)", "import sys; sys.exit(3)", "raise KeyboardInterrupt"]
+ENDS = ["raise SystemExit(0)", "import sys; sys.exit(3)", "raise KeyboardInterrupt", "raise ValueError('x')"]
 
 
 @pytest.mark.parametrize("words", ENDS)
-def test_a_dataset_that_ends_the_process_is_a_mistake_of_the_config(tmp_path, words):
+def test_a_dataset_that_fails_is_a_mistake_of_the_config(tmp_path, words):
     (tmp_path / "ends.py").write_text(f"def rows():\n    {words}\n", "utf-8")
     data = two_models(tmp_path, "http://unused.invalid/v1")
     data["tasks"][0]["dataset"] = "python:ends:rows"
