@@ -286,7 +286,7 @@ class EndpointError(AdaptiveEvalError):
     Parameters
     ----------
     message : str
-        What happened, in the server's own words where it said anything. Never holds a secret.
+        What happened, in the server's own words if it said anything. Never holds a secret.
     kind : str
         A short stable name for counting: ``timeout``, ``connection`` (never made), ``dropped`` (lost after
         the request had gone out), ``rate_limit``, ``server``, ``malformed``, ``aborted``, ``too_large`` (a
@@ -396,7 +396,7 @@ class SessionError(AdaptiveEvalError):
 
 
 def first_line(said: object) -> str:
-    r"""Return the first line of what an error of a library says, in short; its type where it says nothing.
+    r"""Return the first line of what an error of a library says, in short; its type if it says nothing.
 
     Examples
     --------

@@ -42,7 +42,7 @@ STEPS = 25_200
 
 
 class ScoreRange(tuple[float, float]):
-    """Lowest and highest score where scores are numbers: a category is a step between them.
+    """Lowest and highest score if scores are numbers: a category is a step between them.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class Usage:
 class TrialOutcome:
     """A scored trial: the category counts, the usage is charged to the budget.
 
-    `answer` tells different texts apart (:attr:`Completion.digest`); None where the text is not known. An
+    `answer` tells different texts apart (:attr:`Completion.digest`); None if the text is not known. An
     answer that `repeats` an earlier one, at a length at which chance equality is unlikely, may be a copy.
     `discarded` are the causes for which earlier draws of the trial were given up: for verdicts such a trial
     is lost, unless the run's options say that the loss does not depend on the answer.
@@ -303,7 +303,7 @@ class Message:
     role, content : str
         Who speaks, and the text.
     whole : mapping, optional
-        The message as it is sent, where it is more than a role and a text: parts, calls of tools.
+        The message as it is sent, if it is more than a role and a text: parts, calls of tools.
 
     Examples
     --------
@@ -433,7 +433,7 @@ class Completion:
     response_id : str
         The endpoint's id of the response.
     logprobs : object, optional
-        Log-probabilities as JSON-able data, where they were asked for.
+        Log-probabilities as JSON-able data, if they were asked for.
     share : Usage, optional
         What falls on this answer of the tokens of a request that gave several; None: all of `usage`. The
         prompt is paid once.
@@ -448,14 +448,14 @@ class Completion:
     discarded : tuple of str
         Causes for which the endpoint that gave the answer had given up earlier draws. Stored with the trial.
     without_text : {'', 'reasoning', 'tool_calls'}
-        What the answer held in place of a text; empty where it held a text, or nothing. Not stored.
+        What the answer held in place of a text; empty if it held a text, or nothing. Not stored.
     reasoning : str
-        What the model thought before the answer, where the endpoint gives it apart from the text. No scorer
+        What the model thought before the answer, if the endpoint gives it apart from the text. No scorer
         reads it unless it is told to.
     reasoning_tokens : int
         How many of the completion tokens are reasoning, as the endpoint reports them.
     impossible_usage : bool
-        True where the endpoint reported a count of tokens that cannot be; `usage` is empty then. Not stored.
+        True if the endpoint reported a count of tokens that cannot be; `usage` is empty then. Not stored.
     """
 
     text: str
@@ -498,8 +498,8 @@ class Completion:
         """Why it is no answer; None for an answer, right or wrong.
 
         ``content_filter``: withheld, whatever text is left. Without a text: ``length`` at the token limit,
-        ``calls`` where a solver used up its calls, ``tool_calls`` where no tools were offered, ``reasoning``
-        where all text is reasoning, else ``empty``.
+        ``calls`` if a solver used up its calls, ``tool_calls`` if no tools were offered, ``reasoning``
+        if all text is reasoning, else ``empty``.
         """
         if self.finish_reason == "content_filter":
             return "content_filter"
@@ -536,7 +536,7 @@ class Score:
         Category in 0..C of the task's rubric. None for an answer that cannot be scored: it is neither right
         nor wrong, and `reason` says why.
     extracted : str, optional
-        The answer as extracted from the text; None where nothing could be extracted.
+        The answer as extracted from the text; None if nothing could be extracted.
     signals : mapping
         Base signals of the attempt (``is_correct``, ``has_box``, …).
     reason : str

@@ -27,7 +27,7 @@ def first(bad: Any) -> tuple[int, ...]:
 def numbers(
     name: str, values: ArrayLike, meaning: str, size: int | None = None, least: float = -math.inf
 ) -> Floats:
-    """Check a vector of finite real numbers, `size` of them where given; return a copy."""
+    """Check a vector of finite real numbers, `size` of them if given; return a copy."""
     given = np.asarray(values)
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be numbers; got {values!r}")
@@ -96,7 +96,7 @@ def powers(pass_power: Any, unanimous_power: Any) -> tuple[float, float]:
 
 
 def coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple[float, Floats | None]:
-    """Check the coupling of GeoSpectrum under either name, and the weights where they matter."""
+    """Check the coupling of GeoSpectrum under either name, and the weights if they matter."""
     if lambda_ is not None:
         if lam != 0.5:
             raise TypeError(f"lam and lambda_ are one argument; got lam={lam!r} and lambda_={lambda_!r}")

@@ -22,7 +22,7 @@ ONE_THREAD = 200_000
 
 
 def product(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> Floats:
-    """Return the matrix product, where it is small in parts that BLAS does in one thread.
+    """Return the matrix product, if it is small in parts that BLAS does in one thread.
 
     On a busy machine a second thread keeps products of a tenth of a millisecond waiting for a hundred.
     """

@@ -74,7 +74,7 @@ Outcomes: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
 
 
 def read_labels(R: Any) -> tuple[Labels | None, Any]:
-    """Return the models' names, None where there are none, and the outcomes as an array."""
+    """Return the models' names, None if there are none, and the outcomes as an array."""
     from scorio.eval._inputs import as_array  # which results, that are read without outcomes, do not need
 
     if isinstance(R, Mapping):

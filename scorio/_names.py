@@ -63,7 +63,7 @@ def missing_name(module: str, name: str) -> AttributeError:
 
 
 def foreign_files(folder: Path, names: Collection[str] = _FOREIGN) -> str | None:
-    """Return a warning where files of the published package lie among this one's, else None."""
+    """Return a warning if files of the published package lie among this one's, else None."""
     if not any((folder / name).exists() for name in names):
         return None
     return (

@@ -46,7 +46,7 @@ def ranking_confidence(mu_a: float, sigma_a: float, mu_b: float, sigma_b: float)
     -------
     rho, z : float
         z = |mu_a - mu_b| / sqrt(sigma_a² + sigma_b²) and rho = Φ(z). Without any uncertainty z is infinite
-        and rho is 1, or 0.5 where the means are equal.
+        and rho is 1, or 0.5 if the means are equal.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def rank_scores(
     confidence : float
         Of such ties, in (0.5, 1).
     ci_tie_method : {'zscore_adjacent', 'ci_overlap_adjacent'}
-        Neighbours tie where their z-score is below the one-sided quantile (the paper's rule), or where their
+        Neighbours tie if their z-score is below the one-sided quantile (the paper's rule), or if their
         two-sided intervals overlap.
 
     Returns

@@ -65,7 +65,7 @@ class Anchors:
     async def judged_again(self, request: TrialRequest, score: Score) -> Score:
         """Return the score of a trial with what the judge says now of the anchor that it takes along.
 
-        That costs requests, which are on the bill of the trial; none where half of a budget is spent.
+        That costs requests, which are on the bill of the trial; none if half of a budget is spent.
         """
         place = self.place(request) if request.repeat > 0 else None
         if place is None or not self.judge.grading_model.spare:
@@ -92,7 +92,7 @@ class Anchors:
         return self.judge.model_copy(update={"second_votes": 0.0})
 
     def _part(self, score: Score) -> int | None:
-        """Return a judgement in parts of the range; None where the judge was not asked or said nothing."""
+        """Return a judgement in parts of the range; None if the judge was not asked or said nothing."""
         number = score.signals.get("score")
         asked = Bill.of(score.signals, self.judge.kind).requests
         if score.category is None or not asked or not isinstance(number, int | float):

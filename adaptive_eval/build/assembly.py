@@ -290,7 +290,7 @@ class Built:
         return endpoints_of(asked, mimic_url, self.functions, f"{self.config.name} {started}", notes)
 
     def start_mimic(self, stack: ExitStack | AsyncExitStack) -> str | None:
-        """Start the config's own server of biased coins, where it is asked; return its base URL."""
+        """Start the config's own server of biased coins, if it is asked; return its base URL."""
         mimic = self.config.mimic
         asked = any(model.uses_mimic for model in self.config.models)
         if mimic is None or not asked:

@@ -61,7 +61,7 @@ QUICK_TEXT = 4_000
 class Grading:
     """Scores the answers of a run: as many at once as a grading model is to be asked, slow ones in threads.
 
-    To be left as an asynchronous context where a scorer asks another model: its connections are closed then.
+    To be left as an asynchronous context if a scorer asks another model: its connections are closed then.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ def asked_temperature(model: ModelConfig) -> float:
 
 
 def _limit(model: ModelConfig, within: Mapping[str, int], goal: str) -> ConcurrencyLimit | None:
-    """Return how many trials of a model are in flight; None where that is up to its servers."""
+    """Return how many trials of a model are in flight; None if that is up to its servers."""
     if model.concurrency != "auto":
         return FixedConcurrency(within.get(model.name, model.concurrency))
     if model.batch is None:
@@ -310,7 +310,7 @@ def concurrency_within(config: RunConfig, room: int) -> Mapping[str, int]:
 
 
 def shortage(config: RunConfig, room: int) -> str | None:
-    """Return a notice where the limit on open files holds back requests; None if it does not."""
+    """Return a notice if the limit on open files holds back requests; None if it does not."""
     total = sum(concurrency_within(config, _UNBOUNDED).values())
     if total <= room:
         return None

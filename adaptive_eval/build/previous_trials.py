@@ -211,7 +211,7 @@ def trials_of_file(path: Path, shown: str, wanted: Sequence[WantedTask], *, all_
 
 
 def _choices(wanted: Sequence[WantedTask], shown: str) -> Choices:
-    """Return how outcomes without a config are read: as numbers where the tasks have such scores."""
+    """Return how outcomes without a config are read: as numbers if the tasks have such scores."""
     kinds = {one.config.rubric.category_weights for one in wanted}
     ranges = [kind for kind in kinds if isinstance(kind, ScoreRange)]
     if not ranges:

@@ -125,7 +125,7 @@ def kinds_in(asked: Conversation) -> set[str]:
 def require_accepted(
     models: Iterable[ModelConfig], tasks: Sequence[Task], functions: Mapping[str, Answerer]
 ) -> None:
-    """Raise UsageError where a model does not accept the content of a task."""
+    """Raise UsageError if a model does not accept the content of a task."""
     held: dict[str, set[str]] = {}
     for one in tasks:
         held[one.name] = set[str]().union(*(kinds_in(one.render(question)) for question in one.questions))
@@ -149,7 +149,7 @@ def require_accepted(
 
 
 def require_tools(configs: Iterable[TaskConfig], tasks: Sequence[Task]) -> None:
-    """Raise UsageError where calls are scored of a task that offers no tools: no answer could be right."""
+    """Raise UsageError if calls are scored of a task that offers no tools: no answer could be right."""
     for config, task in zip(configs, tasks, strict=True):
         offered = any(task.render(question).fields.get("tools") for question in task.questions)
         if config.scorer.has("tool_calls") and config.solver is None and not offered:

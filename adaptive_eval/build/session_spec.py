@@ -109,7 +109,7 @@ def deadlines_of(config: RunConfig) -> Deadlines:
 
 
 def _clusters(config: RunConfig, task: Task) -> tuple[str, ...] | None:
-    """Return the cluster of each question where questions are a sample, and the dataset says it."""
+    """Return the cluster of each question if questions are a sample, and the dataset says it."""
     if config.stopping.target != "population" or "cluster" not in config.task(task.name).fields:
         return None
     return tuple(str(question.fields["cluster"]) for question in task.questions)
@@ -160,7 +160,7 @@ _PASSES = 8.0
 
 
 def further_answers(number: int, passes: float) -> float:
-    """Return the share of further answers that a decision takes where a question is asked `number` in a row.
+    """Return the share of further answers that a decision takes if a question is asked `number` in a row.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def best_samples_per_prompt(prompt: float, answer: float) -> int:
 def samples_per_prompt_of(config: RunConfig, tasks: Sequence[Task]) -> int:
     """Return the samples per prompt that the models' requests can ask for.
 
-    It is the largest number that a model has. Where a model has ``auto`` and none a number above 1,
+    It is the largest number that a model has. If a model has ``auto`` and none a number above 1,
     it follows from the prompts and longest answers of these models, which cannot change between sessions of a
     run: it orders the questions. At temperature 0 answers of one request would agree with each other: 1.
     """

@@ -66,7 +66,7 @@ _PAIRS_SHOWN = 45
 @flag(
     "--fixed",
     "The number of answers was fixed before anybody looked: the verdict of one look (McNemar or paired t, "
-    "with Holm) comes first, also where models have different numbers of answers.",
+    "with Holm) comes first, even if models have different numbers of answers.",
 )
 @flag("--sequential", "Only the sequential replay: its verdict holds at any look.")
 @log_options

@@ -128,7 +128,7 @@ def _column(field: str, columns: list[str]) -> str:
 
 
 def _afforded(spec: SessionSpec, margin: float | None, trials: int | None) -> tuple[float, int, str]:
-    """Return a margin and a budget, asked for where there is a terminal, and a comment about the budget."""
+    """Return a margin and a budget, asked for if there is a terminal, and a comment about the budget."""
     from adaptive_eval.run.new_config import MARGINS, offers, suggested
 
     click.echo("simulating the config for a margin and a budget …", err=True)

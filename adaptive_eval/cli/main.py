@@ -123,7 +123,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
 
 
 def _show_as_json(arguments: Sequence[str], error: AdaptiveEvalError) -> None:
-    """Print the error as a line of JSON (docs/report-schema.md) where ``--json`` asks for it."""
+    """Print the error as a line of JSON (docs/report-schema.md) if ``--json`` asks for it."""
     if "--json" in arguments:
         said: dict[str, object] = {"code": error.code, "message": str(error)}
         if isinstance(error, ConfigError):

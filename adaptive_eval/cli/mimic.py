@@ -48,7 +48,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
     While it runs, GET /mimic/stats shows what was served, and POST /mimic/faults makes it misbehave:
     {"faults": [{"kind": "status", "status": 429, "retry_after": 2, "probability": 0.1}]} with "model" for
     one model only. Kinds: status, hang, drop, malformed, cut_off, echo_key. When: probability, first,
-    requests, every, attempts; always where none is given.
+    requests, every, attempts; always if none is given.
     """
     # uvicorn takes longer to import than everything else here, and a wrong option does not need it.
     from adaptive_eval.mimic.routes import create_app

@@ -197,13 +197,13 @@ def _show_price_range(row: PlanRow) -> None:
 
 
 def _show_ways(table: Table, ways: Sequence[Way], assumed: Assumptions) -> None:
-    """Show time and cost of batches where their price is known, and what sparing time takes where it may."""
+    """Show time and cost of batches if their price is known, and what sparing time takes if it may."""
     pace = assumed.pace
     if table == "ways" and any(way.usd is not None for way in ways):
         _print_ways(
             ways,
             "Live and in batches, by round-robin (medians). Assumed: half the price, "
-            f"{_duration(assumed.batch_hours)} a batch, and 500 requests in it where the config does not say",
+            f"{_duration(assumed.batch_hours)} a batch, and 500 requests in it if the config does not say",
         )
     if table == "spending" and pace is not None:
         _print_ways(

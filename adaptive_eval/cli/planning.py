@@ -171,7 +171,7 @@ def _equal(built: Built, answers: AnswerSource, spread: float, correlation: floa
 
 
 def _pace(built: Built, seconds: Sequence[float | None]) -> AnswerRate | None:
-    """Return how fast answers come where sparing time is an offer: all servers are the user's own."""
+    """Return how fast answers come if sparing time is an offer: all servers are the user's own."""
     config, known = built.config, [mean for mean in seconds if mean]
     own = all(map(_own, config.models))
     if not own or len(known) < len(seconds) or config.allocation.models != "round-robin":
@@ -266,7 +266,7 @@ def _usd(spec: ModelSpec, prompt: float, answer: float | None) -> float | None:
 
 
 def _batch_size(model: ModelConfig) -> int | None:
-    """Return how many requests of the model wait in batches; None where it is not asked over the network."""
+    """Return how many requests of the model wait in batches; None if it is not asked over the network."""
     if model.uses_mimic or model.function is not None or IN_INSPECT in model.addresses:
         return None
     return BATCH_SIZE if model.batch is None or model.concurrency == "auto" else model.concurrency

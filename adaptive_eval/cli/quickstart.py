@@ -43,6 +43,6 @@ def command(options: tuple[str, ...]) -> int:
 
 
 def _called() -> str:
-    """Return what to type for this command: its path where the shell would not find it."""
+    """Return what to type for this command: its path if the shell would not find it."""
     name = "adaptive-eval"
     return name if shutil.which(name) else str(Path(sys.argv[0]))

@@ -53,14 +53,14 @@ class Terminal(Console):
                 click.echo(text, err=True)
 
     def waiting(self, text: str) -> AbstractContextManager[object]:
-        """Show a spinner where the display is redrawn."""
+        """Show a spinner if the display is redrawn."""
         if LiveView(self._display, console=self._console).display in REDRAWN:
             return self._console.status(text, spinner="line")
         return nullcontext()
 
     @contextmanager
     def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Call `stop` at SIGINT and SIGTERM, and once where the terminal or the reader of a pipe goes."""
+        """Call `stop` at SIGINT and SIGTERM, and once if the terminal or the reader of a pipe goes."""
         loop = asyncio.get_running_loop()
         gone: list[bool] = []
 
@@ -157,7 +157,7 @@ def _continuing(view: RunSummary, config: RunConfig, reason: StopReason) -> tupl
 
 
 class ForgivingStream:
-    """A stream that falls silent where writing fails.
+    """A stream that falls silent if writing fails.
 
     A pipe into ``head``, a closed terminal and a full disk do not end a run at once: the answers in flight
     are paid for, and are stored first.

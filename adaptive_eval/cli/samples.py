@@ -149,7 +149,7 @@ def _side_by_side(texts: Sequence[str]) -> str:
 
 
 def _indented(text: str) -> RenderableType:
-    """Return a sample whose lines keep the indent of their label where they are wrapped."""
+    """Return a sample whose lines keep the indent of their label if they are wrapped."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

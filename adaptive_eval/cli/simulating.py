@@ -88,7 +88,7 @@ def simulator_of(
 
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """Show how far the simulations are, on standard error: as bars, or as lines where it is no terminal."""
+    """Show how far the simulations are, on standard error: as bars, or as lines if it is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _ProgressLines()
@@ -175,7 +175,7 @@ class GrowingTable:
 
 
 def _console() -> Console:
-    """Return a console on standard output, wide where it is no terminal."""
+    """Return a console on standard output, wide if it is no terminal."""
     from adaptive_eval.views.live import make_console
 
     console = make_console(sys.stdout)

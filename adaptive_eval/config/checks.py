@@ -281,7 +281,7 @@ def _samples(config: RunConfig, model: ModelConfig, here: Place) -> Found:
     if isinstance(wanted, int) and isinstance(most, int) and wanted > most:
         yield here, f"{wanted} is more than concurrency allows in flight ({most})"
     if all(task.shuffle_options for task in config.tasks):
-        yield here, "saves nothing where options are shuffled: every trial has its own prompt"
+        yield here, "saves nothing if options are shuffled: every trial has its own prompt"
 
 
 def _limits(config: RunConfig, model: ModelConfig, here: Place) -> Found:

@@ -93,7 +93,7 @@ def parse_config(
 def _checked(
     document: Document, text: str, source: str, base_dir: str | Path | None, overrides: Sequence[str] = ()
 ) -> RunConfig:
-    """Return the config of a document; its text is kept where nothing is changed in it."""
+    """Return the config of a document; its text is kept if nothing is changed in it."""
     base = Path(base_dir).absolute() if base_dir is not None else None
     unknown: list[tuple[Place, str]] = []
     read, document = document, written_out(document, base, unknown)
@@ -254,7 +254,7 @@ def _written(path: Place) -> str:
 
 
 def _without_secrets(problem: Problem) -> Problem:
-    """Return a problem of the text's form without the piece of text it quotes, where that may be a key."""
+    """Return a problem of the text's form without the piece of text it quotes, if that may be a key."""
     if not looks_like_secret(str(problem)):
         return problem
     return Problem("", "not readable as YAML (the place may hold a key and is not shown)", problem.line)

@@ -129,7 +129,7 @@ class ModelConfig(Section):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Its servers as written; none where they are found."""
+        """Its servers as written; none if they are found."""
         return self.endpoints if isinstance(self.endpoints, tuple) else ()
 
     @property
@@ -149,7 +149,7 @@ class ModelConfig(Section):
 
     @property
     def in_flight(self) -> int:
-        """Most requests in flight at once; where that adapts itself, those to begin with."""
+        """Most requests in flight at once; if that adapts itself, those to begin with."""
         return AUTO_CONCURRENCY if self.concurrency == "auto" else self.concurrency
 
     @property

@@ -256,7 +256,7 @@ class RunConfig(Section):
 
     @property
     def samples_written(self) -> int:
-        """The largest number of answers that a request asks for; 1 where there is none but ``auto``.
+        """The largest number of answers that a request asks for; 1 if there is none but ``auto``.
 
         Examples
         --------

@@ -33,7 +33,7 @@ class AllocationView:
     first, second : ndarray of int, shape (P,)
         Models of the open contrasts (`second` is -1 for a contrast with a number).
     most : list of float
-        Steps up to which each model is asked; infinite where no need for it is foreseen to end.
+        Steps up to which each model is asked; infinite if no need for it is foreseen to end.
     scores : callable
         Returns each model's mean unit score and its variance, two arrays of shape (L,); most policies do
         without.

@@ -90,7 +90,7 @@ class SessionAnswers(Answers):
         """Return Bayes@N μ and σ of every model (uniform prior and R0, all questions), in unit scores.
 
         Questions not asked yet keep their prior; see section 2 of the statistics for the ragged form.
-        Not numbers where scores have no categories.
+        Not numbers if scores have no categories.
         """
         mu, variance = np.zeros((2, len(self.spec.names)))
         if any(task.numbers for task in self.spec.tasks):

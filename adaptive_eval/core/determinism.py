@@ -102,9 +102,9 @@ class Determinism:
         return not (self._spot_checks and in_first_pass and question % SPOT_CHECK == 0)
 
     def next_index(self, model: int, index: int, *, waiting: bool) -> int | None:
-        """Return the first index from `index` on that needs a trial; None where there is none for now.
+        """Return the first index from `index` on that needs a trial; None if there is none for now.
 
-        Where none of what is laid out does, it is the index after that.
+        If none of what is laid out does, it is the index after that.
         """
         found = self._models.get(model)
         if found is None or found.varies:

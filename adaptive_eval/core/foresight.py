@@ -78,7 +78,7 @@ class Drain:
     def needs(self, issued: Sequence[int]) -> Floats | None:
         """Return up to which step each contrast is forecast to need its models; None if nothing is awaited.
 
-        It is infinite where nothing is foreseen, or where it is far.
+        It is infinite if nothing is foreseen, or if it is far.
         """
         board = self._comparison.answers
         if not self._predicts or issued == board.complete:
@@ -372,7 +372,7 @@ def _is_called(
     at_margin: Floats,
     after: _After | None = None,
 ) -> Bools:
-    """Return which contrasts are called where their differences move so much, either way."""
+    """Return which contrasts are called if their differences move so much, either way."""
     size = np.abs(difference)
     ends = size + move, np.maximum(size - move, 0.0)
     evidence, tied = foreseen(comparison, *ends, variance, at_margin)

@@ -183,7 +183,7 @@ class LabelLook(OneLook):
     def share_for(self, first: int, second: int, level: float) -> float | None:
         """Return the share of labels with which a pair would be decided if its difference is what it seems.
 
-        None where not even labels of all answers would do.
+        None if not even labels of all answers would do.
         """
         at, part = self.judged.of([first, second])
         x, y = (one[0] - one[1] for one in (part.judge, part.label))
@@ -204,7 +204,7 @@ class LabelLook(OneLook):
 def agreement(judge: Floats, label: Floats) -> tuple[float, float]:
     """Return the share of answers to which judge and label give one score, and κ with squared weights.
 
-    Of right or wrong answers that is Cohen's κ; NaN where both always say the same.
+    Of right or wrong answers that is Cohen's κ; NaN if both always say the same.
 
     Examples
     --------

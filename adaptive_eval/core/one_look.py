@@ -59,7 +59,7 @@ class AnswerCounts:
         return self._ends[1 if worth else 0]
 
     def asked_of_all(self) -> AnswerCounts:
-        """Return the answers with lost ones where a model has none of a question; they may be wrong."""
+        """Return the answers with lost ones if a model has none of a question; they may be wrong."""
         trials = self.number + self.lost
         most = int(trials.max(initial=1))
         fewest = np.where(trials > 0, trials, most).min(axis=1, keepdims=True)
@@ -165,7 +165,7 @@ class OneLook:
         )
 
     def _state(self, model: int, verdicts: Ints, line: ModelResult) -> ModelState:
-        """Return that a model is decided where none of its contrasts is open."""
+        """Return that a model is decided if none of its contrasts is open."""
         own = (self._goal.first == model) | (self._goal.second == model)
         return "active" if (verdicts[own] == OPEN).any() or line.state == "stopped" else "retired"
 

@@ -315,7 +315,7 @@ def _pairs(comparison: SessionContrasts) -> tuple[PairResult, ...]:
 
 
 def _tie_margins(comparison: SessionContrasts) -> Floats:
-    """Each contrast's progress to a tie: the share of the evidence that it needs, 1 where a tie is called.
+    """Each contrast's progress to a tie: the share of the evidence that it needs, 1 if a tie is called.
 
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
     applies.

@@ -69,13 +69,13 @@ class CheckedRule:
         if found.shape != block.difference.shape or (found != found).any():
             raise SessionError(
                 f"rule {self.name!r} must return a number for each of {block.difference.shape} contrasts and "
-                f"steps, -inf where no call is allowed; it returned shape {found.shape} with "
+                f"steps, -inf if no call is allowed; it returned shape {found.shape} with "
                 f"{int((found != found).sum())} NaN"
             )
         return found
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:
-        """Return infinity where the rule allows a tie, minus infinity elsewhere."""
+        """Return infinity if the rule allows a tie, minus infinity otherwise."""
         tied = self.tied(block).astype("float64")
         return (2.0 * tied - 1.0) * inf
 

@@ -58,12 +58,12 @@ class ModelResult:
     prompt_tokens, completion_tokens : int
         Tokens charged so far.
     usd : float or None
-        Cost so far; None where the config gives no price.
+        Cost so far; None if the config gives no price.
     note : str
-        Words from outside, such as why the model was stopped; empty where its own budget did.
+        Words from outside, such as why the model was stopped; empty if its own budget did.
     score_if_missing_wrong, score_if_missing_right : float or None
         What `score` would be had every missing answer among the counted steps been of the least, or of the
-        greatest worth; None where none is missing.
+        greatest worth; None if none is missing.
     copies : int
         Of the missing trials, those whose answers are held to be copies of earlier ones.
     discarded_trials : int
@@ -259,7 +259,7 @@ class StopVerdict:
         the limit; or `models`, of each whose budget ended the same or words. ``resolved``: `goals` that are
         met, `pairs` and `models` decided, and how many are tied. ``partial``: `open` pairs, the models that
         stopped answering (`silent`), whose answers cannot be used (`unusable`) or whose budgets ended
-        (`spent`), references whose stored answers are too `noisy` for any verdict, and `sample` where the
+        (`spent`), references whose stored answers are too `noisy` for any verdict, and `sample` if the
         questions are too few for any. ``max_passes``: `passes`. ``endpoints``: `models`. ``unusable``:
         `cause`, and either (``models``) why each of the `models` was stopped, or (``scorer``,
         ``nothing_found``) a task (`owner`), how many of its `answers` are `affected`, the scorer's error
@@ -314,7 +314,7 @@ class RunForecast:
     trials, tokens : Range
         Further trials and tokens.
     usd : Range or None
-        Further USD; None where the config gives no price.
+        Further USD; None if the config gives no price.
     pairs : tuple of PairForecast
         The open pairs that were simulated: of many those that will take longest.
     open_pairs : int
@@ -393,13 +393,13 @@ class ChangedModel:
     Parameters
     ----------
     model, server : str
-        The model; the server's address where only what it answered has changed, else empty.
+        The model; the server's address if only what it answered has changed, else empty.
     trials : int
         Trials before the change, about.
     at : float
         Unix time of the change.
     before, after : float
-        Mean category before and after it; mean score where scores are numbers.
+        Mean category before and after it; mean score if scores are numbers.
     false_alarm : float
         Largest probability that a model which stays the same is said to change in a run.
     """
@@ -419,12 +419,12 @@ class Results(ResultsTable):
 
     `prior` says which earlier trials are in Bayes@N; None for none. `fixed_passes` is
     the number of trials a question that a run of fixed length would have needed to find the decided pairs,
-    with the same error rate and a power of 90 % (approximate); None before the end and where that cannot be
+    with the same error rate and a power of 90 % (approximate); None before the end and if that cannot be
     said. `rule_plugin` is where a rule comes from that is not one of ours. `tasks` holds several tasks one by
     one; empty for one.
     `ties` says whether the error rate of ties is that of each pair (``pair``) or of the `family`.
     `top_k` is the k of a goal that asks for the best k models; None for any other. `changes` are models that
-    have changed during the run. `in_rounds` are the tasks that are asked in rounds; None where that
+    have changed during the run. `in_rounds` are the tasks that are asked in rounds; None if that
     is unknown. `spend` is what the run spends; if tokens or USD, `pass_cost` is what one trial of every
     question of every model costs. `scale` is the lowest and the highest score; None of an earlier version.
     `target` is what verdicts are about: these questions (``benchmark``), or questions like these

@@ -141,7 +141,7 @@ Columns = dict[str, list[Any]]
 def columns_of(rows: Iterable[Any]) -> Columns:
     """Return dataclass objects of one kind as columns, one field a column.
 
-    A field that holds a mapping becomes one column for each of its keys, ``field.key``, None where an object
+    A field that holds a mapping becomes one column for each of its keys, ``field.key``, None if an object
     lacks it.
 
     Examples

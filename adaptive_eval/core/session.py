@@ -327,7 +327,7 @@ class Session:
         reason : str
             As in :class:`StopVerdict`.
         text : str
-            Why, in words, where `evidence` does not say it.
+            Why, in words, if `evidence` does not say it.
         evidence : mapping, optional
             As in :class:`StopVerdict`.
         """

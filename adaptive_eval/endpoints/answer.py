@@ -19,7 +19,7 @@ _LISTS = ("reasoning_details", "thinking_blocks", "content")
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str:
-    """Return the reasoning of a message, or of one part of a streamed message; empty where it has none.
+    """Return the reasoning of a message, or of one part of a streamed message; empty if it has none.
 
     Servers that give it under several names give the same text under each.
 
@@ -116,7 +116,7 @@ def read_completions(
     context: int | None = None,
     tools: bool = False,
 ) -> tuple[Completion | None, ...]:
-    """Turn the JSON body of an answer into completions; calls are kept where `tools` were offered.
+    """Turn the JSON body of an answer into completions; calls are kept if `tools` were offered.
 
     Each choice stands in the place of its index; None stands for one that was broken off or did not come.
 
@@ -232,9 +232,9 @@ def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usag
 
 
 def whole_usage(usage: Usage, finish_reasons: Sequence[str], limit: int | None) -> Usage:
-    """Return the usage of a request for several answers, also where the server counts only one of them.
+    """Return the usage of a request for several answers, also if the server counts only one of them.
 
-    Some servers (llama.cpp's) report the tokens of a single answer then. That is certain where the answers
+    Some servers (llama.cpp's) report the tokens of a single answer then. That is certain if the answers
     that met the length limit have more tokens together than are reported; each is taken to have so many.
 
     Examples
@@ -316,7 +316,7 @@ def _choices(body: dict[str, Any], redact: Redactor) -> dict[int, dict[str, Any]
 
 
 def index_of(choice: Mapping[str, Any], default: int, redact: Redactor) -> int:
-    """Return the index of a choice, `default` where it has none."""
+    """Return the index of a choice, `default` if it has none."""
     index = choice.get("index")
     if index is None:
         return default

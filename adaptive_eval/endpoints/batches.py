@@ -147,7 +147,7 @@ class Batches:
     # ------------------------------------------------------------------ sending
 
     def _enter(self, name: str, line: Mapping[str, Any]) -> Result:
-        """Put a request into the next batch, or into the one after it where the next one is full."""
+        """Put a request into the next batch, or into the one after it if the next one is full."""
         loop, limits = asyncio.get_running_loop(), self._interface
         size = len(json.dumps(line)) + _BETWEEN
         if self._waiting.size + size > limits.most_bytes or len(self._waiting.lines) >= limits.most:

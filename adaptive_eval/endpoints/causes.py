@@ -72,7 +72,7 @@ _BY_STATUS = {401: "key", 403: "key", 402: "credit", 404: "address", 405: "addre
 
 
 def cause_of(status: int, said: str) -> tuple[str, ...]:
-    """Return the cause of a refusal that no further attempt mends, and what it names; empty where unknown.
+    """Return the cause of a refusal that no further attempt mends, and what it names; empty if unknown.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def cause_of(status: int, said: str) -> tuple[str, ...]:
 
 
 def advice(cause: tuple[str, ...]) -> str:
-    """Return what to change, as the end of a message; empty where only the config can tell.
+    """Return what to change, as the end of a message; empty if only the config can tell.
 
     Examples
     --------

@@ -321,7 +321,7 @@ def _limits(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 @cache
 def _client_failures() -> tuple[type[Exception], ...]:
-    """Return the error that the client raises where a request fails."""
+    """Return the error that the client raises if a request fails."""
     import aiohttp
 
     return (aiohttp.ClientError, OSError)  # a TimeoutError is an OSError

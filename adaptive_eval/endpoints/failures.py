@@ -41,7 +41,7 @@ _EPOCH = 1e9
 
 
 def at(data: Any, *names: str) -> Any:
-    """Return the value under these names in JSON from outside; None where it has another form.
+    """Return the value under these names in JSON from outside; None if it has another form.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def _resets(headers: Mapping[str, str]) -> Iterator[tuple[str, str, float | None
 
 
 def _reset(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the longest wait among exhausted limits; among all limits where none is."""
+    """Return the longest wait among exhausted limits; among all limits if none is."""
     waits: list[float] = []
     used_up: list[float] = []
     for prefix, _, left, value in _resets(headers):

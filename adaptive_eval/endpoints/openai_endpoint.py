@@ -207,7 +207,7 @@ class OpenAIEndpoint(ABC):
         return Probe(served, latency, context_length=self._context)
 
     async def listed(self) -> dict[str, int | None]:
-        """Return the models that the server lists, with the length of each context where the server tells."""
+        """Return the models that the server lists, with the length of each context if the server tells."""
         body = self._exchange.json(await self._exchange.get("/models"))
         return {model: context_length(body, model) for model in model_ids(body)}
 
@@ -216,7 +216,7 @@ class OpenAIEndpoint(ABC):
         return await server_info.is_there(self._exchange.get, self._exchange.address.root)
 
     async def _refuse_address_without_v1(self) -> None:
-        """Raise PermanentEndpointError where models are listed under ``/v1``, which the address lacks."""
+        """Raise PermanentEndpointError if models are listed under ``/v1``, which the address lacks."""
         if await self._listed_at("/v1/models"):
             raise PermanentEndpointError(
                 f"{self.url} has no /models, but {self.url}/v1 has: add /v1 to the address", kind="not_found"

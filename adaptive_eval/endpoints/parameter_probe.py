@@ -107,7 +107,7 @@ def judge_limit(answer: Completion) -> Finding:
     tokens = answer.usage.completion_tokens
     if tokens > TOKENS or (not tokens and len(answer.text) > 32 * TOKENS):
         said = f"{tokens} tokens" if tokens else f"{len(answer.text)} characters"
-        words = f"an answer of {said} came where {TOKENS} tokens were the limit: no budget can be held"
+        words = f"an answer of {said} came although {TOKENS} tokens were the limit: no budget can be held"
         return Finding("max_tokens", "ignored", words)
     if answer.finish_reason == "length":
         return Finding("max_tokens", "honoured")
@@ -127,7 +127,7 @@ def judge_stop(free: str, stopped: Answers) -> Finding:
 
 
 def judge_logprobs(answers: Answers) -> Finding:
-    """Say whether log-probabilities came where they were asked for."""
+    """Say whether log-probabilities came when they were asked for."""
     if isinstance(answers, EndpointError):
         return _failed("logprobs", answers)
     if not answers[0].logprobs:
@@ -162,7 +162,7 @@ def judge_n(answers: Answers, *, varied: bool) -> Finding:
         return _failed("n", answers)
     if len(answers) < 2:
         return Finding(
-            "n", "ignored", "one answer came where two were asked for; the others are asked singly"
+            "n", "ignored", "one answer came although two were asked for; the others are asked singly"
         )
     if varied and answers[0].text == answers[1].text:
         return Finding("n", "ignored", "both answers of a request are the same: ask for one answer at a time")

@@ -25,7 +25,7 @@ class Probe:
 
 
 def model_ids(body: Any) -> tuple[str, ...]:
-    """Return the ids in the answer to ``GET /models``; none where it has another form.
+    """Return the ids in the answer to ``GET /models``; none if it has another form.
 
     Examples
     --------
@@ -74,7 +74,7 @@ PATIENCE = 5.0
 
 
 async def is_there(get: Callable[[str], Awaitable[object]], root: str) -> bool:
-    """Ask a server whether it is there: its ``/health`` where it has one, as vLLM does, else its models.
+    """Ask a server whether it is there: its ``/health`` if it has one, as vLLM does, else its models.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Answers that say nothing about the models: scorers that fail or find nothing, answers cut off or empty.
 
-Each is told at the first sign, with its likely cause. A model is stopped alone where most of its answers
-cannot be used. The run ends where those of every model to a task cannot: a ranking would rank the scorer.
+Each is told at the first sign, with its likely cause. A model is stopped alone if most of its answers
+cannot be used. The run ends if those of every model to a task cannot: a ranking would rank the scorer.
 """
 
 from collections import Counter, defaultdict
@@ -223,7 +223,7 @@ class AnswerWatch:
     In the tasks `may_be_cut` the user has said how cut off answers count; there they are not looked at. A
     model whose answers are none is `ranked` all the same if the user says so. Failures of a scorer in earlier
     sessions are left out: it may have been mended. Of the models `asked`, all must have answers that hold
-    nothing before the run ends for that, and it does not where the user has said that `nothing_is_wrong`.
+    nothing before the run ends for that, and it does not if the user has said that `nothing_is_wrong`.
 
     Examples
     --------
@@ -312,7 +312,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         self._verdict = self._verdict or self._verdict_on(trial.task)
 
     def _verdict_on(self, name: str) -> StopVerdict | None:
-        """Return why the answers of every model to a task cannot be used; None where some can."""
+        """Return why the answers of every model to a task cannot be used; None if some can."""
         task = self._tasks[name]
         if task.failed >= FEWEST and task.failed > MOST * task.answers:
             answering = [cell for (of, _), cell in self._cells.items() if of == name and cell.answers]

@@ -180,7 +180,7 @@ class TrialRunner:
                 seconds -= self.glance
 
     async def _attempt(self, trial: TrialTask) -> Completion:
-        """Ask once; ask another server where the failure is the server's, alone where others got answers."""
+        """Ask once; ask another server if the failure is the server's, alone if others got answers."""
         failed: set[Member] = set()
         while True:
             sending = trial.sending
@@ -254,7 +254,7 @@ class TrialRunner:
 
 
 def _is_worth_another(trial: TrialTask, error: BaseException) -> bool:
-    """Return whether a failure of a trial lets it be attempted again, with its answer where it has one."""
+    """Return whether a failure of a trial lets it be attempted again, with its answer if it has one."""
     if trial.state is State.SCORING:  # where the answer lacks something, only another answer helps
         return isinstance(error, ScorerUnavailable)
     return is_transient(error) and trial.request.task not in trial.client.solvers
@@ -267,7 +267,7 @@ def _outcome(result: Result, number: int, trials: int) -> tuple[int | None, str 
     if number < len(result) and result[number] is not None:
         return None, None, ""
     given = sum(answer is not None for answer in result)
-    return None, FEWER_CHOICES, f"{given} answers came where {trials} were asked for; asked singly"
+    return None, FEWER_CHOICES, f"{given} answers came although {trials} were asked for; asked singly"
 
 
 class InProcess:

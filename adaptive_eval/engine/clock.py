@@ -62,7 +62,7 @@ _HEARTBEAT = _Heartbeat()
 class Stopwatch:
     """Running time of the process, without time in which the machine slept.
 
-    A long pause between two readings counts where the event loop was held up: the process used the processor
+    A long pause between two readings counts if the event loop was held up: the process used the processor
     meanwhile, or another thread of it ran on while the loop waited for a disk, say. Otherwise the machine was
     suspended or the process stopped, and the pause does not count, whether the clock ran on or not: on Linux
     and macOS it stands still in sleep. Changes of the wall clock make no difference.

@@ -32,7 +32,7 @@ _NEVER = frozenset({"rate_limit", "connection", "expired"})
 
 
 def cause_of(kind: str, status: int | None, latency: float, fastest: float | None) -> DiscardCause | None:
-    """Return why a failed attempt may have given up a draw; None where it has not.
+    """Return why a failed attempt may have given up a draw; None if it has not.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Discards:
     ) -> list[DiscardCause]:
         """Return why failed attempts of a trial gave up a draw, one cause for each that did.
 
-        A server that has not answered yet is judged by the other `servers` of its model. Where requests are
+        A server that has not answered yet is judged by the other `servers` of its model. If requests are
         `batched`, those of a killed process keep their answers or were never sent, and a status says nothing
         about time.
         """

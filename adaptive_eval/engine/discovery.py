@@ -102,7 +102,7 @@ class PoolMembers:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Why no server can be asked; empty where one can, or before all have been tried."""
+        """Why no server can be asked; empty if one can, or before all have been tried."""
         usable = any(member.usable for member in self.pool.members)
         if usable or not self._was_read or not self._why_not.keys() >= self._candidates.keys():
             return ()

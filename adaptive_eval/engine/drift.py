@@ -102,7 +102,7 @@ class DriftWatch:
         self.changes: list[ChangedModel] = []
 
     def take(self, trial: LoggedTrial) -> Sequence[Coded]:
-        """Take in a finished trial; return a remark where a model, or a server of it, turns out to change."""
+        """Take in a finished trial; return a remark if a model, or a server of it, turns out to change."""
         said = len(self._remarks)
         question = trial.task, trial.question
         self.add(trial.key, question, trial.category, at=trial.finished_at, server=trial.server)
@@ -116,7 +116,7 @@ class DriftWatch:
         return self._remarks
 
     def add(self, key: TrialKey, question: Question, category: int | None, *, at: float, server: str) -> None:
-        """Take in a finished trial; `category` is None for a missing one, `server` empty where unknown."""
+        """Take in a finished trial; `category` is None for a missing one, `server` empty if unknown."""
         known = self._models.get(key.model)
         if known is None:
             known = self._models[key.model] = _ModelDrift(_History(_LIMIT))

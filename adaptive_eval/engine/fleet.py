@@ -33,7 +33,7 @@ class Dispatch:
     def slots(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Return how many of the wanted requests of each model may start now.
 
-        Where models share a server, what is free there is divided among them, one each in turn; those first
+        If models share a server, what is free there is divided among them, one each in turn; those first
         that have had the fewest.
         """
         now = self._clock.now()
@@ -142,7 +142,7 @@ class _Share:
         self._now = now
 
     def take(self, wanted: int, at_servers: dict[Server, float]) -> int:
-        """Take one slot, or all that are wanted where nothing bounds them; return how many."""
+        """Take one slot, or all that are wanted if nothing bounds them; return how many."""
         for member, at_member in self._members.items():
             server = member.server
             if server not in at_servers:
@@ -224,7 +224,7 @@ class Fleet:
             self._news.append(f"{model}: {member.endpoint.url} answers again")
 
     def give_up_silent(self, *, ending: bool) -> None:
-        """Take out the servers that answer nothing, with their requests; soon where the run is `ending`."""
+        """Take out the servers that answer nothing, with their requests; soon if the run is `ending`."""
         now, rule = self._clock.now(), AT_END if ending else Silence()
         found: list[tuple[str, Late]] = []
         requests: Counter[Server] = Counter()
@@ -294,7 +294,7 @@ class Fleet:
                     yield Coded(
                         "warning/usage-lacking",
                         f"{model}: {member.endpoint.url} reported {reported} for {answers}; the tokens and "
-                        "costs shown lack these, which count at the worst case where a budget limits tokens "
+                        "costs shown lack these, which count at the worst case if a budget limits tokens "
                         "or money",
                     )
                 if len(member.monitor.names) > 1:

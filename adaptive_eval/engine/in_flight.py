@@ -139,7 +139,7 @@ class InFlightTrials:
     def capacity(self, without: Collection[str] = ()) -> dict[str, int]:
         """Return how many trials of every model that is not stopped may start; none of those `without`.
 
-        Where requests can be for several trials, there are so many times the slots: what does not share a
+        If requests can be for several trials, there are so many times the slots: what does not share a
         request then waits for the next slot. The first trial of every model is sent first; until it is
         answered or has failed, no model gets more than a few.
         """
@@ -215,7 +215,7 @@ class InFlightTrials:
             yield self._ended.popleft()
 
     def settle(self, trial: TrialTask) -> End:
-        """Return how `trial` ended, and queue it again where it may be attempted again.
+        """Return how `trial` ended, and queue it again if it may be attempted again.
 
         The one place that decides what a failure means for the trial: a permanent one stops the model, unless
         it concerns this request alone; a transient one queues the trial again until its requeues are used up;
@@ -365,7 +365,7 @@ class InFlightTrials:
         return True
 
     def _presume(self, sending: Sending, trials: Sequence[TrialTask]) -> None:
-        """Count an attempt that may have been billed; it is the last one where no budget allows another.
+        """Count an attempt that may have been billed; it is the last one if no budget allows another.
 
         One request was made for all of `trials`, and one would be again: what is counted for any of them may
         forbid it.

@@ -32,7 +32,7 @@ _DIGEST: Final = "Q"
 
 
 def temperature_of(parameters: Mapping[str, Any]) -> float:
-    """Return the temperature at which a model is asked; 0 where it takes the likeliest token.
+    """Return the temperature at which a model is asked; 0 if it takes the likeliest token.
 
     Examples
     --------
@@ -212,8 +212,8 @@ class IndependenceAudit:
 class AuditedExecutor:
     """Has attempts made and answers scored by another executor, and shows each answer to the audit, once.
 
-    An answer is scored again where its scorer was out of reach, and asked for again, with the same seed,
-    where it lacked something. Neither is a copy, so an answer is shown once it has its score.
+    An answer is scored again if its scorer was out of reach, and asked for again, with the same seed,
+    if it lacked something. Neither is a copy, so an answer is shown once it has its score.
     """
 
     def __init__(self, executor: Executor, audit: IndependenceAudit) -> None:
@@ -260,12 +260,12 @@ def _common(first: bytes, second: bytes) -> int:
 
 
 _CAUSES = (
-    "Does a proxy cache, or the server keep one seed? Where the model is deterministic, "
+    "Does a proxy cache, or the server keep one seed? If the model is deterministic, "
     "`deterministic: true` in its section says so"
 )
 
 
-_INDEPENDENT = "Where they are the draws of a model that is sure, on: {copies: independent} says so"
+_INDEPENDENT = "If they are the draws of a model that is sure, on: {copies: independent} says so"
 
 
 def _copies(known: _ModelAudit) -> str:

@@ -38,12 +38,12 @@ class SlidingWindow:
         self._uses: deque[tuple[float, int]] = deque()
 
     def free(self, now: float) -> int:
-        """Return the amount free at time `now`; below 0 where more was used than reserved."""
+        """Return the amount free at time `now`; below 0 if more was used than reserved."""
         self._forget(now)
         return self.limit - self._used - self._reserved
 
     def free_at(self, amount: int, now: float) -> float:
-        """Return when `amount` may be reserved: `now`, or later; infinity where uses have to end first."""
+        """Return when `amount` may be reserved: `now`, or later; infinity if uses have to end first."""
         lacking = amount - self.free(now)
         if lacking <= 0:
             return now
@@ -110,7 +110,7 @@ class RateLimiter:
         return max(0.0, min(free, default=math.inf))
 
     def free_at(self, tokens: int, *, now: float) -> float:
-        """Return when a request of `tokens` may start; infinity where others have to end first."""
+        """Return when a request of `tokens` may start; infinity if others have to end first."""
         times = [window.free_at(1, now) for window in self._requests]
         if self._tokens is not None:
             times.append(self._tokens.free_at(self._bounded(tokens), now))
@@ -156,7 +156,7 @@ class FixedConcurrency:
 
 
 class BatchRounds:
-    """As many requests as the run needs by the forecast, where answers come in batches.
+    """As many requests as the run needs by the forecast, if answers come in batches.
 
     A round is the lower end of the forecast's 80 % interval for the further trials, shared by the models that
     are asked: all of it is needed with about 90 %. So most rounds are large, and the last ones small.
@@ -197,7 +197,7 @@ class _Round:
 
     @property
     def pace(self) -> float:
-        """Seconds per token, or per answer where no tokens are reported."""
+        """Seconds per token, or per answer if no tokens are reported."""
         return self.seconds / (self.tokens or self.answers)
 
 
@@ -208,7 +208,7 @@ class AdaptiveConcurrency:
     overload, then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all requests that were
     in flight together. A 429 that names a time to wait delays its own request, and lowers the limit to the
     share of the latest requests that were taken, at least to half. The limit decreases, to below what it was,
-    where more requests brought hardly more answers a second, the sign of a queue; and where answers take 1.5
+    if more requests brought hardly more answers a second, the sign of a queue; and if answers take 1.5
     times as long without more requests.
 
     Durations are measured per token, so that long answers are not taken for overload.
@@ -254,7 +254,7 @@ class AdaptiveConcurrency:
         return int(self._limit)
 
     def answered(self, *, sent_at: float, now: float, tokens: int, in_flight: int) -> None:
-        """Count an answer; times are monotonic seconds, `tokens` 0 where unknown."""
+        """Count an answer; times are monotonic seconds, `tokens` 0 if unknown."""
         self._note(1.0, now)
         this = self._round
         if sent_at < this.began:
@@ -346,12 +346,12 @@ class Server:
 
     @property
     def slots(self) -> float:
-        """Requests that may be in flight, infinity where nothing bounds them."""
+        """Requests that may be in flight, infinity if nothing bounds them."""
         return math.inf if self.concurrency is None else self.concurrency.slots
 
     @property
     def adaptive(self) -> AdaptiveConcurrency | None:
-        """The limit that learns from how requests go, where it is one."""
+        """The limit that learns from how requests go, if it is one."""
         return self.concurrency if isinstance(self.concurrency, AdaptiveConcurrency) else None
 
     def free(self, tokens: int, *, now: float) -> float:

@@ -182,7 +182,7 @@ class Pool:
         self.rates.end(slot.tokens, used, now=now)
 
     def free_at(self, tokens: int, *, now: float) -> float:
-        """Return when time alone lets a request of `tokens` start; infinity where it does not."""
+        """Return when time alone lets a request of `tokens` start; infinity if it does not."""
         times = [
             max(one.held_until, one.server.rates.free_at(tokens, now=now))
             for one in self.members
@@ -195,8 +195,8 @@ class Pool:
     ) -> bool:
         """Return whether a trial that has failed at `member` is the concern of another server.
 
-        It is where the failure says that `member` is not to be asked now, and nothing about the trial: then
-        the trial goes elsewhere at once, and no attempt is counted. Where others may join, one that is
+        It is when the failure says that `member` is not to be asked now, and nothing about the trial: then
+        the trial goes elsewhere at once, and no attempt is counted. If others may join, one that is
         refused, or has failed at a server that has left, waits for them. A request that one server calls bad
         is asked elsewhere too: servers may be set up differently.
         """

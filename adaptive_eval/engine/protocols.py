@@ -167,7 +167,7 @@ class Executor(Protocol):
         Raises
         ------
         TransientEndpointError, PermanentEndpointError
-            As the endpoint raises them; of kind ``worker`` where it is not the server that has failed.
+            As the endpoint raises them; of kind ``worker`` if it is not the server that has failed.
         """
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:

@@ -229,7 +229,7 @@ class Runner:
     def _affordable(self, capacity: dict[str, int]) -> dict[str, int]:
         """Return the free slots whose answers can be scored within the allowance, the same for every model.
 
-        Where not even one answer of each model can be, and nothing is in flight, the run ends. Nothing is
+        If not even one answer of each model can be, and nothing is in flight, the run ends. Nothing is
         queued here: :meth:`_launch` has started that again.
         """
         room = None if self._allowance is None else self._allowance.room()
@@ -305,7 +305,7 @@ class Runner:
     def _end_where_refused_first(
         self, refused: dict[str, str], causes: Mapping[str, tuple[str, ...]]
     ) -> None:
-        """End the run where a model was never reached: the others would cost money.
+        """End the run if a model was never reached: the others would cost money.
 
         Such a model is not stopped: the run may continue once the cause is removed.
         """

@@ -125,7 +125,7 @@ class TrialTask:
         return self.state in (State.WITHDRAWN, State.CANCELLED)
 
     def queue_again(self) -> None:
-        """Return to the queue, where it asks for itself alone."""
+        """Return to the queue, if it asks for itself alone."""
         self.requeued += 1
         self.enter(State.QUEUED)
         if self.completion is None:

@@ -245,7 +245,7 @@ class RayWorker:
         self.name = name
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Send jobs; where the actor has died, :meth:`collect` says so."""
+        """Send jobs; if the actor has died, :meth:`collect` says so."""
         self._actor.submit.remote(jobs)
 
     def cancel(self, numbers: Sequence[int]) -> None:

@@ -93,7 +93,7 @@ def _is_helm_score(name: str) -> bool:
 
 
 def _helm_metric(known: set[str]) -> str:
-    """Return the metric that is read where none is chosen: the only one, else exact_match."""
+    """Return the metric that is read if none is chosen: the only one, else exact_match."""
     scores = [name for name in known if _is_helm_score(name)]
     return scores[0] if len(scores) == 1 else "exact_match"
 
@@ -188,7 +188,7 @@ def _both_statuses(row: Values) -> Values:
 
 
 def _better_than_baseline(row: Values) -> Values:
-    """Return the score of AlpacaEval, where 1 prefers the baseline's answer, 2 the model's."""
+    """Return the score of AlpacaEval, in which 1 prefers the baseline's answer, 2 the model's."""
     return {"score": None if row["preference"] is None else row["preference"] - 1}
 
 
@@ -405,7 +405,7 @@ TABLE = Format("table", {})
 
 
 def format_of_object(data: Values, path: Path) -> Format | None:
-    """Return the format that a JSON file's object or name tells; None where only its rows tell it."""
+    """Return the format that a JSON file's object or name tells; None if only its rows tell it."""
     for known in FORMATS:
         told = all(find(data, key)[0] for key in known.top) if known.top else path.name in dict(known.files)
         if told and known.rows and known.whole:

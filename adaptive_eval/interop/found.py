@@ -88,7 +88,7 @@ Piece: TypeAlias = Found | Flaw
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's choices about reading, where a file leaves them open."""
+    """The user's choices about reading, if a file leaves them open."""
 
     model: str | None = None  # the model's name, for files that name none
     models: Mapping[Path, str] = field(default_factory=lambda: _NONE_OF)  # that name of single files
@@ -135,7 +135,7 @@ class Choices:
 
 
 def cluster_in(name: str | None, *places: Mapping[str, Any]) -> str:
-    """Return the group of a question, as the first of some places names it; empty where none is asked for.
+    """Return the group of a question, as the first of some places names it; empty if none is asked for.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def checked(log: Log) -> Iterator[Found]:
 
 
 def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> UsageError:
-    """Return the error that lists the flaws of a file; `number` flaws where not all are given."""
+    """Return the error that lists the flaws of a file; `number` flaws if not all are given."""
     listed = list(flaws)
     count = len(listed) if number is None else number
     lines = [f"  {flaw.place}: {flaw.words}" if flaw.place else f"  {flaw.words}" for flaw in listed]

@@ -213,7 +213,7 @@ class Gatherer:
         return self._differing(log, found, question) or self._other_group(found, question)
 
     def _other_group(self, found: Found, question: int) -> Flaw | None:
-        """Say so where another trial puts the question into another group."""
+        """Say so if another trial puts the question into another group."""
         known = self._clusters.setdefault(question, found.cluster) if found.cluster else found.cluster
         if known == found.cluster:
             return None
@@ -241,7 +241,7 @@ class Gatherer:
         return number
 
     def _differing(self, log: Log, found: Found, question: int) -> Flaw | None:
-        """Say so where an earlier log asks something else under this id."""
+        """Say so if an earlier log asks something else under this id."""
         if not found.content:
             return None
         known = self._contents.setdefault(question, (log.format, found.content, log.path))
@@ -299,7 +299,7 @@ class Gatherer:
         return tuple(self._clusters[number] for number in task.numbers)
 
     def _require_single_rows(self) -> None:
-        """Refuse a table whose trials have no numbers where every row is there several times."""
+        """Refuse a table whose trials have no numbers if every row is there several times."""
         unnumbered = {(model, question) for model, question, series in self._next if series == 0}
         equal_rows = (
             "SELECT model, question, count(*) FROM trials WHERE series = 0 AND "
@@ -347,12 +347,12 @@ class Gatherer:
     def answers(self, *, any_order: bool) -> tuple[TrialCells, Ints]:
         """Return where every trial but copies belongs, and its category or score as a whole number.
 
-        It is −1 without an answer, and where another draw than the first has given it.
+        It is −1 without an answer, and if another draw than the first has given it.
         """
         return self._cells(_COUNTS, any_order)
 
     def _cells(self, chosen: str, any_order: bool) -> tuple[TrialCells, Ints]:
-        """Return chosen trials; of a cell in random order where `any_order`, as files may be sorted."""
+        """Return chosen trials; of a cell in random order if `any_order`, as files may be sorted."""
         ordered = [number for task in self._tasks.values() for number in task.numbers]
         place = np.empty(len(ordered), dtype=np.int64)
         place[ordered] = np.arange(len(ordered))

@@ -62,7 +62,7 @@ class Headings:
     words: str = ""  # how such a table is read, for a person
 
     def single(self, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        """Yield the trials of a row; itself, where a row is a trial."""
+        """Yield the trials of a row; itself, if a row is a trial."""
         for ours, names in (("model", self.models), ("question", self.questions)):
             for name in names:
                 yield {**row, ours: name, "score": row.get(name)}

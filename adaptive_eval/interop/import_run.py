@@ -78,7 +78,7 @@ def _levels(
 ) -> TaskCategories:
     """Return how the trials of a task become categories.
 
-    Scores are kept exactly where there are few of them: each is a category that is worth the score.
+    Scores are kept exactly if there are few of them: each is a category that is worth the score.
     """
     categories, scores = gathered.categories[task], gathered.scores[task]
     if not scores:
@@ -138,7 +138,7 @@ class Imported:
 
 
 def default_spec(gathered: Gathered, tasks: tuple[TaskSpec, ...]) -> SessionSpec:
-    """Return a session that ranks the models, or only estimates where there is one."""
+    """Return a session that ranks the models, or only estimates if there is one."""
     models = gathered.models
     goal = GoalSpec("ranking" if len(models) > 1 else "budget")
     grouped = any(task.clusters is not None for task in tasks)
@@ -219,7 +219,7 @@ def _staged(out: Path) -> Iterator[Path]:
 
 
 def _without_early_repeats(spec: SessionSpec, cells: TrialCells) -> SessionSpec:
-    """Return the session that expects no second trial of a question where not all have one."""
+    """Return the session that expects no second trial of a question if not all have one."""
     trials = np.zeros((len(spec.models), spec.questions), dtype=np.int64)
     np.add.at(trials, (cells.model, cells.question), 1)
     return replace(spec, early_repeats=bool(trials.min() > 1))

@@ -83,7 +83,7 @@ class SampleLimits:
         model.api.generate = held
 
     def _require(self, requests: int, spent: Usage) -> None:
-        """Raise Inspect's error of a limit where so many requests at this cost do not fit."""
+        """Raise Inspect's error of a limit if so many requests at this cost do not fit."""
         most, longest = self._limits, self._longest
         checks = [
             ("calls", requests, most.calls),
@@ -236,7 +236,7 @@ class InspectEndpoint:
         }
 
     async def alive(self) -> bool:
-        """Return True: Inspect itself asks again where a server is away."""
+        """Return True: Inspect itself asks again if a server is away."""
         return True
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
@@ -364,7 +364,7 @@ class InspectDriver:
 
 
 def require_drivable(config: RunConfig) -> None:
-    """Refuse options that do not work where Inspect runs the samples."""
+    """Refuse options that do not work if Inspect runs the samples."""
     others = [task.name for task in config.tasks if not task.dataset.startswith(INSPECT)]
     if others:
         raise UsageError(f"task {others[0]!r} is none of Inspect; run tasks of Inspect by themselves")
@@ -427,6 +427,6 @@ def _inspect_model(model: ModelConfig, address: str) -> Any:
 
 
 def _prerequisite_error() -> type[Exception]:
-    """Return what Inspect raises where a package or key is missing; it has no public name."""
+    """Return what Inspect raises if a package or key is missing; it has no public name."""
     found: type[Exception] = import_module("inspect_ai._util.error").PrerequisiteError
     return found

@@ -121,7 +121,7 @@ class InspectScorer(InspectScorerConfig):
         return None
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Return the score; without a category where Inspect has given none that can be used."""
+        """Return the score; without a category if Inspect has given none that can be used."""
         scores = completion.scores if isinstance(completion, SampleCompletion) else {}
         if self.metric is None and len(scores) > 1:
             return Score(None, reason=f"scored by {', '.join(scores)}; choose one with metric")

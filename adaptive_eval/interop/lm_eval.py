@@ -180,7 +180,7 @@ class _Samples:
 
 
 def _compare(row: Mapping[str, Any], stored: float, score: float) -> None:
-    """Refuse the harness's own scoring where the first answer does not get what the harness has stored."""
+    """Refuse the harness's own scoring if the first answer does not get what the harness has stored."""
     filtered = row.get("filtered_resps", ())
     if len(filtered) == 1 and isinstance(filtered[0], str) and score != stored:
         raise ValueError(

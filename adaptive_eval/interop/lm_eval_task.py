@@ -73,7 +73,7 @@ def filtered_answer(pipeline: Any, doc: Any, metadata: tuple[str, Any, int], tex
 
 
 def scoring_of(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of a task's filters and of its metrics, where its config gives them."""
+    """Return the names of a task's filters and of its metrics, if its config gives them."""
     task = _task(str(fields[TASK]), str(fields[BASE]))
     metrics = [str(entry["metric"]) for entry in task.config.metric_list or ()]
     return tuple(one.name for one in _filters(task)), tuple(metrics)
@@ -165,7 +165,7 @@ class LmEvalScorer(LmEvalScorerConfig):
         return None
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Return the score; without a category where the metric is no number."""
+        """Return the score; without a category if the metric is no number."""
         text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
         found = judged(question.fields, text, self.filter)
         name = self.metric or next(iter(found.metrics), "")

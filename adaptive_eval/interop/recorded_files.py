@@ -167,7 +167,7 @@ def read_recorded(
 
 
 def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> RecordedOutcomes | None:
-    """Return the outcomes of files as one table; None where scores are numbers and no range is given."""
+    """Return the outcomes of files as one table; None if scores are numbers and no range is given."""
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
         gatherer = Gatherer(Path(folder), choices.range)
         try:
@@ -184,7 +184,7 @@ def logs_of_runs(paths: Sequence[Path], cluster: str | None = None) -> list[Log]
 
 
 def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
-    """Return the category weights of the logs where all record the same; None if none does."""
+    """Return the category weights of the logs if all record the same; None if none does."""
     if len(recorded.weights) > 1:
         raise OutcomesError(
             "the tasks have different rubrics or ranges of scores, and analyze compares one kind; report "
@@ -194,7 +194,7 @@ def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
 
 
 def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | None:
-    """Return the answers of logs as a table, copies left out; None where scores are numbers."""
+    """Return the answers of logs as a table, copies left out; None if scores are numbers."""
     gathered, (cells, categories) = gatherer.gathered(), gatherer.answers(any_order=any_order)
     if any(score not in (0.0, 1.0) for scores in gathered.scores.values() for score in scores):
         return None

@@ -324,7 +324,7 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
 
 
 def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumns:
-    """Return the outcomes of a run, without a category where discarded draws make a trial lost."""
+    """Return the outcomes of a run, without a category if discarded draws make a trial lost."""
     redrawn = redrawn_causes(reader)
     lost: dict[str, list[int]] = {}
     for record in reader.trials(discarded=True):
@@ -473,7 +473,7 @@ def cells_of_run(
 
 
 def file_names(names: Iterable[str], slash: str) -> list[str]:
-    """Return names of files or folders, with a number where an earlier one would be the same.
+    """Return names of files or folders, with a number if an earlier one would be the same.
 
     Examples
     --------

@@ -514,7 +514,7 @@ def _outcomes(path: Path, key: str, outcomes: Any, models: Any, questions: Any) 
         )
     if outcomes.size and not (int(outcomes.min()) >= NO_TRIAL and int(outcomes.max()) <= LARGEST_CATEGORY):
         raise OutcomesError(
-            f"{path}: {key} must hold categories from 0, or -1 where there is no trial; it has values from "
+            f"{path}: {key} must hold categories from 0, or -1 if there is no trial; it has values from "
             f"{outcomes.min()} to {outcomes.max()}"
         )
     outcomes = outcomes.astype(np.int16)

@@ -38,7 +38,7 @@ def tokenize(text: str) -> list[str]:
 def count_tokens(text: str) -> int:
     """Return the number of tokens of `text`.
 
-    Additive where the second text begins with white space and the first does not end with it.
+    Additive if the second text begins with white space and the first does not end with it.
 
     Examples
     --------

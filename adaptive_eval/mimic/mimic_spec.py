@@ -116,7 +116,7 @@ class ModelOptions(Section):
 
     @property
     def average(self) -> float:
-        """The stated `mean`, or the mean of `accuracies` where none is stated."""
+        """The stated `mean`, or the mean of `accuracies` if none is stated."""
         return fmean(self.accuracies or ()) if self.mean is None else self.mean
 
 
@@ -141,8 +141,8 @@ class MimicModelSpec(ModelOptions):
 class DatasetSpec(Section):
     """A JSON Lines, JSON or CSV file with questions and right answers: its path and the names of its fields.
 
-    Rows without `id` are numbered from 0; `choices` may be missing. Kind ``auto`` is choice where the row
-    has choices, else numeric where the target reads as a number, else text.
+    Rows without `id` are numbered from 0; `choices` may be missing. Kind ``auto`` is choice if the row
+    has choices, else numeric if the target reads as a number, else text.
     """
 
     path: Name
@@ -157,7 +157,7 @@ class KnownQuestion(Section):
     """One question of the answer key.
 
     `target` is the right answer; for a choice its letter or its text. Questions of the same `dataset` share
-    a stated mean, and wrong answers where answers are texts.
+    a stated mean, and wrong answers if answers are texts.
     """
 
     id: str
@@ -236,7 +236,7 @@ def like_problems(likes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
 
 
 def spec_to_json(spec: MimicSpec) -> str:
-    """Return `spec` as one line of JSON. It holds the API key where there is one.
+    """Return `spec` as one line of JSON. It holds the API key if there is one.
 
     Examples
     --------

@@ -74,7 +74,7 @@ class MimicProcess:
         return self
 
     def stop(self) -> None:
-        """Stop the process and wait for its end; harmless where it does not run."""
+        """Stop the process and wait for its end; harmless if it does not run."""
         child, self._child = self._child, None
         if child is None:
             return

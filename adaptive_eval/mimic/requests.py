@@ -84,7 +84,7 @@ class ChatRequest(BaseModel):
 
     @property
     def limit(self) -> int | None:
-        """Most tokens of a sample, where the request sets a limit."""
+        """Most tokens of a sample, if the request sets a limit."""
         return self.max_completion_tokens or self.max_tokens
 
     @property
@@ -109,7 +109,7 @@ def parse_request(data: Mapping[str, Any]) -> ChatRequest:
         param = str(details["loc"][0])
         raise _invalid(param, f"{param}: {details['msg']}.") from None
     if request.n > 1 and request.temperature == 0:
-        raise _invalid("n", "n must be 1 with temperature 0, where all samples are the same.")
+        raise _invalid("n", "n must be 1 with temperature 0: all samples are the same.")
     if request.top_logprobs is not None and not request.logprobs:
         raise _invalid("top_logprobs", "top_logprobs can only be given with logprobs true.")
     if request.stream:

@@ -124,7 +124,7 @@ class MimicServer:
         ]
 
     def guarded(self, handler: Handler, *, key: bool = True) -> Handler:
-        """Return `handler` behind the slow start and, where `key`, behind the API key."""
+        """Return `handler` behind the slow start and, if there is a `key`, behind the API key."""
 
         async def guard(request: Request) -> HTTPResponse:
             self.admit(request.headers.get("authorization", "") if key else None)
@@ -142,7 +142,7 @@ class MimicServer:
             raise ApiError(401, "Incorrect API key provided.", code="invalid_api_key")
 
     async def answer(self, exchange: ServedRequest, data: bytes) -> None:
-        """Answer one request for completions; ApiError where it is refused."""
+        """Answer one request for completions; ApiError if it is refused."""
         self.admit(exchange.header(b"authorization"))
         request, asked = self.asked(_json(data))
         counts = self._counts[request.model]

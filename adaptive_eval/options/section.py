@@ -178,7 +178,7 @@ def _cause(error: ValidationError) -> Mistakes:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(Field,))
 def record(cls: type[_T]) -> type[_T]:
-    """Make a class a frozen dataclass whose values are checked, with UsageError where it is made by hand."""
+    """Make a class a frozen dataclass whose values are checked, with UsageError when it is made by hand."""
     # a deferred check would put its own __init__ in the place of ours
     made: Any = dataclass(frozen=True, config=STRICT | {"defer_build": False})(cls)
     init = made.__init__

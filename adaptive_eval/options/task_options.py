@@ -73,7 +73,7 @@ class RubricConfig(Section):
 
     @property
     def category_weights(self) -> tuple[float, ...]:
-        """Worth of each category, the schema's own where none is given; a range where scores are numbers.
+        """Worth of each category, the schema's own if none is given; a range if scores are numbers.
 
         Examples
         --------
@@ -131,7 +131,7 @@ def resolve_schema(schema: str | dict[str, Any]) -> Schema | None:
 
 
 def default_weights(schema: str | dict[str, Any]) -> tuple[float, ...]:
-    """Return the weights of a schema's categories where the config gives none.
+    """Return the weights of a schema's categories if the config gives none.
 
     Examples
     --------

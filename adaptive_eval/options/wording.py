@@ -176,7 +176,7 @@ def _not_one_of(value: Any, expected: str) -> str:
 
 
 def _elsewhere(key: str, section: Any, top: Any) -> str | None:
-    """Return where the content of an unknown key belongs, as advice; None where nothing is known of it."""
+    """Return where the content of an unknown key belongs, as advice; None if nothing is known of it."""
     fields = fields_of(section)
     if f"{section.__name__}.{key}" in _ELSEWHERE:
         return _ELSEWHERE[f"{section.__name__}.{key}"]

@@ -26,7 +26,7 @@ RESERVE = 100_000_000
 
 @dataclass(frozen=True)
 class Need:
-    """The most that the rest of a run can take on the disk, where that is bounded."""
+    """The most that the rest of a run can take on the disk, if that is bounded."""
 
     trials: float
     per_trial: float
@@ -39,7 +39,7 @@ class Need:
 
 
 def room_warning(built: Built, directory: Path) -> str | None:
-    """Return a warning where the rest of a run may not fit on its disk; refuse where almost nothing does."""
+    """Return a warning if the rest of a run may not fit on its disk; refuse if almost nothing does."""
     require_writable(directory)
     free = free_bytes(directory)
     if free < RESERVE:

@@ -157,7 +157,7 @@ def _by_confidence(
 ) -> list[bool | None]:
     """Return which questions' shares are above the one asked for, and which below.
 
-    All hold together where each does at `alpha`. That one fails needs Holm over the questions.
+    All hold together if each does at `alpha`. That one fails needs Holm over the questions.
     """
     evidence = list(map(peak_evidence, answers, [wanted.right / wanted.of] * len(answers)))
     order = sorted(range(len(answers)), key=lambda number: -evidence[number][1])

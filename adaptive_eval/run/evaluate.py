@@ -172,7 +172,7 @@ class Evaluation:
 
 
 def _in_new_loop(run: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run a coroutine to its end; where a loop is running, as in a notebook, in a thread with another."""
+    """Run a coroutine to its end; if a loop is running, as in a notebook, in a thread with another."""
     try:
         asyncio.get_running_loop()
         within = True
@@ -235,7 +235,7 @@ async def evaluate_async(
 ) -> Evaluation:
     """Compare functions that answer questions, and stop when the goal is reached.
 
-    ``evaluate`` runs a new event loop, where one is running already in a thread of its own. Await
+    ``evaluate`` runs a new event loop. If one is running already, it runs in another thread. Await
     ``evaluate_async`` to use the running one.
 
     Parameters
@@ -246,7 +246,7 @@ async def evaluate_async(
         client belongs to the event loop that first uses it, and every call here has its own loop: make
         the client within the function, or await :func:`evaluate_async` for all evaluations in one loop.
     task : path, sequence of mappings, or mapping
-        A dataset (file, ``hf:…``, ``python:…``); rows with ``input`` and ``target``, and ``id`` where they
+        A dataset (file, ``hf:…``, ``python:…``); rows with ``input`` and ``target``, and ``id`` if they
         have one; or a task as in a config: ``{"dataset": …, "prompt": …, "scorer": …}``, where ``dataset``
         may be rows too.
     goal, stopping, budget : str or mapping, optional

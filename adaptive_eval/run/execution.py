@@ -252,7 +252,7 @@ class _Run:
     def _store_results(self, writer: RunWriter) -> None:
         """Bring the snapshot up to date that reports are drawn from.
 
-        It is older where a process died between its last answer and its last snapshot, and where the
+        It is older if a process died between its last answer and its last snapshot, and if the
         stopping rule has changed since.
         """
         built, latest, elapsed = self.built, self._past.latest, self._past.elapsed
@@ -266,7 +266,7 @@ class _Run:
     async def _connect(
         self, connections: AsyncExitStack
     ) -> tuple[Mapping[str, Sequence[Endpoint]], str | None]:
-        """Return what answers for each model, probed where it is a server."""
+        """Return what answers for each model, probed if it is a server."""
         console = self.options.console
         with console.waiting("Asking the endpoints whether they are there"):
             mimic_url = self.built.start_mimic(connections)

@@ -280,7 +280,7 @@ def _kept(file: Path, known: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _row(record: TrialRecord, name: str, chance: float, target: str | None) -> dict[str, Any]:
-    """Return a row; its target is the answer that a head-to-head judge compares with, where there is one."""
+    """Return a row; its target is the answer that a head-to-head judge compares with, if there is one."""
     if record.score is not None and AGAINST in record.score.signals:
         target = str(record.score.signals[AGAINST])
     return {

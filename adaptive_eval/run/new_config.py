@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Listed:
-    """A model at an address, or at a provider where none is given."""
+    """A model at an address, or at a provider if none is given."""
 
     url: str
     model: str
@@ -96,7 +96,7 @@ def list_models(
 ) -> tuple[list[Listed], Asked]:
     """Ask servers which models they list; return the models, and how they are asked.
 
-    Where a server wants a key and none is named, `ask_key` is asked for the variable that holds it. A single
+    If a server wants a key and none is named, `ask_key` is asked for the variable that holds it. A single
     server that refuses to list its models is taken to serve those `wanted`.
 
     Raises
@@ -243,7 +243,7 @@ def config_text(
     about_trials: str = "",
     asked: Asked,
 ) -> str:
-    """Return the text of a config, with a comment where a user will want to change something."""
+    """Return the text of a config, with a comment if a user will want to change something."""
     labels: list[str] = []
     for one in models:
         taken = sum(label == one.label or label.startswith(f"{one.label}.") for label in labels)
@@ -412,7 +412,7 @@ def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
 def suggested(offered: Sequence[Offer], trials: int | None = None) -> Offer:
     """Return the smallest margin that `trials` suffice for; without them, the usual or the next larger one.
 
-    Where none does, the largest is returned.
+    If none does, the largest is returned.
 
     Examples
     --------

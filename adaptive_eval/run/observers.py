@@ -34,7 +34,7 @@ class MetricsOptions:
     file: Path | None = None
 
     def address(self) -> tuple[str, int] | None:
-        """Return host and port, None where nothing is to be served.
+        """Return host and port, None if nothing is to be served.
 
         Examples
         --------

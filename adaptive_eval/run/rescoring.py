@@ -148,7 +148,7 @@ def track(built: Built, directory: Path, say: Callable[[str], None]) -> None:
 def _tracked(
     built: Built, reader: RunReader, specs: Sequence[RescoringSpec], say: Callable[[str], None]
 ) -> list[Rescoring]:
-    """Rank by all rubrics with one reading of the answers; where one cannot, by each alone."""
+    """Rank by all rubrics with one reading of the answers; if one cannot, by each alone."""
     try:
         return rescore(built, reader, specs)
     except AdaptiveEvalError as error:
@@ -326,7 +326,7 @@ def _logged(record: TrialRecord, score: Score) -> LoggedTrial:
 
 
 def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str) -> list[int | None]:
-    """Return each answer's category; None if it lacks a signal, an error where all whole answers do."""
+    """Return each answer's category; None if it lacks a signal, an error if all whole answers do."""
     try:
         return list(rubric.assign(records))
     except SignalMissing as error:

@@ -203,7 +203,7 @@ _BACKENDS: Mapping[str, Callable[[str, str, RunConfig | None], Backend]] = Mappi
 
 
 def tracker(kind: str, project: str, name: str, config: RunConfig | None = None) -> Tracker:
-    """Return a tracker of the kind `wandb` or `mlflow`; UsageError where its library is not installed."""
+    """Return a tracker of the kind `wandb` or `mlflow`; UsageError if its library is not installed."""
     library(kind, f"logging to {kind}", kind)
     return Tracker(partial(_BACKENDS[kind], project, name, config))
 

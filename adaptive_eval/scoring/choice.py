@@ -98,7 +98,7 @@ class ChoiceProbabilityScorer(ChoiceProbabilityScorerConfig, _Choosing):
     """
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Score one answer; ScorerFailed where its first token has no log-probabilities, or no letter."""
+        """Score one answer; ScorerFailed if its first token has no log-probabilities, or no letter."""
         options, tokens = self._options(question), likeliest_tokens(completion.logprobs)
         if not tokens:
             raise ScorerFailed("the server gave no log-probabilities of the likeliest first tokens")

@@ -25,7 +25,7 @@ _OF_THE_WHOLE = ("is_correct", "score")
 class ChecksScorer(ChecksScorerConfig):
     """Has each part score an answer, and combines their scores; each is the signal ``check_NAME``.
 
-    Every part scores every answer, and an answer that one part cannot score has no category, also where the
+    Every part scores every answer, and an answer that one part cannot score has no category, even if the
     others would decide: with ``all`` a part that fails would otherwise lose right answers alone, because a
     wrong one is wrong without it.
 

@@ -39,7 +39,7 @@ _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 
 
 def syscall_filter(machine: str | None = None) -> bytes | None:
-    """Return the filter for a machine, or None where the numbers of its system calls are not known.
+    """Return the filter for a machine, or None if the numbers of its system calls are not known.
 
     Examples
     --------

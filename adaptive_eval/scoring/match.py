@@ -211,7 +211,7 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
         return None
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
-        """Return the answer in `text`, whose last box is `box`, or None; Ambiguous where it names several."""
+        """Return the answer in `text`, whose last box is `box`, or None; Ambiguous if it names several."""
         if self.extract in ("auto", "boxed") and box is not None:
             _require_one(_alternatives(_last_boxes(text)))
             return Answer(box.text, "boxed", is_final=True)
@@ -262,7 +262,7 @@ def _last_boxes(text: str) -> str:
 
 
 def _alternatives(line: str) -> list[str]:
-    """Return the numbers that a statement begins with, where it is several: 5 or 6.
+    """Return the numbers that a statement begins with, if it is several: 5 or 6.
 
     >>> _alternatives("5, 6 or even 7 apples."), _alternatives("1,200 and it is final")
     (['5', '6', '7 apples.'], ['1,200'])
@@ -277,7 +277,7 @@ def _alternatives(line: str) -> list[str]:
 
 
 def _either_of_the_last(text: str) -> list[str]:
-    """Return the last two numbers of a text, where they have nothing but "or" between them."""
+    """Return the last two numbers of a text, if they have nothing but "or" between them."""
     before, between, after = text[-_USUALLY_ENOUGH:].rpartition(" or ")
     earlier, later = list(find_numbers(before.rstrip(" $*"))), list(find_numbers(after))
     if not between or not earlier or len(later) != 1 or not earlier[-1].reaches_end:
@@ -287,7 +287,7 @@ def _either_of_the_last(text: str) -> list[str]:
 
 
 def _require_one(numbers: Sequence[str]) -> None:
-    """Raise Ambiguous where these are different numbers."""
+    """Raise Ambiguous if these are different numbers."""
     values = [read_number(number) for number in numbers]
     first = values[0] if values else None
     if first is not None and any(one is not None and not is_same_number(one, first) for one in values):

@@ -123,7 +123,7 @@ class ModelGradedScorer(ModelGradedScorerConfig, ABC):
 
     @abstractmethod
     async def grade(self, completion: Completion, question: Question) -> Score:
-        """Have one answer graded; ScorerUnavailable where the model cannot be asked now."""
+        """Have one answer graded; ScorerUnavailable if the model cannot be asked now."""
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Have one answer graded, outside an event loop."""

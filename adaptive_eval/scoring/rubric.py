@@ -120,7 +120,7 @@ class Rubric:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Names of the categories, 0 first; none where scores are numbers."""
+        """Names of the categories, 0 first; none if scores are numbers."""
         if self.range is not None:
             return ()
         if self.schema is None:

@@ -323,7 +323,7 @@ def _proportional(process: int) -> int:
 
 
 def _files(root: int) -> int:
-    """Return how many files there are on the memory disk of a sandbox; 0 where that cannot be seen."""
+    """Return how many files there are on the memory disk of a sandbox; 0 if that cannot be seen."""
     with suppress(OSError):
         outside = Path("/tmp").stat().st_dev  # noqa: S108 - only looked at
         for process in _descendants(root):
@@ -398,7 +398,7 @@ _PROBLEMS = {
 
 
 def _told(text: bytes, largest: Numbers) -> str | None:
-    """Return what the sandbox tells of a failure; None where it tells nothing that it may.
+    """Return what the sandbox tells of a failure; None if it tells nothing that it may.
 
     The program may have told it: so this holds no text of its own, and no larger number.
     """

@@ -1,4 +1,4 @@
-"""What the scorer ``code`` runs as a program where a question has cases: the answer's, once for every case.
+"""What the scorer ``code`` runs as a program if a question has cases: the answer's, once for every case.
 
 Its text goes into the sandbox, to the process of the answer; it imports nothing of this package. Every case
 has a process of its own, so a program may end itself, leave threads, or read its input in any way. None has

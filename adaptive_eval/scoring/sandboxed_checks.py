@@ -1,4 +1,4 @@
-"""What the scorer ``code`` runs as tests where a question has cases: compares the output of every case.
+"""What the scorer ``code`` runs as tests if a question has cases: compares the output of every case.
 
 Its text goes into the sandbox, to the process of the tests; it imports nothing of this package. What it
 calls, ``run_case``, is of :mod:`adaptive_eval.scoring.sandboxed_cases`, in the process of the answer.

@@ -198,7 +198,7 @@ def _end_as(answer: int) -> NoReturn:
 def _described(error: Any) -> tuple[str, int, int, int]:
     """Return the built-in name of an exception, its lines in the program and in the tests, and the case.
 
-    A line is 0 where there is none; so is the number of the case, unless the tests are those of cases.
+    A line is 0 if there is none; so is the number of the case, unless the tests are those of cases.
     """
     if hasattr(type(error), "CASE"):
         return error.problem, error.line, 0, error.case
@@ -207,7 +207,7 @@ def _described(error: Any) -> tuple[str, int, int, int]:
 
 
 def _run(task: dict[str, Any], channel: int, end: End) -> bool:
-    """Return True if the tests pass, raise where they do not."""
+    """Return True if the tests pass, raise if they do not."""
     os.write(channel, b"started\n")
     text, limits = task["tests"], {name: tuple(both) for name, both in task["limits"].items()}
     names = {*end.ask("load", task["code"], limits, task["user"])}

@@ -42,7 +42,7 @@ class Scorer(Protocol):
 
 
 def score_or_failure(scorer: Scorer, completion: Completion, question: Question) -> Score:
-    """Return the scorer's score; where the scorer fails, one without a category that says how."""
+    """Return the scorer's score; if the scorer fails, one without a category that says how."""
     try:
         with user_code():
             return scorer.score(completion, question)
@@ -233,7 +233,7 @@ class TogetherScorer:
         return self.scorer.check_target(question)
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Score a trial; where the scorer fails on one of its answers, the trial has no category."""
+        """Score a trial; if the scorer fails on one of its answers, the trial has no category."""
         scores = [score_or_failure(self.scorer, answer, question) for answer in _answers(completion)]
         for score in scores:
             if score.category is None:

@@ -156,7 +156,7 @@ def of_replay(found: Results, analysis: Analysis, spec: SessionSpec) -> Results:
 
 
 def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.int8], trials: Ints) -> Ints:
-    """Return the trials of each model, shape (…, L): all that are recorded where nothing was decided."""
+    """Return the trials of each model, shape (…, L): all that are recorded if nothing was decided."""
     goal = make_goal(spec)
     needed = np.broadcast_to(recorded.answered.sum(axis=1), trials.shape).copy()
     for model in range(len(spec.models)):

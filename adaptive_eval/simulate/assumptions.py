@@ -39,7 +39,7 @@ def means_apart(models: int, gap: float) -> tuple[float, ...]:
 
 
 def sole_kind(spec: SessionSpec) -> str:
-    """Return the kind of all parts of the goal, ``mixed`` where they differ."""
+    """Return the kind of all parts of the goal, ``mixed`` if they differ."""
     kinds = {(part.kind, part.value if part.kind == "threshold" else part.model) for part in spec.goal.parts}
     return kinds.pop()[0] if len(kinds) == 1 else "mixed"
 
@@ -185,7 +185,7 @@ def _joined(chances: list[Floats]) -> Floats:
     sizes = {table.shape[2] for table in chances}
     if len(sizes) > 1:
         raise UsageError(
-            "earlier outcomes can be used only where all tasks have equally many categories; "
+            "earlier outcomes can be used only if all tasks have equally many categories; "
             "assume means instead"
         )
     return np.concatenate(chances, axis=1)

@@ -262,7 +262,7 @@ class Fitted:
 
 
 def _dirichlet(rng: np.random.Generator, weights: Floats, otherwise: Floats) -> Floats:
-    """Draw chances along the last axis; `otherwise` where all weights are too small for it."""
+    """Draw chances along the last axis; `otherwise` if all weights are too small for it."""
     parts = rng.standard_gamma(weights)
     total = parts.sum(axis=-1, keepdims=True)
     return np.asarray(np.where(total > 0.0, parts / np.where(total > 0.0, total, 1.0), otherwise))
@@ -298,7 +298,7 @@ class LikelyChances(GivenChances):
 def drawn_from(
     answers: AnswerSource, spec: SessionSpec, seed: np.random.SeedSequence
 ) -> tuple[AnswerSource, Floats | None]:
-    """Return the answers of one replicate, and their truth where it differs between replicates."""
+    """Return the answers of one replicate, and their truth if it differs between replicates."""
     drawn = answers.drawn(spec, seed) if isinstance(answers, LikelyChances) else answers
     if not isinstance(drawn, GivenChances):
         return drawn, None

@@ -350,7 +350,7 @@ class _VirtualRun:
                 return
 
     def _capacity(self, free: int) -> int | dict[str, int]:
-        """Return the free slots; by model where one is about to run out of answers."""
+        """Return the free slots; by model if one is about to run out of answers."""
         issued, limit = self.session.states.issued, self.stream.limit.tolist()
         if all(end - start >= free for start, end in zip(issued, limit, strict=True)):
             return free
@@ -411,7 +411,7 @@ class _VirtualRun:
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)
 
     def wind_up(self) -> None:
-        """Continue where nothing is in flight and nothing is issued: answers have run out."""
+        """Continue if nothing is in flight and nothing is issued: answers have run out."""
         before = int(self.exhausted.sum())
         self.session.ask({})  # reads what waits unread
         self.stop_exhausted()

@@ -173,7 +173,7 @@ class Simulator:
     ) -> SimulationResult:
         """Simulate runs in which everyone answers every question `passes` times, with one look at the end.
 
-        A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
+        A pair gets a winner if z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
         [1]_, for the one look it is meant for.
 
         References

@@ -68,7 +68,7 @@ class Workload:
 
     @property
     def tokens(self) -> float | None:
-        """Prompt and completion tokens; None where either is unknown."""
+        """Prompt and completion tokens; None if either is unknown."""
         if self.prompt_tokens is None or self.completion_tokens is None:
             return None
         return self.prompt_tokens + self.completion_tokens

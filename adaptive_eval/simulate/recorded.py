@@ -38,7 +38,7 @@ class RecordedOutcomes:
     warnings : tuple of str
         Which models' repeated answers are copies, or never vary.
     weights : frozenset of tuple of float
-        What the categories of the tasks are worth, where the logs say it.
+        What the categories of the tasks are worth, if the logs say it.
     clusters : tuple of str, optional
         Group of each question.
     rules : frozenset of str
@@ -82,7 +82,7 @@ class RecordedOutcomes:
         if categories.size == 0:
             raise OutcomesError("there are no recorded outcomes")
         if not np.issubdtype(categories.dtype, np.integer) or categories.min() < LOST:
-            raise OutcomesError("categories must be whole numbers from 0, or -1 where there is no trial")
+            raise OutcomesError("categories must be whole numbers from 0, or -1 if there is no trial")
         for kind, names in (("model", self.models), ("question", self.questions)):
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
@@ -171,7 +171,7 @@ class RecordedOutcomes:
         return replace(self, models=tuple(models), categories=self.categories[rows])
 
     def asked_of_all(self) -> RecordedOutcomes:
-        """Return the outcomes with lost trials where a model has none of a question that others have.
+        """Return the outcomes with lost trials if a model has none of a question that others have.
 
         They may be absent because they were wrong. Tasks without a question that all models have answered
         are left out.

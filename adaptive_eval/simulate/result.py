@@ -41,11 +41,11 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """``count / total``; NaN where it could never have happened."""
+        """``count / total``; NaN if it could never have happened."""
         return self.count / self.total if self.total else float("nan")
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the Clopper-Pearson interval; (0, 1) where it could never have happened.
+        """Return the Clopper-Pearson interval; (0, 1) if it could never have happened.
 
         Parameters
         ----------
@@ -78,11 +78,11 @@ class SimulationResult:
     models : tuple of str
         Names, L of them.
     pairs : tuple of (str, str)
-        Contrasts, P of them; the second is the number itself where models are held against one.
+        Contrasts, P of them; the second is the number itself if models are held against one.
     truth : ndarray of float, shape (L,)
         True scores, in score units.
     gap : ndarray of float, shape (P,)
-        True difference of each contrast, of a claim from what it allows; NaN where the goal calls no
+        True difference of each contrast, of a claim from what it allows; NaN if the goal calls no
         differences (``width``).
     margin : float or None
         Equivalence margin.
@@ -104,7 +104,7 @@ class SimulationResult:
     one_by_one : bool
         Whether the runs had a look after every step, with nothing in flight beyond it.
     drawn_gap : ndarray of float, shape (R, P), optional
-        True difference of each contrast in each run, where it is drawn for every run.
+        True difference of each contrast in each run, if it is drawn for every run.
     """
 
     models: tuple[str, ...]
@@ -304,7 +304,7 @@ class RunOutcome:
     exhausted : ndarray of bool, shape (L,)
         Models whose recorded answers ran out while they were needed.
     truth : ndarray of float, shape (L,), optional
-        True scores, in score units, where they are drawn for every run.
+        True scores, in score units, if they are drawn for every run.
     """
 
     verdict: NDArray[np.int8]
@@ -321,7 +321,7 @@ class RunOutcome:
 def scores_until(spec: SessionSpec, board: SessionAnswers, steps: Ints) -> Floats:
     """Return each model's overall mean unit score over the first `steps` trials of its sequence, shape (L,).
 
-    Questions are weighted equally within a task, whatever their numbers of trials; NaN where a task has no
+    Questions are weighted equally within a task, whatever their numbers of trials; NaN if a task has no
     trial yet. Within rounds of a model's own, it is their weighted mean.
     """
     overall = np.zeros(steps.size)

@@ -1,7 +1,7 @@
-"""The lossless encoding of text, JSON and numbers in the run file: readable where short, else compressed.
+"""The lossless encoding of text, JSON and numbers in the run file: readable if short, else compressed.
 
-A packed text is a TEXT value where that is exact and short, so that any SQLite tool can read it. It is a
-BLOB of compressed UTF-8 (a Zstandard frame, RFC 8878) where it is long, or holds what TEXT cannot keep in
+A packed text is a TEXT value if that is exact and short, so that any SQLite tool can read it. It is a
+BLOB of compressed UTF-8 (a Zstandard frame, RFC 8878) if it is long, or holds what TEXT cannot keep in
 every tool: NUL, and lone surrogates, which arrive when a server's JSON escapes half a character. Each value
 is compressed by itself, so that any trial can be read alone.
 """

@@ -121,7 +121,7 @@ Free some space and try again; what was committed is safe (No space left on devi
 
 
 def _made(kind: type[RunFileError], advice: str, words: str) -> RunFileError:
-    """Return the error, under the code of its advice where that has one."""
+    """Return the error, under the code of its advice if that has one."""
     return kind(Coded(getattr(advice, "code", kind.code), words))
 
 

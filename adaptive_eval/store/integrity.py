@@ -26,7 +26,7 @@ _AT_ONCE = 64
 
 @dataclass(slots=True)
 class Damage:
-    """The damage of a run file; false where there is none.
+    """The damage of a run file; false if there is none.
 
     `lost` trials of `trials` are unreadable or do not match their checksum, among them those with the
     numbers `first`; `structure` says what is wrong with the file apart from them.
@@ -145,7 +145,7 @@ class RunContents:
     def _between(
         self, query: str, filters: Mapping[str, Any], numbers: Sequence[int]
     ) -> list[tuple[Any, ...]] | None:
-        """Return the rows of these numbers; None where one of them cannot be read."""
+        """Return the rows of these numbers; None if one of them cannot be read."""
         span = {"last": numbers[0] - 1, "end": numbers[-1], "batch": len(numbers)}
         try:
             return self._db.execute(query, {**filters, **span}).fetchall()
@@ -209,7 +209,7 @@ def _faults_of(db: sqlite3.Connection, table: str) -> Iterator[str]:
 
 
 def require_undamaged(db: sqlite3.Connection, path: Path) -> None:
-    """Raise RunDamaged where the run file is damaged."""
+    """Raise RunDamaged if the run file is damaged."""
     damage = find_damage(db, path)
     if damage:
         raise RunDamaged(

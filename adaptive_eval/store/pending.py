@@ -83,7 +83,7 @@ class Bodies(AppendedTable):
         self._ids: dict[bytes, int] = {}
 
     def id(self, text: str) -> int:
-        """Return the id of a body, given as JSON text, storing it where it is new."""
+        """Return the id of a body, given as JSON text, storing it if it is new."""
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         known = self._ids.get(digest)
         if known is None:

@@ -150,6 +150,6 @@ RESCORED = (
 
 
 def largest_id(db: sqlite3.Connection, table: str) -> int:
-    """Return the largest id of a table, -1 where it is empty."""
+    """Return the largest id of a table, -1 if it is empty."""
     (largest,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()  # noqa: S608 - our own names
     return -1 if largest is None else int(largest)

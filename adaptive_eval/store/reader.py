@@ -133,7 +133,7 @@ class RunReader:
         return find_damage(self._db, self._files.database)
 
     def require_undamaged(self) -> None:
-        """Raise RunDamaged where the file is damaged; a run that is being written is not checked."""
+        """Raise RunDamaged if the file is damaged; a run that is being written is not checked."""
         if not self._files.unmerged():
             require_undamaged(self._db, self._files.database)
 
@@ -283,7 +283,7 @@ class RunReader:
         truncated : bool, optional
             Only answers that are, or are not, cut off at the token limit.
         beaten : str, optional
-            Only where this model's trial of the same question and repeat has a category below `lowest`.
+            Only if this model's trial of the same question and repeat has a category below `lowest`.
         newest_first : bool
             In reverse order.
         beyond : TrialKey, optional
@@ -418,7 +418,7 @@ class RunReader:
     def running_time(self) -> float:
         """Return the seconds of running time of all sessions.
 
-        It is that of the latest snapshot and, where the process was killed soon after that, the time up to
+        It is that of the latest snapshot and, if the process was killed soon after that, the time up to
         the last trial launched, attempted or finished.
         """
         ((at, elapsed, event),) = self._rows(queries.RUNNING_TIME) or [(0.0, 0.0, None)]
@@ -552,7 +552,7 @@ def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) ->
 
 
 def spread(snapshots: Sequence[tuple[int, int]], most: int) -> list[int]:
-    """Return which of these snapshots to look at where about `most` are enough.
+    """Return which of these snapshots to look at if about `most` are enough.
 
     They are spread evenly over the square root of the trials, in which a run's intervals narrow; of several
     with the same trials the latest counts.

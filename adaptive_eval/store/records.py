@@ -49,7 +49,7 @@ class AttemptRecord:
     latency : float
         Seconds until the answer or the failure.
     status : int or None
-        HTTP status, where there was one.
+        HTTP status, if there was one.
     error : str or None
         Kind of failure (:class:`adaptive_eval.errors.EndpointError`), None for success; :data:`CANCELLED` or
         :data:`WITHDRAWN` for a trial that was given up.
@@ -115,9 +115,9 @@ class TrialRecord:
     finished_at : float
         Unix time.
     completion : Completion or None
-        The answer; None where there is none.
+        The answer; None if there is none.
     score : Score or None
-        Its score; None where there is no answer.
+        Its score; None if there is no answer.
     missing : str or None
         Why there is no answer or no category; None for a scored trial.
     after_stop : bool
@@ -238,7 +238,7 @@ class EndpointHealth:
 
     Latencies are in seconds over the last minute, None before the first answer. `state` is ``in``; ``out``
     for a server that does not answer and is probed, ``trial`` for one that is just back, ``refused`` for one
-    that will not answer for this model; where servers are found, ``joining`` for one that is named and has
+    that will not answer for this model; if servers are found, ``joining`` for one that is named and has
     not answered yet, ``left`` for one that was named before.
     """
 

@@ -97,7 +97,7 @@ class RunFiles:
         return identity(self.database)
 
     def require_absent(self) -> None:
-        """Raise RunExists where there is a run, or the unmerged log of one whose file is gone."""
+        """Raise RunExists if there is a run, or the unmerged log of one whose file is gone."""
         if self.database.exists():
             raise RunExists(
                 f"{self.directory} already holds a run. Continue it with "
@@ -237,7 +237,7 @@ def open_for_writing(files: RunFiles, durability: Durability) -> sqlite3.Connect
 def merge_log(db: sqlite3.Connection) -> None:
     """Merge the write-ahead log into the file and return to SQLite's plain mode, as far as readers let it.
 
-    Nothing depends on it: where a reader is attached, or the disk is full, everything is durable in the log,
+    Nothing depends on it: if a reader is attached, or the disk is full, everything is durable in the log,
     and the next writer continues from there.
     """
     for milliseconds, statement in (
@@ -316,7 +316,7 @@ class _Bounded(sqlite3.Connection):
     _left = _most = 0
 
     def close(self) -> None:
-        """Close the file, and delete it where it is a copy."""
+        """Close the file, and delete it if it is a copy."""
         super().close()
         if self.scratch is not None:
             self.scratch.cleanup()
@@ -403,7 +403,7 @@ def free_bytes(directory: Path | str) -> int:
 
 
 def require_writable(directory: Path | str) -> None:
-    """Raise RunFileError, with the cause, where `directory` cannot be made or written to."""
+    """Raise RunFileError, with the cause, if `directory` cannot be made or written to."""
     with translated(Path(directory), "writing to"):
         place = _existing(directory)
         if not place.is_dir():

@@ -139,7 +139,7 @@ class TrialDecoder:
     signal_sets: ByNumber[str]
 
     def __call__(self, *row: Any) -> TrialRecord:
-        """Return the trial of one row; ValueError where it does not match its checksum."""
+        """Return the trial of one row; ValueError if it does not match its checksum."""
         request, outcome, (body, seed), texts = self.checked(*row)
         category, *tokens, latency, finished_at, reason, missing, after_stop, _, _, discarded = outcome
         charged, sent = Usage(*tokens), json.loads(body)

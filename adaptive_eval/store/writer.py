@@ -175,7 +175,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443, repeats=False, discard
         Parameters
         ----------
         directory : path
-            The run's directory, made with its parents where missing; other files in it are left alone.
+            The run's directory, made with its parents if missing; other files in it are left alone.
         meta : mapping of str to str
             What describes the run (config, hash, versions, seed), stored before the run can be seen.
         durability : {'full', 'normal'}

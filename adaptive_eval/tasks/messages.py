@@ -232,7 +232,7 @@ class MessagesTemplate:
     def read(
         cls, prompt: str | Sequence[Any], media: tuple[str, ...] = (), folder: Path | None = None
     ) -> MessagesTemplate:
-        """Read a prompt; Unreadable where it is none. Media that it does not name come before its text."""
+        """Read a prompt; Unreadable if it is none. Media that it does not name come before its text."""
         given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         messages = [_mapped(message, _parsed) for message in read_messages(given, folder)]
         named = {field for message in messages for text in _texts(message) for field in text.fields}

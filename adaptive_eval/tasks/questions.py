@@ -185,7 +185,7 @@ def _has(values: Mapping[str, Any], column: str) -> bool:
 
 
 def _get(values: Mapping[str, Any], column: Column) -> Any:
-    """Return a column; ``a.b.0`` reaches into objects and lists where no column has that very name."""
+    """Return a column; ``a.b.0`` reaches into objects and lists if no column has that very name."""
     if not isinstance(column, str):
         raise Unreadable("only choices can be mapped to a list of columns")
     if column in values:
@@ -211,7 +211,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _text(value: Any, column: Column, *, lines: bool = False) -> str:
-    """Return a value as text where it has one obvious text; with `lines` also a list of texts."""
+    """Return a value as text if it has one obvious text; with `lines` also a list of texts."""
     if lines and isinstance(value, list) and value and all(isinstance(line, str) for line in value):
         return "\n".join(value)
     if isinstance(value, bool):
@@ -229,7 +229,7 @@ def _text(value: Any, column: Column, *, lines: bool = False) -> str:
 
 
 def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...], Sequence[str]]:
-    """Return the options' texts and the dataset's own labels for them, where it has any."""
+    """Return the options' texts and the dataset's own labels for them, if it has any."""
     labels: list[Any] = []
     if isinstance(column, tuple):
         found = [(name, _get(values, name)) for name in column]

@@ -34,7 +34,7 @@ def uncompressed(path: Path) -> Path:
 
 
 def ending_of(path: Path) -> str:
-    """Return the ending of a file's name, that before ``.gz`` or ``.zst`` where it is compressed.
+    """Return the ending of a file's name, that before ``.gz`` or ``.zst`` if it is compressed.
 
     Examples
     --------

@@ -174,7 +174,7 @@ def _not_loaded(name: str, error: Exception, unreachable: str | None) -> Dataset
 
 
 def _go_offline_where_unreachable(datasets: Any) -> str | None:
-    """Return the Hub's host where it cannot be reached; then only the local cache is looked at.
+    """Return the Hub's host if it cannot be reached; then only the local cache is looked at.
 
     The library tries for half a minute otherwise. Behind a proxy it is left to find out by itself.
     """
@@ -298,7 +298,7 @@ _folders: set[Path] = set()
 def modules_of(folder: Path, module: str) -> Iterator[None]:
     """Make `module` and its neighbours in `folder` importable inside the block.
 
-    A process that has read one config may read another, and both may have a ``data.py`` next to them. Where
+    A process that has read one config may read another, and both may have a ``data.py`` next to them. If
     a module of the same name has come from another such folder it is put aside meanwhile, and so is any of
     the name of `module` itself; what the process has loaded is afterwards what it was.
     """
@@ -338,7 +338,7 @@ def _has(place: Path, name: str) -> bool:
 
 
 def _folder_of(module: ModuleType) -> Path | None:
-    """Return the folder in which the import of a module or package has found it, where it is a file."""
+    """Return the folder in which the import of a module or package has found it, if it is a file."""
     file = getattr(module, "__file__", None)
     if not isinstance(file, str):
         return None

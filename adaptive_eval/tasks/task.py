@@ -14,7 +14,7 @@ from adaptive_eval.trial import GIVEN, IMAGE_TOKENS, Conversation, Message, Ques
 
 
 def target_option(question: Question) -> int | None:
-    """Return the place of the option that is right, named by its letter or its text; None where it is not.
+    """Return the place of the option that is right, named by its letter or its text; None if it is not.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Task:
     def asked(self, question: Question, seed: int, repeat: int = 0) -> Question:
         """Return `question` as the trial with this seed asks it, its options shuffled if so configured.
 
-        Where stored answers take the target's place, all models get the same one at the same `repeat`.
+        If stored answers take the target's place, all models get the same one at the same `repeat`.
         """
         question = shuffled(question, seed) if self.shuffles_options else question
         stored = self.against.get(question.id)

@@ -95,7 +95,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
 def question_accounts(
     reader: RunReader, cells: OutcomeCells, results: Results
 ) -> tuple[QuestionAccount, ...] | None:
-    """Return an account of every question asked, or None where scores are not simply the fraction correct.
+    """Return an account of every question asked, or None if scores are not simply the fraction correct.
 
     Whether they are is not assumed but seen: the scores recomputed from the stored categories as fractions
     of category 1 have to agree, about, with the scores of the session.
@@ -196,7 +196,7 @@ def several_answers(
 ) -> list[tuple[str, int, list[tuple[float, float] | None]]]:
     """Return, by model, its fewest answers to a question, and pass@k and pass^k for each k of `SEVERAL`.
 
-    Questions weigh as in the score. None where a question that was asked has fewer than k answers; no model
+    Questions weigh as in the score. None if a question that was asked has fewer than k answers; no model
     without any.
 
     Examples

@@ -84,7 +84,7 @@ def _setting(place: str, value: Mapping[str, Any]) -> str:
 
 
 def _lowered(sent: Mapping[str, Any], context: str) -> dict[str, Any]:
-    """Return the sampling with half of the limit on tokens, or of the context where the server names it."""
+    """Return the sampling with half of the limit on tokens, or of the context if the server names it."""
     limits = [name for name in ("max_tokens", "max_completion_tokens") if name in sent]
     digits = context.replace(",", "")
     lowered = dict(sent)

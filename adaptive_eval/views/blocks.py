@@ -100,7 +100,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Blocks side by side, where there is room."""
+    """Blocks side by side, if there is room."""
 
     columns: Sequence[Sequence["Block"]]
     kind: str = "side"

@@ -70,7 +70,7 @@ def limited_budgets(uses: Iterable[BudgetUse]) -> list[BudgetUse]:
 
 
 def unbounded_words(spec: SessionSpec) -> Coded | None:
-    """Return a warning where neither a budget nor a margin ends the run before its last pass."""
+    """Return a warning if neither a budget nor a margin ends the run before its last pass."""
     needs_margin = any(goal.kind not in ("not-worse", "width", "budget") for goal in spec.goal.parts)
     if spec.budget.limited or spec.stopping.equivalence is not None or not needs_margin:
         return None
@@ -116,7 +116,7 @@ def chance_words(results: Results) -> str:
 
 
 def hopeless_words(results: Results) -> str:
-    """Return that no larger budget is likely to reach the goal; empty where one is, or nothing is foreseen.
+    """Return that no larger budget is likely to reach the goal; empty if one is, or nothing is foreseen.
 
     Examples
     --------
@@ -180,8 +180,8 @@ def _raised(lines: Sequence[BudgetLine], factor: float, place: str) -> list[str]
 def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
     """Return the limit that has ended a budget.
 
-    It is one that is used up. Tokens and USD end earlier, as soon as the next trial might exceed them: where
-    nothing is used up it is the fullest of these.
+    It is one that is used up. Tokens and USD end earlier, as soon as the next trial might exceed them. If
+    nothing is used up, it is the fullest of these.
     """
     used = [(line.spent / line.limit, line) for line in lines if line.limit]
     reserved = [(part, line) for part, line in used if part >= 1 or line.name not in ("trials", "wall_clock")]

@@ -77,7 +77,7 @@ def comparison_notes(one: RunChanges, level: str) -> list[str]:
         )
     notes = [
         "Differences are the score now minus the score before. The interval goes from the lower end now "
-        "minus the upper end before to the opposite: it misses only where one of the two anytime intervals "
+        "minus the upper end before to the opposite: it misses only if one of the two anytime intervals "
         f"misses, so it holds with at least {level}, to the approximation with which those hold, each model "
         "by itself, whenever the runs stopped and whatever they share.",
         "That is a cautious interval. To decide whether two versions of a model differ, put both into one "

@@ -62,7 +62,7 @@ def decisions_csv(summary: RunSummary) -> str:
 def questions_csv(summary: RunSummary) -> str:
     """Return how every model did on every question as CSV, one question and model a row.
 
-    Only the header where scores are not simply the fraction correct.
+    Only the header if scores are not simply the fraction correct.
     """
     names = [line.model for line in summary.results.models]
     rows = []
@@ -132,7 +132,7 @@ def write_reports(
 
     ``report.html`` quotes a few questions and answers, unless `with_examples` is false, with the expected
     answers that `targets` looks up for the run. `replay` makes the results again from the trials. The
-    checksums of trials are not looked at where this process has `checked` or written them itself. Each file
+    checksums of trials are not looked at if this process has `checked` or written them itself. Each file
     appears whole or not at all: it is written under another name and renamed.
     """
     with RunReader(directory) as reader:
@@ -163,7 +163,7 @@ def _files(summary: RunSummary) -> dict[str, str]:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts under their names in `folder`, making folders where missing; each whole or not at all."""
+    """Write texts under their names in `folder`, making missing folders; each whole or not at all."""
     try:
         for name, text in files.items():
             path = folder / name
@@ -253,7 +253,7 @@ def write_leaderboard(
 ) -> Path:
     """Write a page of all runs with their reports next to it, and return the page.
 
-    Reports of other runs that `site` holds already stay, and are listed as earlier ones; where such a run has
+    Reports of other runs that `site` holds already stay, and are listed as earlier ones; if such a run has
     the name of one of `runs`, the folder of its report gets the date of the report after its name.
     """
     found: dict[str, RunSummary] = {}

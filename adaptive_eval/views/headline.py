@@ -38,7 +38,7 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     """Return the verdict of the run in one sentence.
 
     It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
-    separated, and models are "tied" only where the tie was declared.
+    separated, and models are "tied" only if the tie was declared.
     """
     if names is not None:
         return _renamed(headline(results), names)
@@ -228,7 +228,7 @@ def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:
 
 
 def _order_clause(results: Results, models: Sequence[str], wins: Set[tuple[str, str]]) -> list[str]:
-    """Name the order that is settled where a goal (the best k) was reached with pairs left open."""
+    """Name the order that is settled if a goal (the best k) was reached with pairs left open."""
     reached = results.stop is not None and results.stop.reason == "resolved"
     if not reached or all(pair.verdict != "open" for pair in results.pairs):
         return []

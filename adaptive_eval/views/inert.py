@@ -49,7 +49,7 @@ def inert(text: str) -> str:
 
 
 def without_formula(text: str) -> str:
-    """Return `text` as a cell of a spreadsheet: with an apostrophe where it would be a formula.
+    """Return `text` as a cell of a spreadsheet: with an apostrophe if it would be a formula.
 
     Examples
     --------
@@ -211,9 +211,9 @@ def cut(text: str, width: int) -> str:
 def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Return a label of at most `width` cells for every name, no two alike.
 
-    Where one is longer, the folders that all names share are left out first. Names that are still too long
-    are cut in the middle where that keeps them apart, else at the start or the end, then the same without
-    what all have in common at either end; where even that is not enough they are numbered.
+    If one is longer, the folders that all names share are left out first. Names that are still too long
+    are cut in the middle if that keeps them apart, else at the start or the end, then the same without
+    what all have in common at either end; if even that is not enough they are numbered.
 
     Examples
     --------

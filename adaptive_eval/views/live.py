@@ -47,7 +47,7 @@ codecs.register_error(_ASCII, _in_ascii)
 def make_console(file: TextIO | None = None) -> Console:
     """Return a console on `file` (standard output by default) that never fails on a character.
 
-    Colour follows the terminal; ``NO_COLOR`` and ``TERM=dumb`` are respected. Where the encoding is not a
+    Colour follows the terminal; ``NO_COLOR`` and ``TERM=dumb`` are respected. If the encoding is not a
     Unicode one, what it lacks is written in ASCII.
     """
     console = Console(file=file, highlight=False, markup=False, emoji=False)
@@ -63,7 +63,7 @@ def choose_display(wanted: str | None, console: Console) -> Display:
     """Return how to show a run on `console`.
 
     ``full`` and ``compact`` redraw in place and need a terminal that can; on anything else they become
-    ``plain``. Without a wish it is ``full`` where that works.
+    ``plain``. Without a wish it is ``full`` if that works.
     """
     if wanted is not None and wanted not in DISPLAYS:
         raise ValueError(f"display is {wanted!r}: choose one of {', '.join(DISPLAYS)}")

@@ -89,7 +89,7 @@ def decimals_for(values: Iterable[float | None]) -> int:
 
 
 def fixed(value: float | None, decimals: int = 3) -> str:
-    """Return a score with a fixed number of decimals, or a dash where there is none.
+    """Return a score with a fixed number of decimals, or a dash if there is none.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def signed(value: float | None, decimals: int = 3) -> str:
 
 
 def interval(low: float | None, high: float | None, decimals: int = 3, *, sign: bool = False) -> str:
-    """Return ``[low, high]``, or a dash where there is none.
+    """Return ``[low, high]``, or a dash if there is none.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def difference_interval_name(results: Results) -> str:
 
 
 def p_value_words(pair: PairResult) -> str:
-    """Return the p-value with its test, where there is one."""
+    """Return the p-value with its test, if there is one."""
     return "" if pair.p_value is None else f"p = {pair.p_value:.2g} ({pair.test})"
 
 

@@ -167,7 +167,7 @@ def histogram(fractions: Sequence[float], bins: int = 10) -> tuple[Bin, ...]:
 def pair_matrix(results: Results) -> list[list[PairResult | None]] | None:
     """Return the pairs as rows of a matrix in leaderboard order, each seen from its row.
 
-    None where there are no pairs or too many models; an entry is None on the diagonal and where the goal does
+    None if there are no pairs or too many models; an entry is None on the diagonal and where the goal does
     not ask about the pair.
     """
     names = [line.model for line in results.models]

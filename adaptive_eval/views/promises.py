@@ -49,7 +49,7 @@ def promises(
         "and in no verdict."
     )
     limits.append(
-        "Repeated answers are taken as independent. Copies are found where answers are long or share a "
+        "Repeated answers are taken as independent. Copies are found if answers are long or share a "
         "response id; other short ones are not."
     )
     limits += _limits_of_cut_answers(cut_off)
@@ -101,7 +101,7 @@ def _family(results: Results) -> list[str]:
     if _in_family(results) and results.pairs and rank_column(results).ranked and results.family == "holm":
         found.append(
             "The rank intervals cover the true ranks of all models together at the same confidence: a rank "
-            "is ruled out only where a pair was separated."
+            "is ruled out only if a pair was separated."
         )
     return found
 
@@ -162,9 +162,9 @@ def _claims(results: Results) -> list[str]:
 def _not_worse(results: Results, error: str) -> str:
     together = ", each for all claims of the run together (Holm in each direction)"
     return (
-        "Claims that a model is not worse than another by more than a margin: where the true difference is "
+        "Claims that a model is not worse than another by more than a margin: if the true difference is "
         f"the margin, a claim holds wrongly with probability at most {error}, and fails wrongly with "
-        f"probability at most {error}{together if results.family == 'holm' else ''}. Where it holds, the "
+        f"probability at most {error}{together if results.family == 'holm' else ''}. If it holds, the "
         "model may be better, equal, or worse by less than the margin."
     )
 

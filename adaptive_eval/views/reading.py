@@ -208,7 +208,7 @@ def summarise(
 def as_trials_say(
     reader: RunReader, summary: RunSummary, replay: Callable[[RunReader], Replayed]
 ) -> RunSummary:
-    """Return the summary where the trials lead to it, else that to which they lead, with a warning."""
+    """Return the summary if the trials lead to it, else that to which they lead, with a warning."""
     latest, trials = reader.latest_snapshot(), reader.count()
     if trials > MOST_REPLAYED:
         return _warned(summary, _not_replayed(trials))
@@ -267,7 +267,7 @@ def started_at(meta: Mapping[str, str]) -> float | None:
 
 
 def decision_from(body: Mapping[str, Any]) -> Decision:
-    """Rebuild a decision from its stored form; TypeError or ValueError where it is none."""
+    """Rebuild a decision from its stored form; TypeError or ValueError if it is none."""
     return _adapter().validate_python(dict(body))
 
 

@@ -411,7 +411,7 @@ REPORT: tuple[Column[RunSummary], ...] = (
         columns=JUDGE_ALONE,
         optional=True,
         outlets=JSON,
-        meaning="what the judge says without labels; null where labels do not decide",
+        meaning="what the judge says without labels; null if labels do not decide",
     ),
     Column(
         key="goal",

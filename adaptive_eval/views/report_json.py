@@ -24,7 +24,7 @@ class JsonLines:
         self._decisions = 0
 
     def line(self, summary: RunSummary) -> str | None:
-        """Return the line for `summary`, or None where nothing has changed since the last one.
+        """Return the line for `summary`, or None if nothing has changed since the last one.
 
         Examples
         --------

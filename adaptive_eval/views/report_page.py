@@ -55,7 +55,7 @@ _SAVED = 0.95  # share of uniform allocation's trials below which a page says wh
 
 
 def report_page(summary: RunSummary, samples: str = "", *, html: bool = True) -> WholePage:
-    """Return the report of a run; `samples` is the address of its answers, where a server has them."""
+    """Return the report of a run; `samples` is the address of its answers, if a server has them."""
     tables = ReportTables(summary, html)
     sections = [
         _ranking(tables),

@@ -78,7 +78,7 @@ class ReportTables:
 
     @cached_property
     def short_names(self) -> Mapping[str, str]:
-        """Their labels where there is little room."""
+        """Their labels if there is little room."""
         return self.summary.labels(_SHORT)
 
     @cached_property

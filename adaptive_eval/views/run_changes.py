@@ -32,7 +32,7 @@ class ModelChange:
 
     @property
     def direction(self) -> Literal["higher", "lower", "unknown"]:
-        """The direction of the change by its interval; ``unknown`` where it holds 0 or there is none."""
+        """The direction of the change by its interval; ``unknown`` if it holds 0 or there is none."""
         if self.difference_low is not None and self.difference_low > 0:
             return "higher"
         return "lower" if self.difference_high is not None and self.difference_high < 0 else "unknown"
@@ -73,7 +73,7 @@ def compare(before: RunSummary, after: RunSummary) -> RunChanges:
     """Compare two runs.
 
     The interval of a difference of scores spans from the lower end after minus the upper end before to the
-    opposite. It misses only where one of the two anytime intervals misses, so whatever the runs have in
+    opposite. It misses only if one of the two anytime intervals misses, so whatever the runs have in
     common, and whenever they stopped, it holds with 1 minus the sum of both error rates (Boole's inequality).
     """
     differences, comparable = _differences(before, after)

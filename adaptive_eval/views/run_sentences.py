@@ -377,7 +377,7 @@ def differences_note(results: Results) -> str:
     """Return how to read the table of pairs."""
     if is_one_look(results):
         return one_look_note(results)
-    words = "Differences are first minus second, read where both models had equally many trials"
+    words = "Differences are first minus second, read when both models had equally many trials"
     if is_single(results) and not of_kind(results, "not-worse").pairs:
         words = "Differences are a model's score minus the number that it is compared with"
     words += '; "decided after" is that number of trials of each.'

@@ -49,7 +49,7 @@ def repeat_notices(spec: SessionSpec) -> list[str]:
 
 
 def ceiling_words(spec: SessionSpec) -> str:
-    """Return the most trials under passes and budget, in words; nothing where none bounds them.
+    """Return the most trials under passes and budget, in words; nothing if none bounds them.
 
     Examples
     --------
@@ -183,7 +183,7 @@ SERVER_STATES = {
 
 
 def condition_words(health: EndpointHealth) -> str:
-    """Return the problems of an endpoint in words, empty where it has none.
+    """Return the problems of an endpoint in words, empty if it has none.
 
     Examples
     --------

@@ -74,7 +74,7 @@ class Outlook:
 
 
 def outlook(results: Results, trials_per_second: float | None) -> Outlook | None:
-    """Return the forecast; None where the session has none.
+    """Return the forecast; None if the session has none.
 
     Examples
     --------

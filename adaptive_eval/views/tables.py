@@ -204,7 +204,7 @@ def _told(label: str, whole: str, classes: str) -> Cell:
 
 
 def _with_narrow(cells: list[Cell]) -> list[Cell]:
-    """Put an interval below the figure before it as well, where a phone leaves its column out."""
+    """Put an interval below the figure before it as well, if a phone leaves its column out."""
     for place in range(1, len(cells)):
         interval = cells[place]
         if interval.bar is not None and interval.text != NOTHING:

@@ -143,7 +143,7 @@ def _parts(summary: RunSummary, width: int, height: int) -> list[RenderableType]
 
 
 def _extras(summary: RunSummary, width: int) -> list[RenderableType]:
-    """Return what is shown where the leaderboard and the parts below it leave lines."""
+    """Return what is shown in the lines that the leaderboard and the parts below it leave."""
     extras: list[RenderableType] = []
     if summary.endpoints and summary.state == "running":
         extras.append(_endpoints(summary, width))

@@ -146,7 +146,7 @@ def family_words(family: str) -> str:
 
 
 def questions_words(in_rounds: Sequence[str] | None, tasks: int) -> str | None:
-    """Return how questions are chosen, where it is known which of how many tasks are asked in rounds.
+    """Return how questions are chosen, if it is known which of how many tasks are asked in rounds.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def fixed_length(results: Results) -> tuple[int, int] | None:
     """Return trials a question, and in all, of a run of fixed length that finds every decided pair.
 
     Its tests have the same error rate, and 90 % power for the differences found. Approximate: it knows the
-    noise and the differences that this run found. None where :func:`saving` has no figure either.
+    noise and the differences that this run found. None if :func:`saving` has no figure either.
     """
     if saving(results) is None or results.fixed_passes is None:
         return None
@@ -491,7 +491,7 @@ def unusable_words(found: Mapping[str, Any]) -> str:
     --------
     >>> found = {"cause": "nothing_found", "owner": "sums", "affected": 60, "answers": 60, "examples": ["12"]}
     >>> print(unusable_words(found))
-    60 of 60 answers to task sums hold nothing that its scorer can read, such as '12': mend its pattern or \
+    60 of 60 answers to task sums hold nothing that its scorer can read, such as '12': fix its pattern or \
 the prompt and rescore, or set on: {nothing_found: wrong}
     """
     if found["cause"] == "models":
@@ -505,7 +505,7 @@ the prompt and rescore, or set on: {nothing_found: wrong}
     examples = [f"'{cut(inert(text), _LONGEST_EXAMPLE)}'" for text in found["examples"]]
     shown = f", such as {', '.join(examples)}" if examples else ""
     return (
-        f"{share} hold nothing that its scorer can read{shown}: mend its pattern or the prompt and rescore, "
+        f"{share} hold nothing that its scorer can read{shown}: fix its pattern or the prompt and rescore, "
         "or set on: {nothing_found: wrong}"
     )
 

@@ -35,7 +35,7 @@ def bounded_server(app: ASGIApp, **options: Any) -> QuietServer:
 
 
 class _BoundedConnection(H11Protocol):
-    """A connection that is refused or cut off where it takes more than its part."""
+    """A connection that is refused or cut off if it takes more than its part."""
 
     _deadline: asyncio.TimerHandle | None = None
     _unread = 0  # bytes that the reader had not taken when the waiting began

@@ -9,7 +9,7 @@ A condition is one of
   ``at_least``, ``below``, ``at_most``, ``equals``. An operand is a number, the name of a threshold, or
   ``{"signal": OTHER}``;
 - ``{"all": [...]}``, ``{"any": [...]}``, ``{"not": CONDITION}``;
-- ``{"if_known": CONDITION}``: holds where the condition is known to hold, so that a signal which was not
+- ``{"if_known": CONDITION}``: holds if the condition is known to hold, so that a signal which was not
   recorded counts against it instead of being an error.
 
 Everything is a string, number, list or mapping, hence the same in Python, JSON and YAML.
@@ -55,7 +55,7 @@ class SignalValues(Protocol):
         """Return whether a signal was recorded."""
 
     def __getitem__(self, name: str) -> Floats:
-        """Return the values of a signal, NaN where it is missing."""
+        """Return the values of a signal, NaN if it is missing."""
 
 
 class Scope(NamedTuple):
@@ -161,7 +161,7 @@ def names_in(conditions: Iterable[Condition]) -> Used:
 
 
 def finite_number(value: object) -> float | None:
-    """Return `value` as a float, or None where it is not a finite number; a bool is none."""
+    """Return `value` as a float, or None if it is not a finite number; a bool is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     return float(value) if math.isfinite(value) else None

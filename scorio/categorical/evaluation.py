@@ -30,7 +30,7 @@ class JudgedAttempts:
     thresholds : Thresholds
         Values by which the attempts were judged; store them to judge later attempts alike.
     outcomes : int array, shape (M, N) or (L, M, N)
-        Category of each attempt, −1 where none was made: the matrix R of Bayes@N.
+        Category of each attempt, −1 if none was made: the matrix R of Bayes@N.
     counts : int array, shape (M, C + 1) or (L, M, C + 1)
         Attempts of each question in each category.
     mu, sigma : float, or float array of shape (L,)

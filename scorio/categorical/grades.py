@@ -1,6 +1,6 @@
 """Grades of recorded completions by high and low signals, as in the published package of the same name.
 
-A signal is high where it is at least its median over all completions. These grades are not the paper's
+A signal is high if it is at least its median over all completions. These grades are not the paper's
 schemas (:func:`scorio.categorical.get_schema`).
 """
 
@@ -44,7 +44,7 @@ def evaluate_schema(
         ``Confident & Correct``, ``Token Surprise vs. Correctness``, ``Format Compliance & Correctness``,
         ``Difficulty-Adjusted Correctness`` or ``IO Ratio Profile``.
     thresholds : mapping of str to float, optional
-        Threshold of each signal, 0 where it is missing; default: the medians of all completions
+        Threshold of each signal, 0 if it is missing; default: the medians of all completions
         (:meth:`Thresholds.from_columns`).
     group_key : str
         Column that says to which group a completion belongs.
@@ -107,7 +107,7 @@ def evaluate_all(
 
 
 def _is_high(columns: Columns, signal: str, cuts: Mapping[str, float]) -> NDArray[np.intp]:
-    """Return 1 where a signal is at least its threshold, else 0."""
+    """Return 1 if a signal is at least its threshold, else 0."""
     column = SIGNAL_TO_COLUMN[signal]
     if column not in columns:
         return np.zeros(len(next(iter(columns.values()))), dtype=np.intp)

@@ -65,7 +65,7 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
     Returns
     -------
     dict of str to numpy.ndarray
-        One entry a completion: float64, NaN where a value is missing, and object arrays ``model``,
+        One entry a completion: float64, NaN if a value is missing, and object arrays ``model``,
         ``problem`` and ``source_file``. Empty without a completion.
 
     Raises
@@ -78,7 +78,7 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
     Warns
     -----
     UserWarning
-        Where lines are no JSON objects, with their number; they are left out.
+        If lines are no JSON objects, with their number; they are left out.
 
     Examples
     --------

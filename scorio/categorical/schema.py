@@ -116,7 +116,7 @@ class Schema:
     given_thresholds : mapping of str to float
         Thresholds the categories use whose values the schema fixes.
     signals, optional_signals : frozenset of str
-        Base or own signals that an attempt must have, and those that count only where recorded.
+        Base or own signals that an attempt must have, and those that count only if recorded.
     """
 
     name: str
@@ -222,7 +222,7 @@ class Schema:
         Returns
         -------
         numpy.ndarray of int64
-            Categories 0..C in the shape of the signals; −1 where no attempt was made.
+            Categories 0..C in the shape of the signals; −1 if no attempt was made.
 
         Raises
         ------
@@ -251,7 +251,7 @@ class Schema:
         return assigned
 
     def check_signals(self, signals: Signals) -> None:
-        """Raise ValueError, naming it, where a signal that this schema needs was not recorded at all."""
+        """Raise ValueError, naming it, if a signal that this schema needs was not recorded at all."""
         for name in sorted(self.signals):
             if name not in signals:
                 kind = BASE_SIGNALS.get(name)

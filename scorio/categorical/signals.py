@@ -177,7 +177,7 @@ class Signals:
 
     @property
     def made(self) -> Bools:
-        """True where an attempt was made, in `shape`; read-only."""
+        """True if an attempt was made, in `shape`; read-only."""
         return self._made
 
     def __contains__(self, name: object) -> bool:
@@ -258,7 +258,7 @@ def token_ratio(completion_tokens: ArrayLike, unit: float = TOKEN_RATIO_UNIT) ->
 
 
 def repeated_pattern(finish_reason: ArrayLike) -> Floats:
-    """Return 0 where the model ended its answer itself (``stop``) and 1 elsewhere.
+    """Return 0 if the model ended its answer itself (``stop``) and 1 otherwise.
 
     An answer cut off at the token limit (``length``) therefore counts as degenerate, which makes it
     category 0, ``invalid``, in every schema of the paper.

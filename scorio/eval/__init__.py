@@ -21,7 +21,7 @@ question_weights : array_like of float, shape (M,)
 
 Every question's own number of trials ``n_q`` takes the place of N, and a metric of the dataset is the mean
 over questions, whatever their ``n_q``. An estimator that draws `k` trials needs ``n_q >= k`` everywhere.
-Posteriors exist for any ``n_q``, also 0; where the reference limits a ``*_ci`` function to ``k <= N``, N is
+Posteriors exist for any ``n_q``, also 0; if the reference limits a ``*_ci`` function to ``k <= N``, N is
 the largest ``n_q``. Equal counts give the same results to the last digit in whichever form they are passed.
 
 Examples

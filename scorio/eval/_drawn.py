@@ -174,7 +174,7 @@ def maj_at_k(trials: BinaryTrials, k: int) -> Floats:
     Notes
     -----
     The number X of correct trials among the `k` is hypergeometric; :math:`P(X \ge \lfloor k / 2 \rfloor +
-    1)`. It stands in for majority voting where the answers themselves are not known.
+    1)`. It stands in for majority voting if the answers themselves are not known.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class CategoryTrials(NamedTuple):
         return _draws(k, _uniform(row_sums(self.counts)))
 
     def require_trials(self, metric: str) -> None:
-        """Raise ValueError where a question has no trial."""
+        """Raise ValueError if a question has no trial."""
         empty = row_sums(self.counts) == 0
         if empty.any():
             raise ValueError(f"{metric} needs a trial of every question; {_place(first(empty))} has none")
@@ -110,7 +110,7 @@ def read_outcomes(R: Given) -> Integers:
 
 
 def read_observed(R: Given, missing: Missing) -> tuple[Integers, Bools | None]:
-    """Read outcomes 0 and 1 of at least two models, 0 where missing, and the mask of missing ones or None."""
+    """Read outcomes 0 and 1 of at least two models, 0 if missing, and the mask of missing ones or None."""
     outcomes, absent = _read_outcomes("R", R, missing, models=True)
     _check_categories("R", outcomes, 1, "a ranking of pairs takes 0 and 1 only")
     if len(outcomes) < 2:
@@ -119,7 +119,7 @@ def read_observed(R: Given, missing: Missing) -> tuple[Integers, Bools | None]:
 
 
 def read_trials(name: str, R: Given, categories: int, missing: Missing, *, models: bool = False) -> Ints:
-    """Read single trials in their order: categories, -1 where a trial is missing."""
+    """Read single trials in their order: categories, -1 if a trial is missing."""
     outcomes, absent = _read_outcomes(name, R, missing, models)
     _check_categories(name, outcomes, categories - 1, f"there are {categories} weights")
     trials = outcomes.astype(np.int64)
@@ -233,7 +233,7 @@ def _read_outcomes(name: str, value: Given, missing: Missing, models: bool) -> t
 
 
 def _without_missing(name: str, array: NDArray[Any], missing: Missing) -> tuple[Integers, Bools | None]:
-    """Return `array` as integers, 0 where missing, and the mask."""
+    """Return `array` as integers, 0 if missing, and the mask."""
     if missing is None:
         return _integral(name, array), None
     absent = missing_mask(name, array, np.asarray(missing))
@@ -336,7 +336,7 @@ def read_question_weights(weights: ArrayLike | None, questions: int) -> Floats |
 
 
 def _uniform(n: Integers) -> Ints | int:
-    """Return the common number of trials where there is one: equal counts are a rectangular array."""
+    """Return the common number of trials if there is one: equal counts are a rectangular array."""
     common = n.flat[0]
     return int(common) if (n == common).all() else n.astype(np.int64)
 

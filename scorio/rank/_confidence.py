@@ -1,4 +1,4 @@
-"""Confidence in a ranking: pairwise z-scores, ranking confidence, and shared ranks where z is too small."""
+"""Confidence in a ranking: pairwise z-scores, ranking confidence, and shared ranks if z is too small."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class PairwiseConfidence:
     Parameters
     ----------
     z : float array, shape (L, L)
-        Symmetric, 0 on the diagonal, infinite where two models differ and neither is uncertain.
+        Symmetric, 0 on the diagonal, infinite if two models differ and neither is uncertain.
     rho : float array, shape (L, L)
         Probability that the order of each pair by posterior mean is right; 0.5 on the diagonal.
     """

@@ -152,7 +152,7 @@ def minimum(
     method: str,
     bounds: Sequence[tuple[float | None, float | None]] | None = None,
 ) -> Floats:
-    """Return the minimum of `objective` (value and gradient); RuntimeError where it is not reached."""
+    """Return the minimum of `objective` (value and gradient); RuntimeError if it is not reached."""
     from scipy.optimize import minimize
     from threadpoolctl import threadpool_limits
 
@@ -268,7 +268,7 @@ def _slope(prior: Prior, theta: Floats) -> Floats:
 
 
 def require_connected(wins: Floats, method: str) -> None:
-    """Raise ValueError where maximum likelihood has no finite solution (Ford 1957)."""
+    """Raise ValueError if maximum likelihood has no finite solution (Ford 1957)."""
     from scipy.sparse.csgraph import connected_components
 
     if connected_components(wins > 0, directed=True, connection="strong")[0] > 1:

@@ -130,7 +130,7 @@ def rasch_3pl(
 ) -> Ranking:
     r"""Rank models by the abilities of the three-parameter logistic model (3PL) [1]_.
 
-    As :func:`rasch_2pl` where a right answer may be guessed: model l answers question m right with the chance
+    As :func:`rasch_2pl` if a right answer may be guessed: model l answers question m right with the chance
     :math:`c_m + (1 - c_m) \sigma(a_m (\theta_l - b_m))`. With few models the chances of a guess are hardly
     known: fix them, at 1/4 for questions with four choices, or prefer :func:`rasch` or :func:`avg`. The
     likelihood has several maxima; the one next to the Rasch solution is returned, and models with equal
@@ -149,7 +149,7 @@ def rasch_3pl(
     reg_discrimination : float
         Weight of the penalty :math:`\sum_m \log^2 a_m`, above 0; it fixes the scale of the abilities.
     reg_guessing : float
-        Weight of the penalty :math:`\sum_m g_m^2` where c is fitted, above 0; :math:`g_m` is the log-odds of
+        Weight of the penalty :math:`\sum_m g_m^2` if c is fitted, above 0; :math:`g_m` is the log-odds of
         c as a share of `guessing_upper`.
     guessing_upper : float
         What c stays below, in (0, 1).

@@ -97,7 +97,7 @@ def rasch(
 
     Right answers of model l on question m are :math:`\mathrm{Binomial}(N, \sigma(\theta_l - b_m))`,
     difficulties with mean 0. The order is that of the mean :func:`avg`, whose total is sufficient; the
-    scores are abilities on the logit scale, biased outwards where questions are few. A finite solution needs
+    scores are abilities on the logit scale, biased outwards if questions are few. A finite solution needs
     a right and a wrong answer of every model and on every question. Cost: O(LM) an iteration.
 
     Parameters
@@ -316,7 +316,7 @@ def rasch_2pl(
     reg_discrimination : float
         Weight of the penalty :math:`\sum_m \log^2 a_m`, above 0; it fixes the scale of the abilities.
     max_iter : int
-        Most Newton steps; where they do not settle, at most as many of L-BFGS follow them.
+        Most Newton steps; if they do not settle, at most as many of L-BFGS follow them.
     return_item_params
         As in :func:`rasch`.
 
@@ -504,14 +504,14 @@ def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple
 
 
 def with_equals_tied(theta: Floats, prior: Prior, right: Floats, made: Floats) -> Floats:
-    """Return `theta`, equal where a prior treats models alike and their answers do not tell them apart."""
+    """Return `theta`, equal if a prior treats models alike and their answers do not tell them apart."""
     return _tied_by_symmetry(theta, right, made) if isinstance(prior, SYMMETRIC) else theta
 
 
 def _tied_by_symmetry(theta: Floats, right: Floats, made: Floats) -> Floats:
     """Return `theta` with its mean for models that have equal answers to equally answered questions.
 
-    From the start, where such models are equal, every step of an exact fit keeps them equal: rounding alone
+    From the start, if such models are equal, every step of an exact fit keeps them equal: rounding alone
     takes it to one of several best fits that are mirror images.
     """
     cells = right * (made.max() + 1.0) + made

@@ -124,7 +124,7 @@ class ItemFit:
         )
 
     def _step(self, at: Parameters, terms: Terms, damping: float) -> Parameters | None:
-        """Return the damped Newton step that keeps the mean difficulty; None where it leads nowhere."""
+        """Return the damped Newton step that keeps the mean difficulty; None if it leads nowhere."""
         slope, (on_theta, on_b, on_a) = terms.slope, terms.curvature
         # A question far from every model tells nothing of its difficulty.
         on_b = (1.0 + damping) * np.maximum(on_b, LEAST_INFORMATION)
@@ -157,7 +157,7 @@ class ItemFit:
         return Parameters(at.theta + step.theta, b - b.mean(), log_a)
 
     def _descend(self, start: Parameters, max_iter: int, name: str) -> Parameters:
-        """Minimise by L-BFGS, for a prior that is not normal; RuntimeError where it is not reached."""
+        """Minimise by L-BFGS, for a prior that is not normal; RuntimeError if it is not reached."""
         models, questions = self.right.shape
 
         def read(x: Floats) -> Parameters:

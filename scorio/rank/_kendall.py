@@ -19,7 +19,7 @@ def kendall_tau_b(first: ArrayLike, second: ArrayLike) -> Floats:
     τ_b = (n_c − n_d) / √((n_0 − n_1)(n_0 − n_2)): concordant minus discordant pairs, over the geometric
     mean of the numbers of pairs untied in each ranking [1]_.
 
-    A constant ranking, where all models tie, makes the formula 0/0. It is defined here instead: 1 when
+    A constant ranking, in which all models tie, makes the formula 0/0. It is defined here instead: 1 when
     both rankings are constant, since they say the same, and 0 when only one is, since it orders nothing. The
     result is never NaN.
 

@@ -122,7 +122,7 @@ def rasch_mml(
         hundreds to settle; it moves all abilities nearly alike.
     n_quadrature : int
         Points at which abilities are integrated (Gauss-Hermite), 2 to 200. They are pi / sqrt(Q) apart: take
-        more than 21 where many answers make abilities surer than that.
+        more than 21 if many answers make abilities surer than that.
     return_item_params : bool
         Also return a dict of the questions' difficulties and the abilities' deviations (and the scores).
 
@@ -212,7 +212,7 @@ def rasch_mml_credible(
     """Rank models by a quantile of their abilities of :func:`rasch_mml`, given their answers.
 
     A quantile below 0.5 ranks cautiously: of two models with the same expected ability, the one that is known
-    better comes first. It is that of the whole distribution, where the published package returns a point of
+    better comes first. It is that of the whole distribution; the published package returns a point of
     the quadrature.
 
     Parameters

@@ -1,6 +1,6 @@
 """Rankings by strengths fitted to paired comparisons: Bradley-Terry and its relatives.
 
-Model i beats model j in a trial where i is right and j is wrong; where both are right or both wrong they tie.
+Model i beats model j in a trial if i is right and j is wrong; if both are right or both wrong they tie.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def bradley_terry(
     R, method, return_scores, missing
         As in :func:`bayes`.
     max_iter : int
-        Largest number of iterations; RuntimeError where the fit has not converged by then.
+        Largest number of iterations; RuntimeError if the fit has not converged by then.
 
     Returns
     -------

@@ -28,9 +28,9 @@ class NamedRanking(Named):
     ranks, scores : ndarray, shape (L,)
         1 is best; the scores that they follow from.
     item_params : dict, optional
-        The questions' parameters, where a ranking was asked for them.
+        The questions' parameters, if a ranking was asked for them.
     deviations : ndarray, shape (L,), optional
-        The scores' deviations, where a ranking was asked for them.
+        The scores' deviations, if a ranking was asked for them.
 
     Examples
     --------

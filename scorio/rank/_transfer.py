@@ -41,7 +41,7 @@ def transfer_posterior(
 ) -> TransferPosterior:
     r"""Combine models' scores with their scores in earlier results.
 
-    Where earlier trials are added up with new ones (`R0` of :func:`bayes`), they never give way, however
+    If earlier trials are added up with new ones (`R0` of :func:`bayes`), they never give way, however
     much the models have changed. Here a model's score may have moved by a normal amount whose standard
     deviation τ is the same for all models and is learned from them: the less the new scores resemble the
     earlier ones, the less these count, and with growing `N` they count for nothing.

@@ -290,7 +290,7 @@ def ranked_pairs(
 ) -> Ranking:
     """Rank models by Tideman's ranked pairs [1]_: the strongest majorities count first.
 
-    A majority is left out where stronger ones already decide its pair the other way. Of equally strong ones
+    A majority is left out if stronger ones already decide its pair the other way. Of equally strong ones
     those that contradict each other are all left out, so that the order of the models decides nothing. Scores
     are levels of the resulting order, L for models that none beats. Cost: O(L⁵ + L²M) at most.
 
@@ -408,7 +408,7 @@ def kemeny_young(
     R, method, return_scores
         As in :func:`bayes`.
     time_limit : float, optional
-        Seconds for one integer program; RuntimeError where the best order is not proven by then. Default: 60,
+        Seconds for one integer program; RuntimeError if the best order is not proven by then. Default: 60,
         and ValueError for more than 25 models with `tie_aware`, whose programs together take minutes.
     tie_aware : bool
         Tie models whose order differs among the best orders, at the cost of a program for each pair; with

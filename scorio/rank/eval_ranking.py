@@ -288,7 +288,7 @@ def bayes(
     Notes
     -----
     With unequal numbers of trials the uniform prior pulls models with fewer trials closer to its mean, so the
-    order of μ is biased; the order is that of :func:`avg` where all numbers are equal and there is no
+    order of μ is biased; the order is that of :func:`avg` if all numbers are equal and there is no
     prior (Appendix B of [1]_).
 
     References
@@ -1175,7 +1175,7 @@ def geo_spectrum_at_k(
         Weights of the spectrum, at least 0 with a sum of at most 1; default: those that make S mG-Pass@k.
         With ``lam = 1`` they do not matter and are not checked.
     lambda_ : float, optional
-        Another name of `lam`; TypeError where both are given.
+        Another name of `lam`; TypeError if both are given.
 
     Returns
     -------

@@ -13,7 +13,7 @@ were read.
 
 Examples
 --------
-Two models answered the same 200 questions twice each; an entry is 1 where an answer is right. The verdict is
+Two models answered the same 200 questions twice each; an entry is 1 if an answer is right. The verdict is
 'first', 'second', 'tie' (the difference is smaller than `equivalence`) or 'open' (more trials are needed).
 
 >>> import numpy as np

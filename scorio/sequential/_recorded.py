@@ -110,7 +110,7 @@ class ReadOutcomes:
     Parameters
     ----------
     names : tuple of str or None
-        The models, where they came with names.
+        The models, if they came with names.
     models : list of Model
         Their outcomes; streams have one trial a question.
     form : {'stream', 'questions'}
@@ -141,7 +141,7 @@ class ReadOutcomes:
         return None if self.form == "stream" else order
 
     def trials(self) -> Ints:
-        """Return categories of shape (L, M, N), -1 where a trial is missing."""
+        """Return categories of shape (L, M, N), -1 if a trial is missing."""
         shapes = [model.values.shape for model in self.models]
         if self.form == "questions" and len(set(shapes)) > 1:
             said = " and ".join(f"{one} ({_shape_in_words(one)})" for one in dict.fromkeys(shapes))
@@ -185,7 +185,7 @@ class ReadOutcomes:
         return np.asarray(np.where(model.absent, 0.0, self._values(model)).sum(axis=1) / number)
 
     def _values(self, model: Model) -> Floats:
-        """Return the score of each trial; where a trial is missing, any."""
+        """Return the score of each trial; if a trial is missing, any."""
         if self.scale.numbers:
             return np.asarray(model.values, dtype=np.float64)
         rewards = self.scale.lowest + self.scale.width * self.scale.scores
@@ -283,7 +283,7 @@ def _as_matrix(model: Model) -> Model:
 
 
 def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range) -> ScoreScale:
-    """Return the scale of outcomes: of weights or a range where given, else of 0 and 1 or of [0, 1]."""
+    """Return the scale of outcomes: of weights or a range if given, else of 0 and 1 or of [0, 1]."""
     _refuse_not_numbers(models)
     if weights is not None:
         if limits is not None:

@@ -10,7 +10,7 @@ every pass, with no variance to be estimated. Looks within a pass were checked b
 Right or wrong answers differ by −1, 0 or 1. With s and f the answers in which the one and the other model
 alone is right, the average over λ with the distribution Beta(½, ½) of (1 + λ)/2 has a closed form:
 2^(s + f) B(s + ½, f + ½)/B(½, ½). Graded answers, and several tasks, take an average over a grid of λ. There
-a question is bet on in proportion to its weight. Where the questions are a sample (target ``population``),
+a question is bet on in proportion to its weight. If the questions are a sample (target ``population``),
 a question enters once, with the mean of its differences so far: factors of several passes would count the
 spread between questions as if it were noise.
 
@@ -147,9 +147,9 @@ class AnswerBets:
     Notes
     -----
     A lost answer is any score from 0 to 1, at each bet the worst. An answer that may be a copy of an earlier
-    one counts where it lowers the winnings only. An answer that repeats what the model is known to answer is
+    one counts only if it lowers the winnings. An answer that repeats what the model is known to answer is
     no draw, and is not bet on. Of a model's own rounds only the part that asks every question as often is bet
-    on. Where a question is asked several times in a row, and of two questions, the winnings are read when all
+    on. If a question is asked several times in a row, and of two questions, the winnings are read when all
     have been asked as often.
     """
 
@@ -253,7 +253,7 @@ class AnswerBets:
         return self._read_doubtful(pairs, change, lost, copied)
 
     def _read_doubtful(self, pairs: Ints, change: Ints, lost: Bools | None, copied: Bools | None) -> Winnings:
-        """Return winnings where answers may be copies or are lost, which count with the fewer."""
+        """Return winnings if answers may be copies or are lost, which count with the fewer."""
         self._doubtful = True
         none = np.zeros(change.shape[1:], dtype=bool)
         copied = none if copied is None else copied
@@ -272,7 +272,7 @@ class AnswerBets:
     def _gaps(
         self, task: int, pairs: Ints, start: int, stop: int
     ) -> tuple[Floats, Bools | None, Bools | None]:
-        """Return differences of answers, 0 where none is bet on, and where one is lost, or copied."""
+        """Return differences of answers, 0 if none is bet on, and if one is lost, or copied."""
         cells, scores = self.cells[task], self.cells[task].worth
         models = self.first[pairs], self.second[pairs]
         first, second = (cells.categories[side, start:stop] for side in models)
@@ -347,7 +347,7 @@ class AnswerBets:
         return before, after, self._range(task, pairs, start, stop, lost), copied
 
     def _range(self, task: int, pairs: Ints, start: int, stop: int, lost: Bools) -> tuple[Floats, Floats]:
-        """Return the least and the largest difference where an answer is lost; 0 elsewhere."""
+        """Return the least and the largest difference if an answer is lost; 0 otherwise."""
         cells = self.cells[task]
         ends = []
         for models in (self.first, self.second):
@@ -359,7 +359,7 @@ class AnswerBets:
 
 
 def _known_gap(means: Floats, pairs: int) -> Floats:
-    """Return first less second model's means; 0 where one has no answer yet."""
+    """Return first less second model's means; 0 if one has no answer yet."""
     gap = means[:pairs] - means[pairs:]
     return np.where(np.isnan(gap), 0.0, gap)
 

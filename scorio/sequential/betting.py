@@ -14,9 +14,9 @@ first two passes are one bet: for answers x, y to one question with score p, the
 exp(λ(x + y − 2θ₀) − ψ(λ)(x − y)²), ψ(λ) = −ln(1 − |λ|) − |λ|, has expectation at most exp(2λ(p − θ₀)). For
 right or wrong answers and λ > 0, with r = 1 − p and u = 2λ, that of exp(λ(x + y − 2p) − ψ(λ)(x − y)²) is
 exp(ur)(1 − ur + r²(exp(−u) − 1 + u)) ≤ 1, because (exp(−u) − 1 + u)/u² falls with u; for graded scores it was
-checked on 60,000 distributions. In later passes, where earlier ones predict the score m of a question, the
+checked on 60,000 distributions. In later passes, if earlier ones predict the score m of a question, the
 factor exp(λ(m − θ₀))(1 + λ(x − m)) has expectation at most exp(λ(p − θ₀)). Over a complete pass these
-exponents sum to 0. Such bets win on the noise within questions alone, which is small where most questions are
+exponents sum to 0. Such bets win on the noise within questions alone, which is small if most questions are
 always, or never, answered right.
 
 References

@@ -1,6 +1,6 @@
 """The most evidence that a sample of questions can give: some are too few, however often they are asked.
 
-Where the questions, or clusters of them, are a sample (target ``population``), further answers to the same
+If the questions, or clusters of them, are a sample (target ``population``), further answers to the same
 questions say nothing more about others. The variance of a difference D keeps its guard, and at least D²/G for
 G questions or clusters (Cauchy and Schwarz), and each of them is bet on once. So the evidence has a bound.
 """

@@ -60,7 +60,7 @@ class Cells:
     models : int
         Number of models L.
     repeat_weight : float
-        What a repeated answer is worth as one: less where few questions are asked many times in a row.
+        What a repeated answer is worth as one: less if few questions are asked many times in a row.
     greedy : array_like of int
         Models asked at temperature 0: what their repeats leave possible is their noise, at least.
     level : float
@@ -79,7 +79,7 @@ class Cells:
     progress : ndarray of int64, shape (L,)
         Steps of the sequence absorbed per model.
     categories : ndarray of int, the smallest that holds all, shape (L, capacity)
-        The category at each absorbed step; :data:`MISSING` where there was no answer.
+        The category at each absorbed step; :data:`MISSING` if there was no answer.
     copied : ndarray of bool, shape (L, capacity), or None
         Steps whose answer may be a copy of an earlier one; None while there is none (:meth:`doubt`).
     exact : ndarray of bool, shape (L,)
@@ -144,7 +144,7 @@ class Cells:
         self.shares = shares(scores, moments=moments)
 
     def set_score(self, category: int, score: float) -> None:
-        """Let a category stand for a score, where scores are numbers of which not all are known before."""
+        """Let a category stand for a score, if scores are numbers of which not all are known before."""
         if category >= self.scores.size:
             self._take_scores(np.pad(self.scores, (0, self.scores.size)), moments=True)
         self.scores[category] = self.worth[category] = score
@@ -175,7 +175,7 @@ class Cells:
         categories : ndarray of int, shape (I, K)
             Their categories at the next K steps; :data:`MISSING` for a trial without an answer.
         costs : ndarray of float, shape (I, K), optional
-            What these trials cost; 0 where it is not known.
+            What these trials cost; 0 if it is not known.
 
         Raises
         ------
@@ -388,7 +388,7 @@ class Cells:
         return slice(None) if seen == self.sequence.questions else self.sequence.order[:seen]
 
     def _avg_variance(self, n: Integers, sx: Floats, sxx: Floats) -> Floats:
-        """Variance of avg@N of each cell; 0 where n = 0."""
+        """Variance of avg@N of each cell; 0 if n = 0."""
         return avg_variance(n, sx, sxx, self.levels.size, self._p1, self._p2)
 
     def _refit(self, models: Integers, questions: Integers | slice) -> None:
@@ -433,7 +433,7 @@ class Cells:
             self._sums[7:, model] = share.sum(), (share * score).sum()
 
     def lost_share(self, model: int) -> Floats:
-        """Return the share of a model's trials of each question without an answer; 0 where none has one."""
+        """Return the share of a model's trials of each question without an answer; 0 if none has one."""
         n, lost = self.counts[model].sum(axis=1), self.lost[model]
         return np.where(n > 0, lost / np.maximum(n + lost, 1), 0.0)
 
@@ -442,7 +442,7 @@ class Cells:
         return np.asarray((self.counts[model].sum(axis=1) == 0) & (self.lost[model] > 0))
 
     def noise(self, model: int) -> tuple[Floats, Floats, Floats]:
-        """Return mean score ȳ, v/n and u of each question for one model, each 0 where it has no trial."""
+        """Return mean score ȳ, v/n and u of each question for one model, each 0 if it has no trial."""
         n, sx, sxx = cell_sums(self.counts[model], self.levels)
         v = self._prior[[model]].variance(n, sx, sxx)
         asked, many = n > 0, np.maximum(n, 1)

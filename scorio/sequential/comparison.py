@@ -34,7 +34,7 @@ class Comparison(Named):
     verdict : {'first', 'second', 'tie', 'open'}
         Which model is better; that they differ by less than the margin; or that nothing is decided.
     trials : int
-        Trials of each model at which the verdict fell; all trials where it is open.
+        Trials of each model at which the verdict fell; all trials if it is open.
     e_value : float
         Largest evidence that the models differ, of all moments from the tenth trial of each model on; at
         least 1 / (1 - confidence) for a winner. It is guarded down to this level, so no more is given: this
@@ -128,7 +128,7 @@ class ModelScore(Named):
     verdict : {'above', 'below', 'open'} or None
         Whether the score is above or below `against`; None without it.
     trials : int
-        Trials at which the verdict fell; all trials where it is open.
+        Trials at which the verdict fell; all trials if it is open.
     e_value : float or None
         Largest evidence that the score is not `against`; at least 1 / (1 - confidence) for a verdict.
     name : str or None
@@ -226,7 +226,7 @@ def compare(
     clusters : array_like, shape (M,), optional
         Group of each question, such as its source text; only with ``target="population"``.
     order : int, None or permutation of 0..M-1
-        Order of the questions: drawn with this seed, as given (None), or explicit. Where the rows are sorted
+        Order of the questions: drawn with this seed, as given (None), or explicit. If the rows are sorted
         by topic or difficulty, an order as given breaks the promise.
     weights : array_like, shape (C + 1,), optional
         Reward of each category; default 0 and 1.
@@ -253,7 +253,7 @@ def compare(
     For streams of right or wrong trials, and for the part of the evidence that is bet, the e-value is a
     theorem; for the rest it is asymptotic and checked by simulation; measured, 0.7 to
     4.3 % of equal pairs get a winner at 95 %. A fixed-length test (:func:`paired_difference`) needs
-    fewer trials where their number is fixed in advance and the result is looked at once.
+    fewer trials if their number is fixed in advance and the result is looked at once.
 
     References
     ----------

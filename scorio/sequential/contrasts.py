@@ -44,7 +44,7 @@ class Contrasts:
     Parameters
     ----------
     first, second : ndarray of int64, shape (P,)
-        Models of each contrast; `second` is :data:`SINGLE` where there is one only.
+        Models of each contrast; `second` is :data:`SINGLE` if there is one only.
     value : ndarray of float, shape (P,)
         The number that a single model is compared with, in unit scores; 0 for a pair.
     width : ndarray of float, shape (P,)
@@ -78,7 +78,7 @@ class Contrasts:
 
     @cached_property
     def partner(self) -> Ints:
-        """The second model; the first again where there is no other."""
+        """The second model; the first again if there is no other."""
         return np.where(self.single, self.first, self.second)
 
     @cached_property
@@ -114,20 +114,20 @@ class ContrastBlock(NamedTuple):
     guarded : ndarray of float
         V_κ, the same with the continuity term always, for intervals.
     margin : ndarray of float
-        The variance that D would have at the equivalence margin, for calling a tie; V_κ where there is none.
+        The variance that D would have at the equivalence margin, for calling a tie; V_κ if there is none.
     avg_variance : ndarray of float
         Variance of D from the paper's avg@N variances alone; at complete passes D² over it is the paper's z².
     questions : ndarray of int
         c, the questions both have answered.
     trials : ndarray of float
-        Trials with an answer of the model that has fewer; infinite where answers have no noise.
+        Trials with an answer of the model that has fewer; infinite if answers have no noise.
     slack : ndarray of float
         How far lost answers, each anything from 0 to 1, could have moved D: no call that this could turn.
     bets : ndarray of float
         Log winnings of bets, on clusters (:mod:`scorio.sequential.clusters`) or on answers
-        (:mod:`scorio.sequential.answer_bets`); minus infinity where they say nothing.
+        (:mod:`scorio.sequential.answer_bets`); minus infinity if they say nothing.
     staked : ndarray of float
-        Share of the stake that is bet so; 0 where nothing is.
+        Share of the stake that is bet so; 0 if nothing is.
     """
 
     difference: Floats
@@ -158,7 +158,7 @@ class ContrastBlock(NamedTuple):
     ) -> ContrastBlock:
         """Return the block with the variance with which ties are called, and claims with these margins.
 
-        `trials` are those of each model, infinite where answers have no noise, and `spread` is the sum of
+        `trials` are those of each model, infinite if answers have no noise, and `spread` is the sum of
         their p(1 − p), the largest variances of scores with these means; for `step` see
         :func:`scorio.sequential.evidence.margin_variance`.
         """
@@ -221,7 +221,7 @@ def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> Contr
 
 
 def no_bets(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return the winnings of bets, and their share of the stake, where none are placed."""
+    """Return the winnings of bets, and their share of the stake, if none are placed."""
     return np.full(shape, -np.inf), np.zeros(shape)
 
 
@@ -240,8 +240,8 @@ def contrast_variance(
     square : ndarray of float
         Q, the sum of squared values over seen questions.
     kappa : float or ndarray of float
-        Continuity term: κ times the squared size of a cluster, over the squared number of questions where
-        they vary, of trials where these do.
+        Continuity term: κ times the squared size of a cluster, over the squared number of questions if
+        they vary, of trials if these do.
     questions : ndarray of float
         c, the number of seen questions, at least 1.
     total : int
@@ -305,7 +305,7 @@ def score_block(
     repeat_weight : float
         As in :class:`scorio.sequential.cells.Cells`.
     asked : array_like of int, optional
-        Questions asked by then, where some may have no answer.
+        Questions asked by then, if some may have no answer.
     guard : float
         κ, ln(1/level) of the strictest level that the score is read at.
 

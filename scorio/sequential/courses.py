@@ -164,7 +164,7 @@ class Courses:
     def _with_bets(
         self, bets: AnswerBets, rows: Ints, block: ContrastBlock, start: int, stop: int
     ) -> ContrastBlock:
-        """Return the block with the bets on answers, where they speak of the better model, and surely so."""
+        """Return the block with the bets on answers, if they speak of the better model, and surely so."""
         place = self.bet_place[rows]
         placed = place >= 0
         if not placed.any():
@@ -178,7 +178,7 @@ class Courses:
         return block._replace(bets=won, staked=staked)
 
     def bet_squares(self, rows: Ints) -> tuple[Floats, float]:
-        """Return Σ d² of the answers that are bet on, NaN where none are, and the mean stake of a step."""
+        """Return Σ d² of the answers that are bet on, NaN if none are, and the mean stake of a step."""
         if self.answer_bets is None:
             return np.full(rows.size, np.nan), 1.0
         place = self.bet_place[rows]
@@ -244,7 +244,7 @@ def _of_claims(block: ContrastBlock, margins: Floats) -> tuple[Floats, NDArray[n
 
 
 def _side(difference: Floats | Ints, slack: Floats | float) -> Floats:
-    """Return the sign of a difference, 0 where `slack` could turn it."""
+    """Return the sign of a difference, 0 if `slack` could turn it."""
     return np.where(np.abs(difference) > slack + ROUNDING, np.sign(difference), 0.0)
 
 

@@ -40,7 +40,7 @@ def rank_among(value: float, earlier: Mapping[float, int], uniform: float) -> fl
     Returns
     -------
     float
-        Uniform on [0, 1] where the outcomes are exchangeable.
+        Uniform on [0, 1] if the outcomes are exchangeable.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Segment:
 class DriftEvidence:
     """A test martingale against the exchangeability of outcomes within each question.
 
-    A bet with slope b multiplies its capital by 1 + b (2r − 1) for a rank r: on average by 1 where the rank
+    A bet with slope b multiplies its capital by 1 + b (2r − 1) for a rank r: on average by 1 if the rank
     is uniform. So the whole capital exceeds 1/α at any time with probability at most α (Ville's inequality).
 
     Attributes

@@ -101,7 +101,7 @@ def log_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: float 
 def log_tie_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: float) -> Floats:
     """Logarithm of the e-value that two models are nearer to each other than the margin.
 
-    It is the likelihood ratio of no difference to an even mixture of differences of ε and −ε. Where the true
+    It is the likelihood ratio of no difference to an even mixture of differences of ε and −ε. If the true
     difference is ε it reaches 1/α at any time with probability at most α: a theorem for a Brownian path by
     Ville's inequality and symmetry, else asymptotic and checked by simulation.
 
@@ -130,7 +130,7 @@ def log_tie_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: fl
 def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: ArrayLike) -> Floats:
     """Logarithm of the e-value that a difference is above −ε: the first model is good enough.
 
-    It is that of :func:`log_evidence` with positive alternatives only, for the distance from −ε. Where the
+    It is that of :func:`log_evidence` with positive alternatives only, for the distance from −ε. If the
     true difference is −ε or less, it reaches 1/α at any time with probability at most α.
 
     Parameters

@@ -69,7 +69,7 @@ def paired_difference(
     Returns
     -------
     FixedTest
-        Without an interval where all differences are alike, and with the smallest p-value that the signs of
+        Without an interval if all differences are alike, and with the smallest p-value that the signs of
         so many differences can have, 2^(1 - units).
 
     Raises
@@ -130,7 +130,7 @@ def mean_score(
     Returns
     -------
     FixedTest
-        Without a p-value; without an interval where all questions are alike.
+        Without a p-value; without an interval if all questions are alike.
 
     References
     ----------
@@ -162,7 +162,7 @@ def unpaired_difference(
 ) -> FixedTest:
     """Test the difference of two models' mean scores on questions of their own by Welch's t, for one look.
 
-    Where both have the same questions, :func:`paired_difference` is narrower. The trials of a single question
+    If both have the same questions, :func:`paired_difference` is narrower. The trials of a single question
     are the units, so that two models can be compared on one task.
 
     Parameters
@@ -232,7 +232,7 @@ def permutation_test(
         The hypothesis; by default the second below ten questions with more than one trial each and no
         clusters, else the first. The result names it.
     draws : int
-        Permutations to draw where they are too many to count.
+        Permutations to draw if they are too many to count.
     seed : int
         Seed of the draws.
 
@@ -414,7 +414,7 @@ def posterior_interval(
 
     Each question's chances have a Dirichlet(1 + counts) posterior, a Beta for right and wrong; quantiles of
     their mean are taken from draws. Unlike the normal approximation (:func:`scorio.eval.bayes_ci`) the
-    interval is never outside the range of the rewards, and skewed where the score is near its end. The prior
+    interval is never outside the range of the rewards, and skewed if the score is near its end. The prior
     pulls every question towards the mean reward: with many questions and few trials each, the interval misses
     the score; take :func:`scorio.eval.avg_ci` there.
 

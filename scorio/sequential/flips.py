@@ -76,7 +76,7 @@ class Flips:
     level : float
         Chance that the limit of a model is too low at some time.
     scores : ndarray of float, optional
-        The score of each category where scores are numbers: then d is the mean of the squared difference of
+        The score of each category if scores are numbers: then d is the mean of the squared difference of
         two answers, half of which is the variance of one. The likelihood ratio is convex in such a
         difference, so to count it as so much of a flip is on the safe side.
     """

@@ -1,7 +1,7 @@
 """The fold: from the courses of contrasts to calls, in the order of the log.
 
 Each contrast is read along its own two models, as far as both their completed prefixes go; nothing waits for
-a third model. Step t of a contrast happens where the later of its two models has reached it in the log, so
+a third model. Step t of a contrast happens when the later of its two models has reached it in the log, so
 its evidence is a function of the log alone: how outcomes are told in batches decides nothing, and another
 order of arrival moves only when thresholds fall. Highest values of winners' e-values
 count, so that Holm's thresholds, which fall with every winner, hold at any mixture of steps (Ville's
@@ -11,7 +11,7 @@ A *claim* (one model is not worse than another by more than a margin) holds or f
 their own, which they share in each direction apart: as many as hold count for those that may hold, and
 likewise for those that fail.
 
-Where the best models are sought and a margin ε is set, each side of an open pair may also be *good enough*:
+If the best models are sought and a margin ε is set, each side of an open pair may also be *good enough*:
 the other is not better by more than ε. Such a claim has a fixed level of its own, and the pair stays open.
 """
 

@@ -1,6 +1,6 @@
 """Bets on scores of a judge that are corrected by labels of a random share of the answers.
 
-A judge gives every answer a score j in [0, 1]. An answer has a label y, by people or by a dearer judge, where
+A judge gives every answer a score j in [0, 1]. An answer has a label y, by people or by a dearer judge, if
 it was chosen for one, at random with a chance π before anything about it was known (ξ = 1 if chosen). Then
 
     Δ = ρ j + (ξ/π) (y − ρ j)
@@ -58,9 +58,9 @@ class LabelBets:
     bound : float
         What Δ, less a number that a score may be, does not exceed.
     groups : ndarray of int, shape (2, T), or None
-        Where questions are a sample, the question and its cluster.
+        If questions are a sample, the question and its cluster.
     doubted : ndarray of bool, shape (T,), or None
-        Answers that may be copies of earlier ones: they count where they lower the winnings only.
+        Answers that may be copies of earlier ones: they count only if they lower the winnings.
     """
 
     low: Floats
@@ -188,10 +188,10 @@ def label_bets(
     Parameters
     ----------
     judge : array_like of float, shape (m, T)
-        The judge's scores in [0, 1] of m = 1 or 2 models, in the order of asking; NaN where there is no
+        The judge's scores in [0, 1] of m = 1 or 2 models, in the order of asking; NaN if there is no
         answer, which may then be worth anything from 0 to 1.
     label : array_like of float, shape (m, T)
-        Labels in [0, 1]; NaN where there is none.
+        Labels in [0, 1]; NaN if there is none.
     chance : float or array_like of float, shape (T,)
         π in (0, 1], the chance at which the answers to each question were chosen for labels.
     chosen : array_like of bool, shape (T,), optional
@@ -199,7 +199,7 @@ def label_bets(
     stake : array_like of float, shape (T,), optional
         What each question weighs over what the heaviest weighs. Default: all the same.
     groups : array_like of int, shape (2, T), optional
-        Question and cluster, where questions are a sample: each cluster is bet on once.
+        Question and cluster, if questions are a sample: each cluster is bet on once.
     doubted : array_like of bool, shape (T,), optional
         Answers that may be copies of earlier ones; of no effect with `groups`, whose means are right anyhow.
     slope : float, optional

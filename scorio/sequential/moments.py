@@ -123,7 +123,7 @@ class ScorePrior:
     def variance(self, n: Integers | Floats, sx: Floats, sxx: Floats) -> Floats:
         """Return the posterior one-trial variance v of cells with these sums.
 
-        Where `sxx` is the array `sx`, scores are 0 and 1, and m2 is m1.
+        If `sxx` is the array `sx`, scores are 0 and 1, and m2 is m1.
         """
         total = n + self.strength
         a = (self.strength * self.m1 + sx) / total
@@ -145,7 +145,7 @@ def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: floa
     Returns
     -------
     ScorePrior
-        Of shape (...): strength A (within-question over between-question variance; large where none is
+        Of shape (...): strength A (within-question over between-question variance; large if none is
         visible) and the moments m1, m2.
     """
     asked, many = n > 0, np.maximum(n, 1)
@@ -173,7 +173,7 @@ def _prior_strength(n: Integers | Floats, sx: Floats, sxx: Floats, total: Floats
 def avg_variance(n: Integers | Floats, sx: Floats, sxx: Floats, size: int, p1: float, p2: float) -> Floats:
     """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior over `size` categories).
 
-    Where `sxx` is the array `sx`, scores are 0 and 1.
+    If `sxx` is the array `sx`, scores are 0 and 1.
     """
     total = n + size
     a = (size * p1 + sx) / total
@@ -214,12 +214,12 @@ class PathBlock:
 
     @property
     def repeats(self) -> Floats:
-        """Repeated trials with an answer; 0 where answers have no noise."""
+        """Repeated trials with an answer; 0 if answers have no noise."""
         return np.where(np.isinf(self.r), 0.0, self.r)
 
     @property
     def trials(self) -> Floats:
-        """Trials with an answer; infinity where answers have no noise."""
+        """Trials with an answer; infinity if answers have no noise."""
         return self.seen + self.r
 
     @property

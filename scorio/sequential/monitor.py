@@ -336,7 +336,7 @@ class ScoreMonitor:
         return self._intake.category(outcome, self._course.board.answers.cells[0])
 
     def _make_room(self) -> None:
-        """Read a stream again with twice the room where it is full."""
+        """Read a stream again with twice the room if it is full."""
         answers = self._course.board.answers
         made = answers.complete[0]
         if made < answers.cells[0].sequence.questions:

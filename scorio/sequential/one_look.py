@@ -1,6 +1,6 @@
 """One look at the means of questions: a difference of two models, or one score, with interval and p-value.
 
-All tests take the questions, or whole groups of them, as independent. Where the same questions are the target
+All tests take the questions, or whole groups of them, as independent. If the same questions are the target
 and not a sample, their chances differ and the variance is smaller than the one taken here, so that the tests
 then err less often than they say.
 """
@@ -134,7 +134,7 @@ def _with_groups(found: WeightedMean, groups: Integers | None) -> WeightedMean:
 
 
 def _students(found: WeightedMean, confidence: float, name: str) -> FixedTest:
-    """Return Student's t; where all units are alike, what so many units can say."""
+    """Return Student's t; if all units are alike, what so many units can say."""
     mean, error, units, p_value = found.mean, found.error, found.units, found.p_value
     if error > 0.0:
         reach = found.reach(confidence)
@@ -160,7 +160,7 @@ def _mcnemar(differences: Floats, found: WeightedMean, confidence: float) -> Fix
 
 
 def _agreeing(test: FixedTest) -> FixedTest:
-    """Return the test with an interval that has 0 in it where 0 is not rejected, and only there."""
+    """Return the test with an interval that has 0 in it if 0 is not rejected, and only then."""
     assert test.low is not None
     assert test.high is not None
     assert test.p_value is not None

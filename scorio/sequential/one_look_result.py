@@ -16,9 +16,9 @@ class FixedTest(Named):
     estimate : float
         Difference A − B of the mean scores, or the mean score of one model.
     low, high : float or None
-        Interval at `confidence`; None where the test has none.
+        Interval at `confidence`; None if the test has none.
     p_value : float or None
-        Two-sided, against no difference; None where there is no test.
+        Two-sided, against no difference; None if there is no test.
     standard_error : float or None
         Of the estimate.
     confidence : float
@@ -26,7 +26,7 @@ class FixedTest(Named):
     units : int
         Independent units: questions, clusters, trials of a single question, or discordant pairs.
     null : str or None
-        The hypothesis that the p-value is about; None where there is no test.
+        The hypothesis that the p-value is about; None if there is no test.
     reading : str
         How the outcomes were read: as questions x trials; a vector has one trial a question.
     """

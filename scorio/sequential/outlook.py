@@ -3,7 +3,7 @@
 A single number would mislead (a plug-in estimate is off by a factor of about two), so paths are drawn. True
 scores come from their posterior given the present ones, with the covariance that the questions in common give
 them. A score's error is that of the questions asked, which ends with the first pass, and the noise of the
-answers, which falls with the trials. All contrasts of a model share its path, and are called where the rule
+answers, which falls with the trials. All contrasts of a model share its path, and are called if the rule
 would call them, at thresholds that fall with the calls.
 """
 

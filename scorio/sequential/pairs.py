@@ -47,7 +47,7 @@ class Reader(ABC):
     clusters : array_like of int, shape (M,), optional
         Cluster of each question; only with ``target="population"``.
     equivalence : array_like of float, optional
-        Equivalence margin ε in unit scores, where ties are to be called; one, or one a contrast.
+        Equivalence margin ε in unit scores, if ties are to be called; one, or one a contrast.
     guard : float
         κ, ln(1/level) of the strictest level that the evidence is read at.
     centred : bool

@@ -79,7 +79,7 @@ def with_extra_questions(
     -------
     difference, variance : ndarray of float
         ``D + g·lead`` and ``max(V + g²B − 2gG + 4(e/(c + e))/c², 0.3 V)`` with G = cov/c,
-        B = spread·(1/c + 1/e) and g = (G/B)·c/(c + 20); unchanged where c < 30, Q < 10, e = 0 or the
+        B = spread·(1/c + 1/e) and g = (G/B)·c/(c + 20); unchanged if c < 30, Q < 10, e = 0 or the
         reference scored the same everywhere.
 
     Examples

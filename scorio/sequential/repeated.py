@@ -88,7 +88,7 @@ class RepeatedScores:
             self._bet(larger)
 
     def _p_value(self, scores: Mapping[int, int], uniform: float) -> float | None:
-        """Return the p-value of a large sum; None where no item was seen before."""
+        """Return the p-value of a large sum; None if no item was seen before."""
         known = {value for item in scores for value in self._seen.get(item, ())}
         unit = gcd(*scores.values(), *known) or 1  # right or wrong is 0 or 100
         chances, found = np.ones(1), 0

@@ -152,7 +152,7 @@ def round_questions(order: Integers, times: Integers, least: int) -> Ints:
 
 @dataclass(slots=True)
 class Snapshot:
-    """The state of each model when a round begins; arrays of shape (L, M), and (L,) where it says so.
+    """The state of each model when a round begins; arrays of shape (L, M), and (L,) if it says so.
 
     `variance` is the one-trial variance from which the round was laid out, with the `prior` (L,) it was
     estimated with; `n`, `sx`, `sxx` are all trials so far. `score` holds the sum of the weighted round means,
@@ -179,7 +179,7 @@ class Snapshot:
         return cls(ones, ScorePrior(*np.zeros((3, models))), np.ones(models), *zeros)
 
     def estimate(self, models: Integers) -> Floats:
-        """Return the estimated scores of models' questions; 0 where there is none."""
+        """Return the estimated scores of models' questions; 0 if there is none."""
         weight = self.weight[models]
         return self.score[models] / np.where(weight > 0.0, weight, 1.0)
 

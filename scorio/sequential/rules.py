@@ -1,6 +1,6 @@
 """Stopping rules: from the path of a contrast to a statistic that is compared with a threshold.
 
-A rule turns a block of estimates into a *statistic* per contrast and step (minus infinity where no call is
+A rule turns a block of estimates into a *statistic* per contrast and step (minus infinity if no call is
 allowed yet) and says where a practical tie may be called. All rules but ``zscore`` yield log e-values, which
 a family (:mod:`scorio.sequential.families`) compares with its threshold.
 """
@@ -28,7 +28,7 @@ class Rule(Protocol):
     level : float
         Error level handed to the family.
     fixed_threshold : float or None
-        Threshold of the statistic where no family applies (``zscore``).
+        Threshold of the statistic if no family applies (``zscore``).
     warning : str
         Warning to its users; empty for none.
     """
@@ -51,10 +51,10 @@ class Rule(Protocol):
 
     @property
     def fixed_threshold(self) -> float | None:
-        """Threshold of the statistic where no family applies."""
+        """Threshold of the statistic if no family applies."""
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Return the statistic at each step; minus infinity where no call is allowed.
+        """Return the statistic at each step; minus infinity if no call is allowed.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class Rule(Protocol):
         """
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:
-        """Return the log e-value of a practical tie; minus infinity where none may be called."""
+        """Return the log e-value of a practical tie; minus infinity if none may be called."""
 
     def tied(self, block: ContrastBlock) -> Bools:
         """Return where a practical tie may be called at the rule's own level."""

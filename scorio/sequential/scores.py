@@ -58,7 +58,7 @@ class ScoreReader(Reader):
         start: int,
         stop: int,
     ) -> ContrastBlock:
-        """Return a block with the larger variance where answers may be copies."""
+        """Return a block with the larger variance if answers may be copies."""
         if self.cells.copied is None:
             return block
         path = self.cells.without_copies(path, self._models[contrasts], start, stop)

@@ -5,7 +5,7 @@ progress under any allocation policy. The first pass asks new questions
 first, with a few early *calibration repeats*, so that the variance between two trials of one question is
 known before the pass ends; further passes repeat the same permutation.
 
-Where several answers are asked for in one request, the passes after the first are laid out in blocks: each
+If several answers are asked for in one request, the passes after the first are laid out in blocks: each
 question a few times in a row, so that the answers of one request are next to each other.
 """
 
@@ -393,7 +393,7 @@ class RunSequence:
     def complete(self, start: int, stop: int) -> Bools:
         """Return for each step whether, with it, all questions of all tasks have been asked equally often.
 
-        With several tasks the end of the first pass counts only where no task has calibration repeats.
+        With several tasks the end of the first pass counts only if no task has calibration repeats.
         """
         if len(self.sequences) == 1:
             return self.sequences[0].complete(start, stop)

@@ -32,10 +32,10 @@ def integer_grid(values: Sequence[Fraction], terms: int) -> tuple[Ints, int]:
     Returns
     -------
     grid : int64 array
-        Integers proportional to `values`; rounded where the exact integers are too long.
+        Integers proportional to `values`; rounded if the exact integers are too long.
     tolerance : int
         Two sums of `terms` entries are equal as rationals only if they differ by at most this much. It is
-        0 where the grid is exact; otherwise it is the rounding that `terms` entries can collect.
+        0 if the grid is exact; otherwise it is the rounding that `terms` entries can collect.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def pair_signs(keys: NDArray[np.integer | np.floating], tolerance: float = 0) ->
 def competition_ranks(keys: NDArray[np.integer | np.floating], tolerance: float = 0) -> Ints:
     """Return 1 + the number of models with a higher key, along the last axis.
 
-    Integers stay integers, where :func:`scorio.rank.rank_scores` would turn long ones into floats.
+    Integers stay integers: :func:`scorio.rank.rank_scores` would turn long ones into floats.
     """
     order = np.argsort(-keys, axis=-1, kind="stable")
     descending = np.take_along_axis(keys, order, axis=-1)
@@ -114,7 +114,7 @@ class Metric:
     r"""One metric of binary outcomes, in the form that ranks many models in many replicates.
 
     Rankings compare **keys**: integers that grow with the score. All metrics but the geometric blends are
-    means over questions of a rational function of the number of right answers; their keys are exact where
+    means over questions of a rational function of the number of right answers; their keys are exact if
     numerators fit 62 bits (Pass@8 up to some 2,000 trials), so ties are ties.
 
     Parameters
@@ -210,7 +210,7 @@ class Metric:
         return keys.reshape(correct.shape[:-1])
 
     def tolerance(self, n: int, questions: int) -> int:
-        """Return the difference up to which two keys mean the same score; 0 where keys are exact."""
+        """Return the difference up to which two keys mean the same score; 0 if keys are exact."""
         if self.linear:
             return 0
         return _REAL_TOLERANCE if self.name in _BLENDS else _table(self, n, questions)[1]

@@ -76,7 +76,7 @@ def rank_trajectory(
     Raises
     ------
     ValueError
-        As :class:`Bootstrap` and where the metric needs more trials than there are.
+        As :class:`Bootstrap`, and if the metric needs more trials than there are.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Convergence:
     trials : int
         Trials N of a replicate.
     at : int array, shape (B,)
-        convergence@n of each replicate; :data:`NEVER` where there is none.
+        convergence@n of each replicate; :data:`NEVER` if there is none.
     seed : SeedSequence
         Root of the replicates, for :func:`worst_trajectory`.
     """

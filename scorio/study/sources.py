@@ -66,7 +66,7 @@ class Coins:
         return Coins(self.p[index], self.means[index])
 
     def sample(self, trials: int, *, seed: Seed) -> NDArray[np.uint8]:
-        """Return one outcome tensor: shape (L, M, N), 1 where the answer is right."""
+        """Return one outcome tensor: shape (L, M, N), 1 if the answer is right."""
         rng = block_generator(seed_sequence(seed), 0)
         return (rng.random((*self.p.shape, whole("trials", trials))) < self.p[:, :, None]).astype(np.uint8)
 
@@ -370,7 +370,7 @@ def keys_by_trial(
 
 
 def check_metrics(source: Source, metrics: Sequence[Metric]) -> None:
-    """Raise ValueError where a metric cannot be read from the source."""
+    """Raise ValueError if a metric cannot be read from the source."""
     for metric in metrics:
         if not source.binary and not metric.linear:
             raise ValueError(f"metric must be avg or bayes for weighted outcomes, got {metric.label}")
@@ -381,7 +381,7 @@ def check_metrics(source: Source, metrics: Sequence[Metric]) -> None:
 
 
 def gold_ranks(source: Source, gold: ArrayLike | None) -> Ints:
-    """Return `gold` as competition ranks; the source's own where it is None."""
+    """Return `gold` as competition ranks; the source's own if it is None."""
     if gold is None:
         return source.gold()
     return competition_ranks(-numbers("gold", gold, "one rank a model", source.models))

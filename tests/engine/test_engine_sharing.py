@@ -142,7 +142,7 @@ def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given, lost)
     assert sorted(seed for seed, n in scene.sizes if n == 1) == lacking
     assert sorted(record.key.index for record in scene.failed) == lacking
     assert {record.error for record in scene.failed} == {"fewer_choices"}
-    said = f"{4 - len(lacking) // 2} answers came where 4 were asked for; asked singly"
+    said = f"{4 - len(lacking) // 2} answers came although 4 were asked for; asked singly"
     assert scene.failed[0].message == said
     told = {outcome.key.index: outcome.usage for outcome in scene.controller.told}
     assert all(told[step] == Usage(10, 5) for step in lacking)

@@ -10,7 +10,7 @@ from scorio._arrays import Floats, Integers, Ints
 
 
 class Counted(NamedTuple):
-    """Correct trials and trials of each question; an int `n` where all questions have as many."""
+    """Correct trials and trials of each question; an int `n` if all questions have as many."""
 
     correct: Integers
     n: Integers | int
@@ -33,7 +33,7 @@ def row_sums(values: NDArray[Any]) -> Ints:
 
 
 def mean(values: Floats, question_weights: Floats | None) -> Floats:
-    """Weighted mean over the last axis, independent of the questions' order where weights are equal."""
+    """Weighted mean over the last axis, independent of the questions' order if weights are equal."""
     if question_weights is None:
         return np.asarray(np.sort(values, axis=-1).sum(-1) / values.shape[-1])
     return np.asarray((values * question_weights).sum(-1))
@@ -49,7 +49,7 @@ def standard_deviation(variances: Floats, question_weights: Floats | None) -> Fl
 def per_count(value: Callable[[Ints, int], Floats], correct: Integers, n: Integers | int) -> Floats:
     """Evaluate ``value(c, n)``, which takes one ``n`` at a time, at every question.
 
-    Where there are more questions than possible counts, values are looked up in a table.
+    If there are more questions than possible counts, values are looked up in a table.
     """
     correct = np.asarray(correct)
     n = np.asarray(n)

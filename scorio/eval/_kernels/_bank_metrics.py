@@ -90,7 +90,7 @@ def _spectrum(trials: Counted, k: int, scores: Floats) -> Floats:
 
 
 def _blend(x: Floats, y: Floats, x_power: float, y_power: float) -> Floats:
-    """Return ``x^a y^b`` with ``0^0 = 1``; where y is 0, and x perhaps with it, the sign of b decides."""
+    """Return ``x^a y^b`` with ``0^0 = 1``; if y is 0, and x perhaps with it, the sign of b decides."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.power(x, x_power) * np.power(y, y_power)
     if y_power == 0.0:

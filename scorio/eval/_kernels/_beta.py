@@ -211,7 +211,7 @@ def spectrum_at(grid: Nodes, k: int, scores: Floats) -> Floats:
 def auc_at(grid: Nodes, k: int) -> Floats:
     """Trapezoidal mean of ``1 - q^j`` over ``j = 1..k`` at every node, shape (nodes,); ``k >= 2``.
 
-    A geometric sum; where ``q^k`` is next to 1 and the sum next to its number of terms, the power series in
+    A geometric sum; if ``q^k`` is next to 1 and the sum next to its number of terms, the power series in
     ``-k log q``.
     """
     x = -k * grid.log_q

@@ -119,7 +119,7 @@ def _summary(
 ) -> tuple[Floats, Floats]:
     """Mean and deviation over questions; `moments` of columns: what is pooled, its sum, mean and variance.
 
-    Where many questions have equally many trials in few categories, the moments of the distinct counts are
+    If many questions have equally many trials in few categories, the moments of the distinct counts are
     weighed by how often these come up, which is faster than sums over the questions.
     """
     questions, size = counts.shape[-2:]
@@ -224,7 +224,7 @@ def _mean_reward(
 ) -> Floats:
     """Mean over questions of ``value``, the mean reward of the trials in `columns`.
 
-    Where all questions have the same total the category sums are exact integers, and matrices with the same
+    If all questions have the same total the category sums are exact integers, and matrices with the same
     sums tie exactly.
     """
     if question_weights is not None:

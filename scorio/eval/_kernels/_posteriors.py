@@ -243,7 +243,7 @@ def _delta(
 ) -> Moments:
     """Value and first-order variance of ``x^a y^b``; `relative_covariance` is ``Cov(x, y) / (x y)``.
 
-    Where a factor with a positive power is 0, value and variance are 0.
+    If a factor with a positive power is 0, value and variance are 0.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         log_value = _scaled(x_power, log_x) + _scaled(y_power, log_y)
