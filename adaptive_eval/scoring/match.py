@@ -213,6 +213,8 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the answer in `text`, whose last box is `box`, or None; Ambiguous if it names several."""
         if self.extract in ("auto", "boxed") and box is not None:
+            if read_number(box.text) is None:
+                _require_one(_alternatives(box.text))
             _require_one(_alternatives(_last_boxes(text)))
             return Answer(box.text, "boxed", is_final=True)
         stated = last_stated(text) if self.extract in ("auto", "stated") else None
@@ -236,8 +238,12 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
         return is_same_number(number, target, self.tolerance, self.relative_tolerance)
 
 
+_MAYBE = r"(?:maybe|perhaps|possibly)\b,?"
+_MIGHT_BE = r",?\s+but\s+(?:it\s+)?(?:could|may|might)\s+(?:also\s+)?be\b"
+
 _BETWEEN = re.compile(
-    r"\s*(?:,?\s*\b(?:or|and|to)\b(?:\s+(?:maybe|perhaps|possibly|even|also)\b)?|[,;]\s|[–—&])\s*"
+    rf"\s*(?:[,;]?\s*\b(?:or|and|to|through)\b(?:,?\s+(?:{_MAYBE}|even\b|also\b))?"
+    rf"|{_MIGHT_BE}|[,;]\s(?:\s*{_MAYBE})?|[–—&])\s*"
 )
 """What stands between several numbers that are all given as the answer."""
 
@@ -247,6 +253,27 @@ _REASONING = re.compile(
     r"=|^\W*(?:as|because|but|for|if|not|since|so|that|then|where|which|while)\b", re.IGNORECASE
 )
 """What tells a reason or a calculation after the answer from one more number."""
+
+_OR = re.compile(
+    rf"[.,;]?\s+or\b,?\s+(?:(?:{_MAYBE}|even|also)\s+)?|[,;]\s+{_MAYBE}\s+|{_MIGHT_BE}\s+", re.IGNORECASE
+)
+"""What stands between the last two numbers of a text, if each may be the answer."""
+
+_ONE = r"[$€£]?(\d[\d,]*(?:\.\d+)?)%?"
+_REST = r"(?![\d.,]*\d)(?!\s*(?:decimal|significant))[^\d=]*$"
+_RANGE = re.compile(
+    rf"^\W*(?:from\s+)?{_ONE}\s*(?:\b(?:to|through)\b|[-−–—~])\s*{_ONE}{_REST}", re.IGNORECASE
+)
+"""A line that is a range: 5-6, or 5 to 6 apples; without a further number or an equation."""
+_LAST_RANGE = re.compile(
+    rf"(?:\bbetween\s+{_ONE}\s+and\s+"
+    rf"|\b(?:is|are|be|about|around|approximately|roughly)\s+{_ONE}\s+(?:to|through)\s+"
+    rf"|(?<![\w.,:/^$€£-]){_ONE}[-–]){_ONE}{_REST}",
+    re.IGNORECASE,
+)
+"""A range at the end of a text; "-" with spaces is a minus sign there, and so are other dashes and dates."""
+
+_PRECISION = re.compile(r"\b(?:decimal|significant)\b", re.IGNORECASE)
 
 _BOXES = re.compile(r"(?:\\(?:boxed|fbox)\{[^{}]{1,60}\}\W{0,8}(?:\b(?:or|and)\b\W{0,8})?){2,8}$")
 
@@ -267,23 +294,47 @@ def _alternatives(line: str) -> list[str]:
     >>> _alternatives("5, 6 or even 7 apples."), _alternatives("1,200 and it is final")
     (['5', '6', '7 apples.'], ['1,200'])
     """
+    line = line.replace("**", "")
+    found = _ends_of(_RANGE.search(line))
+    if found:
+        return found
     before = _BEFORE_SEVERAL.match(line)
-    found: list[str] = []
     for part in _BETWEEN.split(line[0 if before is None else before.end() :]):
-        if read_number(part) is None or _REASONING.search(part):
+        if read_number(part) is None or _REASONING.search(part) or _PRECISION.search(part):
             break
         found.append(part)
     return found
 
 
 def _either_of_the_last(text: str) -> list[str]:
-    """Return the last two numbers of a text, if they have nothing but "or" between them."""
-    before, between, after = text[-_USUALLY_ENOUGH:].rpartition(" or ")
+    """Return the last two numbers of a text, if they are a range or have nothing but "or" between them.
+
+    >>> _either_of_the_last("It is 5, or maybe 6."), _either_of_the_last("She needs 5-6 eggs.")
+    (['5', '6'], ['5', '6'])
+    >>> _either_of_the_last("Then 18-5=13"), _either_of_the_last("on 2024-05-06")
+    ([], [])
+    """
+    end = text[-_USUALLY_ENOUGH:].replace("**", "").rstrip()
+    found = _ends_of(_RANGE.search(end.rpartition("\n")[2])) or _ends_of(_LAST_RANGE.search(end))
+    separators = list(_OR.finditer(end))
+    if found or not separators:
+        return found
+    before, after = end[: separators[-1].start()], end[separators[-1].end() :]
     earlier, later = list(find_numbers(before.rstrip(" $*"))), list(find_numbers(after))
-    if not between or not earlier or len(later) != 1 or not earlier[-1].reaches_end:
+    if not earlier or len(later) != 1 or not earlier[-1].reaches_end:
         return []
     is_next = after.lstrip(" $*").startswith(later[0].text)
     return [earlier[-1].text, later[0].text] if is_next else []
+
+
+def _ends_of(span: re.Match[str] | None) -> list[str]:
+    """Return both ends of a range; none of what descends, which is a difference."""
+    if span is None:
+        return []
+    ends = [end for end in span.groups() if end is not None]
+    first, last = map(read_number, ends)
+    rises = first is not None and last is not None and first.value < last.value
+    return ends if rises else []
 
 
 def _require_one(numbers: Sequence[str]) -> None:
