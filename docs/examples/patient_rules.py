@@ -22,7 +22,7 @@ class Patient(Anytime):
     promise: ClassVar[str] = "no winner before 30 questions, and from there on what anytime promises"
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Return the log e-value, minus infinity where it is too early."""
+        """Return the log e-value, minus infinity if it is too early."""
         return np.where(block.questions >= 30, super().statistic(block, complete), -np.inf)
 
 
