@@ -220,11 +220,12 @@ class Built:
         versions = {name: version(name) for name in ("numpy", "scipy", "aiohttp", "openai", "tenacity")}
         versions = {"adaptive-eval": __version__, "python": platform.python_version(), **versions}
         versions |= dict(self._plugins())
-        against = {
-            task.name: {self.config.task(task.name).scorer.identity()["against"]: task.against}
-            for task in self.tasks
-            if task.against
-        }
+        against = {}
+        for task in self.tasks:
+            if task.against:
+                scorer = self.config.task(task.name).scorer
+                against[task.name] = {scorer.identity()["against"]: task.against}
+        compared = {AGAINST: json.dumps(against)} if against else {}
         return {
             "name": config.name,
             "config": config.text,
@@ -237,7 +238,7 @@ class Built:
             "thresholds": dump_thresholds(self.rubrics),
             CHANGES: dump_changes(self.changes),
             **self.previous.meta(),
-            **({AGAINST: json.dumps(against)} if against else {}),
+            **compared,
             "seed": str(config.seed),
             LABELS: "" if self.labels is None else self.labels.to_json(),
             SESSION: spec_to_json(self.spec),
@@ -308,13 +309,18 @@ class Built:
         config = self.config
         sampled = [model for model in config.models if not model.deterministic]
         may_be_cut = [
-            task.name
-            for task in config.tasks
-            if task.scorer.has("choice_probability")  # which asks for one token
-            or "truncated" in task.rubric.model_fields_set
+            section.name
+            for section in config.tasks
+            if section.scorer.has("choice_probability")  # which asks for one token
+            or "truncated" in section.rubric.model_fields_set
             or "length" in config.on.model_fields_set
         ]
-        weights = {task.name: task.weights for task in self.spec.tasks}
+        ranges = {}
+        for task in self.spec.tasks:
+            if isinstance(task.weights, ScoreRange):
+                ranges[task.name] = task.weights
+        temperatures = {model.name: asked_temperature(model) for model in sampled}
+        anchors = {name: one.number for name, one in self.anchors.items()}
         return Watches(
             AnswerWatch(
                 may_be_cut,
@@ -322,12 +328,9 @@ class Built:
                 ranked=config.on.mostly_empty == "rank",
                 nothing_is_wrong=config.on.nothing_found == "wrong",
             ),
-            IndependenceAudit(
-                {model.name: asked_temperature(model) for model in sampled},
-                independent=config.on.copies == "independent",
-            ),
-            DriftWatch({name: of for name, of in weights.items() if isinstance(of, ScoreRange)}),
-            JudgeWatch({task: one.number for task, one in self.anchors.items()}),
+            IndependenceAudit(temperatures, independent=config.on.copies == "independent"),
+            DriftWatch(ranges),
+            JudgeWatch(anchors),
         )
 
     def rebuild(self, session: Session, reader: RunReader, watches: Watches) -> list[Decision]:

@@ -27,10 +27,15 @@ def describe_run(reader: RunReader) -> RunDescription:
         return RunDescription(reader.cells().models, categories, weights, _stored_target, *told)
     config = config_of_file(reader)  # without its files: an export needs none
     assert config is not None
+    of_tasks: dict[str, Sequence[str]] = {}
+    worths = {}
+    for one in config.tasks:
+        of_tasks[one.name] = rubric_of(one.rubric).categories
+        worths[one.name] = one.rubric.category_weights
     return RunDescription(
-        tuple(one.name for one in config.models),
-        {one.name: rubric_of(one.rubric).categories for one in config.tasks},
-        {one.name: one.rubric.category_weights for one in config.tasks},
+        tuple(model.name for model in config.models),
+        of_tasks,
+        worths,
         report_targets(reader),
         config.stopping.rule,
         stored_groups(reader),

@@ -87,10 +87,12 @@ def previous_of(
     meta: Mapping[str, str] | None = None,
 ) -> Previous:
     """Return the models and priors that a run takes from previous runs."""
-    settings = {
+    settings: dict[str, Any] = {
         "references": [one.model_dump(mode="json") for one in config.references],
-        "prior": None if config.prior is None else config.prior.model_dump(mode="json", by_alias=True),
+        "prior": None,
     }
+    if config.prior is not None:
+        settings["prior"] = config.prior.model_dump(mode="json", by_alias=True)
     if meta is not None and META in meta:
         taken = Previous.from_json(meta[META])
         if taken.settings == settings:

@@ -183,7 +183,7 @@ class _Stored:
         lines = {line.model: line for line in made.models}
         yield from _unlike("model", {line.model: line for line in old.models}, lines, compared)
         yield from _unlike("pair", _pairs(old), _pairs(made), _OF_PAIRS)
-        if not _alike([_scores(task) for task in old.tasks], [_scores(task) for task in made.tasks]):
+        if not _alike(list(map(_scores, old.tasks)), list(map(_scores, made.tasks))):
             yield "the scores of the tasks: stored ones are not those of the trials"
 
     def contradicted(self, made: Sequence[Decision], models: Collection[str]) -> Iterator[str]:

@@ -69,7 +69,7 @@ def decided_spec(
 ) -> SessionSpec:
     """Return the session of simulated or recorded models; uncapped, a cap of passes holds if it is named."""
     return SessionSpec(
-        models=tuple(ModelSpec(name) for name in names),
+        models=tuple(map(ModelSpec, names)),
         tasks=tasks,
         goal=decisions.goal,
         stopping=_capped(decisions.stopping, GoalSpec()) if capped else decisions.stopping,

@@ -272,15 +272,18 @@ def _as_data(found: Results, analysis: Analysis) -> dict[str, Any]:
     for line in model_order(found):
         shown = {name: getattr(line, name) for name in _MODEL_FIELDS}
         models.append({**sequential[line.model], **shown})
-    return {
+    data = {
         "recorded_trials": sum(line.trials for line in found.models),
-        "verdict": FIXED if is_fixed else "anytime",
+        "verdict": "anytime",
         "rule": found.rule,
         "sentence": headline(found),
         "target": found.target,
         "models": models,
-        "fixed": list(map(_fixed_pair, found.pairs)) if is_fixed else None,
+        "fixed": None,
     }
+    if is_fixed:
+        data |= {"verdict": FIXED, "fixed": list(map(_fixed_pair, found.pairs))}
+    return data
 
 
 _MODEL_FIELDS = ("model", "trials", "score", "score_low", "score_high", "rank_low", "rank_high")

@@ -56,9 +56,10 @@ def command(
         found += claims.check(run, asked)
     for claim in found:
         click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
-    if any(claim.holds is False for claim in found):
+    holds = [claim.holds for claim in found]
+    if False in holds:
         return FAILED
-    return ENDED_FIRST if any(claim.holds is None for claim in found) else REACHED
+    return ENDED_FIRST if None in holds else REACHED
 
 
 def _two(text: str, names: list[str]) -> tuple[str, str]:

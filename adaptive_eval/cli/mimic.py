@@ -79,7 +79,7 @@ def _spec_from_options(options: Mapping[str, Any]) -> MimicSpec:
         "models": models,
         "seed": options["seed"],
         "datasets": [{"path": path} for path in options["datasets"]],
-        "api_key": None if key is None else _variable(key),
+        "api_key": key and _variable(key),
     }
     return spec_from_data(data, "options")
 

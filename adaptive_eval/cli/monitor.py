@@ -155,11 +155,12 @@ def _row_data(row: RunRow) -> dict[str, Any]:
     summary = row.summary
     if summary is None:
         return {"run": row.key, "error": row.error}
+    models = [line.model for line in summary.results.models]
     return {
         "run": row.key,
         "state": summary.state,
         "stop": None if summary.stop is None else summary.stop.reason,
-        "models": [line.model for line in summary.results.models],
+        "models": models,
         "trials": summary.results.trials,
         "pairs_decided": len(summary.decided_pairs),
         "pairs": len(summary.results.pairs),

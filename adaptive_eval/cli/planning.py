@@ -106,8 +106,10 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
 def _coins(built: Built) -> dict[str, ModelOptions]:
     """Return the coins of the models that the config's mimic server serves."""
     mimic = built.config.mimic
-    served = [model for model in built.config.models if model.uses_mimic and mimic is not None]
-    return {} if mimic is None else {model.name: mimic.models[model.model_id] for model in served}
+    if mimic is None:
+        return {}
+    served = [model for model in built.config.models if model.uses_mimic]
+    return {model.name: mimic.models[model.model_id] for model in served}
 
 
 def _scores(
@@ -307,7 +309,8 @@ def _about_tokens(
         if "latency" not in given:
             what = "seconds of an answer: unknown; give --latency for the hours"
             said.setdefault(what, []).append(model.name)
-    every = len(built.spec.models)
-    return [
-        words if len(names) == every else f"{words} ({', '.join(names)})" for words, names in said.items()
-    ]
+    lines = []
+    for words, names in said.items():
+        of_all = len(names) == len(built.spec.models)
+        lines.append(words if of_all else f"{words} ({', '.join(names)})")
+    return lines

@@ -117,8 +117,8 @@ def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> li
     specs = []
     sections: list[RubricConfig | None] = [read_rubric(text) for text in rubrics]
     for rubric in sections or [None]:
-        label = " + ".join(part for part in (kind, "" if rubric is None else rubric.label) if part)
-        specs.append(RescoringSpec(name or label, rubric, section))
+        parts = [kind, "" if rubric is None else rubric.label]
+        specs.append(RescoringSpec(name or " + ".join(filter(None, parts)), rubric, section))
     names = [spec.name for spec in specs]
     if len(set(names)) < len(names):
         raise UsageError(f"two rubrics are called {max(names, key=names.count)!r}; give own schemas a name")

@@ -146,12 +146,11 @@ def unpinned(config: RunConfig) -> Iterator[Coded]:
 
     tasks = [task for task in config.tasks if not is_pinned(task.dataset, task.revision)]
     if tasks:
-        can = any(not task.dataset.startswith(LM_EVAL) for task in tasks)
-        yield Coded(
-            "warning/not-pinned",
-            f"{', '.join(task.name for task in tasks)}: the dataset is not pinned; a later run may get other "
-            f"questions{'. Set revision to a commit of it' if can else ''}",
-        )
+        names = ", ".join(task.name for task in tasks)
+        words = f"{names}: the dataset is not pinned; a later run may get other questions"
+        if not all(task.dataset.startswith(LM_EVAL) for task in tasks):
+            words += ". Set revision to a commit of it"
+        yield Coded("warning/not-pinned", words)
 
 
 def _check(

@@ -477,8 +477,10 @@ def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Pla
 
 def _thresholds(rubric: RubricConfig, path: Place, *, steers: bool) -> Found:
     schema, label = rubric.schema_definition, rubric.label
-    ruled = [] if schema is None else [rule.name for rule in schema.threshold_rules]
-    known = ruled if schema is None else [*ruled, *schema.given_thresholds]
+    ruled, known = [], []
+    if schema is not None:
+        ruled = [rule.name for rule in schema.threshold_rules]
+        known = [*ruled, *schema.given_thresholds]
     for name in rubric.thresholds:
         if name not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"

@@ -166,7 +166,7 @@ def _dumped(data: Any, *, allow_unicode: bool) -> str:
 def _plain(data: Any) -> Any:
     if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
-    return [_plain(item) for item in data] if isinstance(data, tuple | list) else data
+    return list(map(_plain, data)) if isinstance(data, tuple | list) else data
 
 
 class _TooLarge(Exception):
@@ -342,10 +342,13 @@ def _position(selector: str, items: Any) -> int | str:
         return f"[{selector}] needs a list before it"
     if selector.isdecimal():
         return int(selector) if int(selector) < len(items) else f"[{selector}]: there are {len(items)} items"
-    names = [item.get("name") if isinstance(item, dict) else None for item in items]
-    if selector in names:
-        return names.index(selector)
-    return f"[{selector}]: no item has this name ({', '.join(str(name) for name in names if name)})"
+    names = []
+    for number, item in enumerate(items):
+        name = item.get("name") if isinstance(item, dict) else None
+        if name == selector:
+            return number
+        names.append(name)
+    return f"[{selector}]: no item has this name ({', '.join(map(str, filter(None, names)))})"
 
 
 def _inside(value: Any, part: str | int) -> Any:

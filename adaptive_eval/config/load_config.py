@@ -250,7 +250,11 @@ class _Collected:
 
 def _written(path: Place) -> str:
     """Return a place as people write it, without a key that looks like a secret."""
-    return dotted(tuple("(hidden)" if looks_like_secret(str(part)) else part for part in path))
+    shown = list(path)
+    for number, part in enumerate(path):
+        if looks_like_secret(str(part)):
+            shown[number] = "(hidden)"
+    return dotted(tuple(shown))
 
 
 def _without_secrets(problem: Problem) -> Problem:

@@ -212,16 +212,18 @@ class Budget:
         self.issued = 0
         self._of_tests = 0  # tokens presumed billed for tests of seeds in this session
         self._concerned: list[list[tuple[Account, ...]]] = []
-        limited = [(task,) if task.limited else () for task in self.tasks]
         for model in self.models:
-            self._concerned.append([(self.run, model, *task) for task in limited])
+            self._concerned.append([self._limits_of(model, task) for task in self.tasks])
         self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
-        sizes = [len(task.questions) if self._reserving else 0 for task in spec.tasks]
+        sizes = [len(task.questions) for task in spec.tasks] if self._reserving else [0] * len(spec.tasks)
         none = [array("q", bytes(8 * size)) for size in sizes]
         self._prompt = [deepcopy(none) for _ in spec.models]
         self._beyond_prompt = [0] * len(spec.models)
         self._unanswered = 0  # requests without an answer that may have been billed
         self._most_completion = [model.max_tokens or 0 for model in spec.models]
+
+    def _limits_of(self, model: Account, task: Account) -> tuple[Account, ...]:
+        return (self.run, model, task) if task.limited else (self.run, model)
 
     @property
     def completed(self) -> int:

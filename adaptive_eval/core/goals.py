@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
+from math import isnan
 from typing import TypeAlias
 
 import numpy as np
@@ -209,11 +210,15 @@ class _Contrasts:
     ) -> int:
         """Return the row of a contrast, as it was added first; a claim is about one direction of a pair."""
         low, high = (first, second) if claim > 0.0 else sorted((first, second))
-        key = (low, high, value, -1.0 if np.isnan(width) else width, -1.0 if np.isnan(claim) else claim)
+        key = (low, high, value, _number(width), _number(claim))
         if key not in self._known:
             self._known[key] = len(self.rows)
             self.rows.append((first, second, value, width, claim))
         return self._known[key]
+
+
+def _number(value: float) -> float:
+    return -1.0 if isnan(value) else value  # as NaN equals nothing
 
 
 def rank_ranges(goal: Goal, verdict: NDArray[np.integer], models: int) -> list[tuple[int, int]]:

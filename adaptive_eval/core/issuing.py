@@ -236,7 +236,9 @@ class Issuer:
         without = states.stopped.keys() | states.spent
         without |= {model for model in self._limited if self._own_budget_refuses(model)}
         without |= {model for model in determinism.claimed if determinism.done(model)}
-        return {model: slots for model, slots in free.items() if model not in without} if without else free
+        for model in without & free.keys():
+            del free[model]
+        return free
 
     def _begun(self, model: int) -> int:
         """Return the trials issued of a model, without the gaps, which are filled first."""

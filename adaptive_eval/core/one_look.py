@@ -194,8 +194,10 @@ class OneLook:
             return None
         names: list[tuple[str, ...]] = []
         for task in self.spec.tasks:
-            alone = [(task.name, question) for question in task.questions]
-            names += alone if task.clusters is None else [(group,) for group in task.clusters]
+            if task.clusters is None:
+                names += [(task.name, question) for question in task.questions]
+            else:
+                names += [(group,) for group in task.clusters]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         return np.array([numbers[name] for name in names], dtype=np.int64)
 
@@ -305,24 +307,28 @@ class OneLook:
         shift = origin if goal.measured[row] else 0.0
         value = float(goal.value[row]) if single and not goal.measured[row] else 0.0
         difference, low, high = (shift + unit * (end - value) for end in (test.estimate, *_ends(test)))
+        margin = unit * float(goal.claim[row]) if goal.claimed[row] else None
         trials = int(answers.number[models].sum(axis=1).min())
-        p_value = None if goal.measured[row] else _p_value(test)
+        p_value, evidence, name = None, 0.0, ""
+        if not goal.measured[row]:
+            p_value, name = _p_value(test), test.test
+            evidence = -log(max(p_value, _LEAST_P))
         return PairResult(
             *names,
             verdict=VERDICTS[verdict],
             difference=difference,
             difference_low=low,
             difference_high=high,
-            evidence=0.0 if p_value is None else -log(max(p_value, _LEAST_P)),
+            evidence=evidence,
             threshold=-log(level),
             tie_margin=None,
             trials_each=trials,
             questions=int((answers.number[models] > 0).all(axis=0).sum()),
             decided_at=None if verdict == OPEN else trials,
             kind=contrast_kind(goal, row),
-            margin=unit * float(goal.claim[row]) if goal.claimed[row] else None,
+            margin=margin,
             p_value=p_value,
-            test="" if p_value is None else test.test,
+            test=name,
         )
 
     def _task(self, number: int) -> TaskResult:
@@ -356,8 +362,9 @@ def _p_value(test: FixedTest) -> float:
 
 def _ends(test: FixedTest) -> tuple[float, float]:
     """Return the ends of the interval, as far as they are possible."""
-    low, high = test.low, test.high
-    return -1.0 if low is None else max(low, -1.0), 1.0 if high is None else min(high, 1.0)
+    low = -1.0 if test.low is None else max(test.low, -1.0)
+    high = 1.0 if test.high is None else min(test.high, 1.0)
+    return low, high
 
 
 def counted(

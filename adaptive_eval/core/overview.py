@@ -62,6 +62,9 @@ def results(
     texts = (of_rule, *reference_warnings(spec), *spec_warnings(spec), *discard_warnings(comparison, states))
     warnings = [text for text in texts if text]
     warnings.extend(budget.warnings())
+    family = "top-set" if spec.of_a_set else spec.stopping.family
+    prior = None if spec.prior is None else spec.prior.source
+    fixed_passes = None if stopped is None else _fixed_passes(comparison)
     return Results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
@@ -69,7 +72,7 @@ def results(
         top_k=best_k(spec.goal),
         tasks=_tasks(comparison),
         confidence=spec.stopping.confidence,
-        family="top-set" if spec.of_a_set else spec.stopping.family,
+        family=family,
         equivalence=spec.stopping.equivalence,
         questions=spec.questions,
         models=_models(comparison, budget, states, waiting),
@@ -78,10 +81,10 @@ def results(
         trials=budget.completed,
         stop=stopped,
         warnings=tuple(warnings),
-        prior=None if spec.prior is None else spec.prior.source,
+        prior=prior,
         ties=spec.stopping.ties,
         in_rounds=spec.tasks_in_rounds,
-        fixed_passes=_fixed_passes(comparison) if stopped is not None else None,
+        fixed_passes=fixed_passes,
         spend=spec.spend,
         pass_cost=_pass_cost(comparison, budget),
         scale=(spec.scale[0], sum(spec.scale)),
@@ -471,14 +474,17 @@ def lost_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str
     spec, board = comparison.spec, comparison.answers
     lost = {model.name: board.missing(row) for row, model in enumerate(spec.models)}
     lost |= {reference.name: lost_of(reference) for reference in spec.references}
+    discarded = dict(zip(spec.names, states.discarded, strict=False))
     return {
         "open": int(comparison.fold.needed.sum()),
-        "lost": {name: number for name, number in lost.items() if number},
+        "lost": _some(lost),
         "discarded": discards_of(spec, states),
-        "discarded_trials": {
-            model.name: number for model, number in zip(spec.models, states.discarded, strict=True) if number
-        },
+        "discarded_trials": _some(discarded),
     }
+
+
+def _some(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: number for name, number in counts.items() if number}
 
 
 def stopped_models(budget: Budget, states: ModelStates) -> dict[str, Any]:

@@ -115,7 +115,9 @@ def _cells(line: Any) -> tuple[str, ...]:
         interval = f"[{line.score_low:.3f}, {line.score_high:.3f}]"
     if line.copies:
         missing += f" ({line.copies:,} copies)"
-    name = "".join(one if one.isprintable() else "�" for one in line.model[:_LONGEST])
+    name = ""
+    for letter in line.model[:_LONGEST]:
+        name += letter if letter.isprintable() else "�"
     return rank, name, score, interval, f"{line.trials:,}", missing
 
 

@@ -296,9 +296,11 @@ class SessionSpec:
     @property
     def task_weights(self) -> tuple[float, ...]:
         """Weight of each task in the overall score; they sum to 1."""
-        pooled = self.overall == "pooled"
-        weights = [task.weight * (len(task.questions) if pooled else 1) for task in self.tasks]
-        return tuple(weight / sum(weights) for weight in weights)
+        weights = [task.weight for task in self.tasks]
+        if self.overall == "pooled":
+            weights = [task.weight * len(task.questions) for task in self.tasks]
+        total = sum(weights)
+        return tuple(weight / total for weight in weights)
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -388,11 +390,12 @@ class SessionSpec:
             return other
 
         def goal(old: GoalSpec) -> GoalSpec:
+            margin = None if old.margin is None else old.margin / unit * new_unit
             return replace(
                 old,
                 value=new_origin + (old.value - origin) / unit * new_unit,
                 width=old.width / unit * new_unit,
-                margin=None if old.margin is None else old.margin / unit * new_unit,
+                margin=margin,
                 goals=tuple(goal(part) for part in old.goals),
             )
 

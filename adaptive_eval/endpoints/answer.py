@@ -344,13 +344,14 @@ def _completion(
     text = redact(said)
     message = choice.get("message")
     thought = redact(storable(reasoning_of(message))) if isinstance(message, dict) else ""
+    calls = _calls(message, redact) if tools else ()
     return Completion(
         text=text,
         finish_reason=finish_reason,
         logprobs=_hidden(_logprobs(of_answer, of_prompt), redact, spelled=text != said),
         without_text="" if text else _instead_of_text(message, thought),
         reasoning=thought,
-        tool_calls=_calls(message, redact) if tools else (),
+        tool_calls=calls,
         **common,
     )
 

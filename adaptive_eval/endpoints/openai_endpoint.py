@@ -166,7 +166,7 @@ class OpenAIEndpoint(ABC):
             return answers
         tokens = sum(answer.paid.total_tokens for answer in answers if answer is not None)
         pause = pause_after(limits, tokens=tokens, now=time.time())
-        return tuple(None if answer is None else replace(answer, pause=pause) for answer in answers)
+        return tuple(answer and replace(answer, pause=pause) for answer in answers)
 
     async def probe(self) -> Probe:
         """Ask the server which models it serves, and check that ours is one of them."""

@@ -131,5 +131,9 @@ def shorten(text: str, limit: int = 500) -> str:
     """
     # A page of megabytes is cut before it is split into words; twice the limit leaves room for white space.
     words = storable(text[: 2 * limit + 1000]).split()
-    line = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(words))
+    line = "".join(map(_printable, " ".join(words)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _printable(char: str) -> str:
+    return char if char.isprintable() else "\ufffd"

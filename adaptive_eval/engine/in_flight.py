@@ -167,7 +167,9 @@ class InFlightTrials:
 
     def _requests(self, without: Collection[str] = ()) -> dict[str, int]:
         """Return how many requests of every model may start."""
-        wanted = {model: 0 if model in without else lane.free for model, lane in self.lanes.items()}
+        wanted = {model: lane.free for model, lane in self.lanes.items()}
+        for model in wanted.keys() & without:
+            wanted[model] = 0
         return self.fleet.dispatch.slots(wanted)
 
     @property

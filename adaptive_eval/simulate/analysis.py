@@ -100,23 +100,26 @@ def analyze(recorded: RecordedOutcomes, spec: SessionSpec, simulator: Simulator)
     intervals = rank_ranges(make_goal(spec), replay.verdict, len(spec.models))
     counts, used = recorded.answered, shuffled.trials.mean(axis=0)
     unit = spec.scale[1]
-    lines = [
-        ModelAnalysis(
+    lines = []
+    for row, name in enumerate(recorded.models):
+        line = ModelAnalysis(
             model=name,
             trials=int(counts[row].sum()),
             fewest=int(counts[row].min()),
             most=int(counts[row].max()),
             score=float(scores[row]),
-            mu=float(to_score_units(spec, mu[row])) if known else None,
-            sigma=float(unit * sigma[row]) if known else None,
+            mu=None,
+            sigma=None,
             fixed_rank=int(ranks[row]),
             rank_low=intervals[row][0],
             rank_high=intervals[row][1],
             used=int(replay.trials[row]),
             used_shuffled=float(used[row]),
         )
-        for row, name in enumerate(recorded.models)
-    ]
+        if known:
+            estimate = float(to_score_units(spec, mu[row]))
+            line = replace(line, mu=estimate, sigma=float(unit * sigma[row]))
+        lines.append(line)
     ordered = tuple(sorted(lines, key=lambda line: -line.score))
     return Analysis(ordered, recorded.trials, replay, shuffled)
 

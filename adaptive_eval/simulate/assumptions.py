@@ -40,7 +40,9 @@ def means_apart(models: int, gap: float) -> tuple[float, ...]:
 
 def sole_kind(spec: SessionSpec) -> str:
     """Return the kind of all parts of the goal, ``mixed`` if they differ."""
-    kinds = {(part.kind, part.value if part.kind == "threshold" else part.model) for part in spec.goal.parts}
+    kinds: set[tuple[str, object]] = set()
+    for part in spec.goal.parts:
+        kinds.add((part.kind, part.value if part.kind == "threshold" else part.model))
     return kinds.pop()[0] if len(kinds) == 1 else "mixed"
 
 

@@ -218,7 +218,7 @@ class Simulator:
         """Return how many replicates there are, once the first ones are simulated."""
         if self.trials is None:
             return self.replicates
-        each = [max(int(run.trials.sum()) for run in of_seed) for of_seed in runs[:FEWEST]]
+        each = list(map(_most_trials, runs[:FEWEST]))
         affordable = int(self.trials / max(float(np.mean(each)), 1.0))
         return min(max(affordable, FEWEST), self.replicates)
 
@@ -322,6 +322,7 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
     for name in ("verdict", "decided_at", "trials", "score", "steps", "time", "exhausted"):
         stacked[name] = np.stack([getattr(run, name) for run in runs])
     stacked["score"] = to_score_units(spec, stacked["score"])
+    drawn_gap = np.stack(drawn) if drawn else None
     return SimulationResult(
         models=spec.names[: truth.size],
         pairs=tuple(pairs),
@@ -330,6 +331,10 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
         margin=spec.stopping.equivalence,
         reason=tuple(run.reason for run in runs),
         one_by_one=one_by_one,
-        drawn_gap=np.stack(drawn) if drawn else None,
+        drawn_gap=drawn_gap,
         **stacked,
     )
+
+
+def _most_trials(runs: list[RunOutcome]) -> int:
+    return max(int(run.trials.sum()) for run in runs)

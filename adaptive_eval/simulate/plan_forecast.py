@@ -325,7 +325,7 @@ class _Work:
         live = self.row("round-robin", None, result)
         rounds = np.ceil(result.trials / np.array(sizes))
         asked = (rounds * sizes).astype(np.int64)
-        half = None if usd is None else [_BATCH_PRICE * price for price in usd]
+        half = usd and [_BATCH_PRICE * price for price in usd]
         for name, costs, limit, parallel in self._limits():
             each = half if name == "usd" and half is not None else costs
             share = 1.0 if parallel else limit / np.maximum(cost_of(asked, each), limit)
@@ -354,7 +354,7 @@ class _Work:
     def _known(self, name: str) -> list[float] | None:
         """Return a quantity of all models, or None if it is unknown for one."""
         values = [getattr(work, name) for work in self.assumed.workload]
-        return None if any(value is None for value in values) else values
+        return None if None in values else values
 
     def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:
         """Return the figures of the runs of one way."""

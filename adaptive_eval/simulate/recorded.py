@@ -145,10 +145,11 @@ class RecordedOutcomes:
         groups: dict[str, list[str]] = {}
         for (task, _), group in zip(self.questions, self.clusters or (), strict=False):
             groups.setdefault(task, []).append(group)
-        tasks = tuple(
-            TaskSpec(name, ids, weights, tuple(groups[name]) if groups else None)
-            for name, ids in self.tasks.items()
-        )
+        made = []
+        for name, ids in self.tasks.items():
+            clusters = tuple(groups[name]) if groups else None
+            made.append(TaskSpec(name, ids, weights, clusters))
+        tasks = tuple(made)
         if highest >= len(tasks[0].unit_scores):
             raise OutcomesError(
                 f"outcomes have category {highest}, but only {len(weights)} weights are given; "
@@ -190,7 +191,7 @@ class RecordedOutcomes:
         fewest = np.where(there, self.counts[:, kept], categories.shape[2]).min(axis=1, keepdims=True)
         absent = ~there[:, :, None] & (np.arange(categories.shape[2]) < fewest[:, :, None])
         columns = np.flatnonzero(kept).tolist()
-        clusters = None if self.clusters is None else tuple(self.clusters[column] for column in columns)
+        clusters = self.clusters and tuple(self.clusters[column] for column in columns)
         return replace(
             self,
             questions=tuple(self.questions[column] for column in columns),

@@ -259,9 +259,11 @@ class SimulationResult:
     def _by_pair(self) -> dict[str, Any]:
         decided = self.decided_at >= 0
         steps = np.where(decided, self.decided_at, 0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
+        first = [one for one, _ in self.pairs]
+        second = [other for _, other in self.pairs]
         return {
-            "first": [first for first, _ in self.pairs],
-            "second": [second for _, second in self.pairs],
+            "first": first,
+            "second": second,
             "gap": self.gap,
             "better": (self.verdict == BETTER).mean(axis=0),
             "worse": (self.verdict == WORSE).mean(axis=0),
