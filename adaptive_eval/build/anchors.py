@@ -9,11 +9,11 @@ from math import ceil
 
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.scoring.judge import JudgeScorer
-from adaptive_eval.scoring.model_graded import Bill
+from adaptive_eval.scoring.model_graded import Bill, grader_of
 from adaptive_eval.scoring.scorer import Scorer, grade_or_failure
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
-from adaptive_eval.trial import ANCHOR, ANCHOR_PARTS, Completion, Question, Score, TrialRequest
+from adaptive_eval.trial import ANCHOR, ANCHOR_PARTS, CHECK, Completion, Question, Score, TrialRequest
 
 _USUAL = 30
 """Anchors of a judge whose options name no number."""
@@ -33,6 +33,7 @@ class Anchors:
     judge: JudgeScorer
     models: Mapping[str, int]  # their places
     questions: Mapping[str, int]
+    check: str | None = None  # the name of the judge among the parts of ``checks``
     kept: dict[int, tuple[Completion, Question]] = field(default_factory=dict)
 
     @property
@@ -56,7 +57,7 @@ class Anchors:
     def keep(self, request: TrialRequest, completion: Completion, question: Question, score: Score) -> Score:
         """Keep an answer if it is an anchor that the judge has scored; return its score, with that said."""
         place = self.place(request) if request.repeat == 0 else None
-        part = None if place is None else self._part(score)
+        part = None if place is None else self._part(score, self._kept)
         if place is None or part is None:
             return score
         self.kept[place] = completion, question
@@ -81,7 +82,7 @@ class Anchors:
         bill = Bill.of(score.signals, self.judge.kind)
         bill.add(Bill.of(again.signals, self.judge.kind))
         signals = {**score.signals, **bill.signals(self.judge.kind)}
-        part = self._part(again)
+        part = self._part(again, self._own)
         if part is not None:
             signals[f"{ANCHOR}{place}_{part}"] = True
         return replace(score, signals=signals)
@@ -91,9 +92,19 @@ class Anchors:
         """The judge without second votes; its account is the judge's, which has been made by now."""
         return self.judge.model_copy(update={"second_votes": 0.0})
 
-    def _part(self, score: Score) -> int | None:
+    @property
+    def _kept(self) -> str:
+        """Name of the signal of a trial that says what the judge said."""
+        return self._own if self.check is None else f"{CHECK}{self.check}"
+
+    @property
+    def _own(self) -> str:
+        """Name of the judge's own signal; of a check the run keeps no share of votes."""
+        return "score" if self.check is None or self.judge.range else "is_correct"
+
+    def _part(self, score: Score, name: str) -> int | None:
         """Return a judgement in parts of the range; None if the judge was not asked or said nothing."""
-        number = score.signals.get("score")
+        number = score.signals.get(name)
         asked = Bill.of(score.signals, self.judge.kind).requests
         if score.category is None or not asked or not isinstance(number, int | float):
             return None
@@ -108,10 +119,13 @@ def anchors_of(
     places = {name: place for place, name in enumerate(models)}
     found = {}
     for task in tasks:
-        scorer = scorers[task.name]
-        if isinstance(scorer, JudgeScorer) and scorer.anchors != 0:
-            questions = {question.id: place for place, question in enumerate(task.questions)}
-            found[task.name] = Anchors(scorer, places, questions)
+        judge = grader_of(scorers[task.name])
+        if not isinstance(judge, JudgeScorer) or judge.anchors == 0:
+            continue
+        parts = getattr(scorers[task.name], "scorers", {})
+        check = next((name for name, part in parts.items() if part is judge), None)
+        questions = {question.id: place for place, question in enumerate(task.questions)}
+        found[task.name] = Anchors(judge, places, questions, check)
     return found
 
 

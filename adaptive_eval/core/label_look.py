@@ -21,11 +21,13 @@ from scorio.sequential.parts import (
     Ints,
     Known,
     LabelBets,
+    expected_log_e,
     label_bets,
-    log_evidence,
 )
 
 TEST: Final = "bets on labels"
+LEAST_SHARE: Final = 0.01
+"""Share of labels from which on a forecast looks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +193,14 @@ class LabelLook(OneLook):
         if known.sum() < 2:
             return None
         bets = self.bets([first, second])
-        residual = float(np.mean((y[known] - bets.slope[-1] * x[known]) ** 2))
-        least = 1.0 / (known.sum() + 1.0)  # as much as one more question in which the two differ
-        spread, difference = float(np.var(y[known])) + least, np.full(1, bets.estimate)
-        for share in np.geomspace(0.01, 1.0, 60).tolist():
-            variance = np.full(1, (residual * (1.0 / share - 1.0) + spread) / at.size)
-            if float(log_evidence(difference, variance)[0]) >= level:
+        predicted, actual = bets.slope[-1] * x[known], y[known]
+        stake, have = bets.stake[known], max(float(part.chosen.mean()), LEAST_SHARE)
+        scale = 1.0
+        if bets.groups is not None:  # a cluster is bet on once, so that its questions win less
+            now = expected_log_e(predicted, actual, stake, have, at.size)
+            scale = min(max(bets.last(), 0.0) / now, 1.0) if now > 0.0 else 0.0
+        for share in np.geomspace(have, 1.0, 60).tolist():
+            if scale * expected_log_e(predicted, actual, stake, share, at.size) >= level:
                 return float(share)
         return None
 

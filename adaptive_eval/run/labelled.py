@@ -30,6 +30,8 @@ from scorio.sequential.parts import Floats, Ints
 
 LEAST_CHANCE = 0.25
 """Of the mean one: the chance of a label where the judge has not been seen to err."""
+_DIGITS = 9
+"""Of a spread, in unit scores; the rest is rounding."""
 
 
 def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
@@ -210,7 +212,7 @@ def _noise(look: LabelLook) -> list[Noise]:
             groups, scores = np.linspace(0.1, 0.9, 5), np.clip(np.floor(scores * 5), 0, 4) / 5 + 0.1
         rows += [(task, group, residual[np.isclose(scores, group)]) for group in groups.tolist()]
     sizes = np.array([part.size for *_, part in rows], dtype=float)
-    spreads = np.array([float(part.std()) if part.size else 0.0 for *_, part in rows])
+    spreads = np.array([float(part.std()) if part.size else 0.0 for *_, part in rows]).round(_DIGITS)
     mean = float((spreads * sizes).sum() / sizes.sum()) if sizes.sum() else 0.0
     found = []
     for (task, group, part), spread in zip(rows, spreads.tolist(), strict=True):

@@ -260,6 +260,32 @@ def label_bets(
     return LabelBets(low, high, rho, weight, models / float(chances.min(initial=1.0)), groups, doubted)
 
 
+def expected_log_e(predicted: Floats, label: Floats, stake: Floats, share: float, steps: int) -> float:
+    """Return the log e-value to expect of bets on two models, of so many questions like some with labels.
+
+    Parameters
+    ----------
+    predicted, label : ndarray of float, shape (n,)
+        ρ times the difference of the judge's scores, and the difference of the labels, of each question.
+    stake : ndarray of float, shape (n,)
+        What each weighs, at most 1.
+    share : float
+        Chance of a label.
+    steps : int
+        Questions asked.
+
+    Examples
+    --------
+    >>> one = np.ones(4)
+    >>> expected_log_e(one, one, one, 0.1, 40) < expected_log_e(one, one, one, 1.0, 40)
+    True
+    """
+    rates = RATES[:, None] * (0.5 * share) * stake  # the bets' bound is 2 over the chance
+    with_label = np.log1p(rates * (predicted + (label - predicted) / share))
+    growth = share * with_label + (1.0 - share) * np.log1p(rates * predicted)
+    return float(log_mean(steps * growth.mean(axis=1)))
+
+
 def _corrected(
     judge: Floats, label: Floats, chosen: Bools, chance: Floats, rho: Floats, worth: float
 ) -> Floats:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from scorio.sequential.fold import Fold as Fold
     from scorio.sequential.fold import Levels as Levels
     from scorio.sequential.labels import LabelBets as LabelBets
+    from scorio.sequential.labels import expected_log_e as expected_log_e
     from scorio.sequential.labels import label_bets as label_bets
     from scorio.sequential.moments import DROPPED as DROPPED
     from scorio.sequential.moments import KNOWN as KNOWN
@@ -141,6 +142,7 @@ _HOMES = {
     ),
     "scorio.sequential.labels": (
         "LabelBets",
+        "expected_log_e",
         "label_bets",
     ),
     "scorio.sequential.moments": (

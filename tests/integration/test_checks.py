@@ -74,7 +74,7 @@ def test_a_run_shows_each_check_in_samples_exports_and_report(tmp_path, judge):
     server = judge(
         lambda body: by_length(body) if "{" in by_length(body) else '{"reason": "", "verdict": "wrong"}'
     )
-    parts = {"number": "numeric", "brief": "words.py:brief", "polite": wise(server)}
+    parts = {"number": "numeric", "brief": "words.py:brief", "polite": wise(server) | {"anchors": 0}}
     scorer = {"kind": "checks", "parts": parts}
     config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 120}, name="checked")
     out = finished(tmp_path, config)

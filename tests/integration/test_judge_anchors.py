@@ -92,3 +92,17 @@ def test_without_labels_a_tenth_of_the_answers_at_most_is_judged_again(judge, tm
     run = finished(tmp_path, config_of(server, 2 * 2 * QUESTIONS, **options))
     assert len(anchors_in(run)) == number
     assert len(server.asked) <= 2 * 2 * QUESTIONS + number
+
+
+@pytest.mark.slow
+def test_a_judge_among_checks_is_watched(judge, tmp_path):
+    server = judge(lambda body: verdict("wrong"))
+    config = config_of(server, 3 * 2 * QUESTIONS, anchors=30)
+    (task,) = config["tasks"]
+    task["scorer"] = {"kind": "checks", "by": "any", "parts": {"wise": task["scorer"], "number": "numeric"}}
+    run = finished(tmp_path, config)
+    times = anchors_in(run)
+    assert len(times) == 30
+    assert set(times.values()) <= {2, 3}
+    assert sum(times.values()) - 30 == len(server.asked) - 3 * 2 * QUESTIONS
+    assert {name[-2:] for one in signals_of(run) for name in one if name.startswith(ANCHOR)} == {"_0"}
