@@ -1,7 +1,8 @@
 """Two equal models, of which one gives its wrong answers too late or cut off: no winner, over HTTP.
 
-Whoever counts the next answer in place of one that did not come sees .6 against nearly 1, and names a winner
-in every run. As lost answers they leave .6 to 1. `benchmarks/discarded.py` has milder shares and many runs.
+If a later draw counted in place of an answer that did not come, this model would score nearly 1 against .6,
+and win in every run. As lost answers they leave anything from .6 to 1. `benchmarks/discarded.py` keeps fewer
+answers back and repeats the runs.
 """
 
 import random
@@ -16,6 +17,8 @@ from command_line import in_process, report, samples, write_config
 from json_server import Replies, serving
 
 CAUSES = {"timeout": "timeout", "gateway": "server", "cut": "connection"}
+DELAYS = {"timeout": 2.0, "gateway": 0.1, "cut": 0.1}
+"""Seconds until the server fails: more than a request may take, or than its quickest answers do."""
 SHARE = 0.9
 """Of the wrong answers of the model bad: so many do not come."""
 
@@ -34,7 +37,7 @@ def handler(way, kept_back):
             if not right and body["model"] == "bad" and coin < SHARE:
                 with lock:
                     kept_back[way] += 1
-                time.sleep(2.0 if way == "timeout" else 0.1)  # longer than the answers that come
+                time.sleep(DELAYS[way])
                 if way == "gateway":
                     self.reply({"error": {"message": "upstream timed out"}}, 504)
                     return
