@@ -6,15 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.store.records import FEWER_CHOICES, EndpointHealth
+from adaptive_eval.store.records import FEWER_CHOICES, IMPOSSIBLE_USAGE, NO_USAGE, EndpointHealth
 from adaptive_eval.trial import Completion
 
 WINDOW, RECENT = 60.0, 1000
 """Rates and latencies are those of the answers of so many seconds, and of so many answers at most."""
-
-NO_USAGE, IMPOSSIBLE_USAGE = "no_usage", "impossible_usage"
-"""Counted among the errors: an answer that reports no tokens, which a token budget cannot see; one that
-reports more than can be, which counts as no report."""
 
 
 class HealthMonitor:
@@ -53,12 +49,16 @@ class HealthMonitor:
         self._recent.append((now, completion.latency, completion.paid.total_tokens))
         if completion.model and completion.model not in self.names and len(self.names) < 2:
             self.names.append(completion.model)
-        if completion.usage.total_tokens == 0:
-            self._errors[IMPOSSIBLE_USAGE if completion.impossible_usage else NO_USAGE] += 1
+        if completion.impossible_usage:
+            self._errors[IMPOSSIBLE_USAGE] += 1
+        elif completion.usage.total_tokens == 0 and self._endpoint.startswith(
+            "http"
+        ):  # a function need not report
+            self._errors[NO_USAGE] += 1
 
     def usages_lacking(self) -> Iterator[tuple[int, str]]:
-        """Yield how many answers reported no tokens, which a function need not, or more than can be."""
-        if self._errors[NO_USAGE] and self._endpoint.startswith("http"):
+        """Yield how many answers reported no tokens, or more than can be."""
+        if self._errors[NO_USAGE]:
             yield self._errors[NO_USAGE], "no tokens"
         if self._errors[IMPOSSIBLE_USAGE]:
             yield self._errors[IMPOSSIBLE_USAGE], "more tokens than can be"

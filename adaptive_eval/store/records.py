@@ -31,6 +31,10 @@ KILLED = "killed"
 FEWER_CHOICES = "fewer_choices"
 """Kind of attempt for a trial that shared a request and got no answer: fewer came than were asked for."""
 
+NO_USAGE, IMPOSSIBLE_USAGE = "no_usage", "impossible_usage"
+"""Counted among a server's errors: an answer that reports no tokens, which a token budget cannot see; one
+that reports more than can be, which counts as no report."""
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
@@ -237,8 +241,8 @@ class EndpointHealth:
     """Counts and latencies of one model at one server, over the last minute and since this process started.
 
     Latencies are in seconds over the last minute, None before the first answer. `state` is ``in``; ``out``
-    for a server that does not answer and is probed, ``trial`` for one that is just back, ``refused`` for one
-    that will not answer for this model; if servers are found, ``joining`` for one that is named and has
+    for a server that does not answer and is probed, ``probation`` for one that is just back, ``refused`` for
+    one that will not answer for this model; if servers are found, ``joining`` for one that is named and has
     not answered yet, ``left`` for one that was named before.
     """
 
@@ -253,6 +257,12 @@ class EndpointHealth:
     p95: float | None
     errors: Mapping[str, int] = field(default_factory=dict)
     state: str = "in"
+
+    @property
+    def failed(self) -> int:
+        """Requests without an answer."""
+        answered = self.errors.get(NO_USAGE, 0) + self.errors.get(IMPOSSIBLE_USAGE, 0)
+        return sum(self.errors.values()) - answered
 
 
 @dataclass(frozen=True, slots=True)

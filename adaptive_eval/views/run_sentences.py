@@ -265,9 +265,9 @@ def problem_words(
         problems.append(f"{listing(stopped)} {were} stopped before the end.")
     if state == "running":
         problems += [_server_problem(one) for one in endpoints if one.state in ("out", "joining", "refused")]
-    failed = sum(sum(one.errors.values()) for one in endpoints)
+    failed = sum(one.failed for one in endpoints)
     if failed:
-        failing = sorted({one.model for one in endpoints if any(one.errors.values())})
+        failing = sorted({one.model for one in endpoints if one.failed})
         problems.append(f"{count(failed, 'failed request')} at the endpoints of {listing(failing)}.")
     missing = sum(line.missing for line in models)
     if missing:

@@ -179,6 +179,14 @@ def test_on_the_page():
     assert not [line for line in words if "http://gpu5/v1" in line]
 
 
+def test_an_answer_without_usage_is_no_failed_request():
+    server = replace(snapshot().endpoints[0], errors={"no_usage": 5, "impossible_usage": 2})
+    assert problem_words("ended", (), [server], 0) == []
+    failing = replace(server, errors={**server.errors, "timeout": 3})
+    (words,) = problem_words("ended", (), [failing], 0)
+    assert words.startswith("3 ")
+
+
 # The column of ranks: rank intervals, or verdicts where the goal does not rank.
 
 
