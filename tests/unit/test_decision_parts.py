@@ -26,7 +26,7 @@ from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.courses import Intervals
-from scorio.sequential.evidence import confidence_radius
+from scorio.sequential.evidence import confidence_radius, log_evidence_above
 from scorio.sequential.families import family
 from scorio.sequential.fold import Course, Fold, Levels, Piece, moments, running_peak
 
@@ -96,6 +96,30 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
     moment = moments(np.tile(np.arange(1, 7), (2, 1)), 0)
     events = fold.read([Piece(np.arange(2), moment, course)])
     assert [(event.contrast, event.step) for event in events] == [(0, 5), (1, 5)]
+
+
+def test_claims_that_models_are_good_enough_share_the_level_equally():
+    difference = np.linspace(0.0, 0.5, 501)[None]
+    empty, trials = np.zeros(difference.shape), np.full(difference.shape, 20.0)
+    noise = np.full(difference.shape, 0.01)
+    course = Course(
+        empty,
+        empty.astype(np.int8),
+        empty,
+        difference,
+        noise,
+        noise,
+        noise,
+        trials.astype(int),
+        trials,
+        empty,
+    )
+    log_e = log_evidence_above(difference, noise, 0.1)
+    for claims in (1, 5):
+        levels = Levels(family("holm"), family("pair"), 6, 0.05, 0.05, claims=claims, margin=0.1)
+        first, _ = levels.good_enough(course)
+        assert np.array_equal(first, log_e >= log(claims / 0.05))
+        assert 0 < first.sum() < first.size
 
 
 @pytest.mark.parametrize(

@@ -150,19 +150,23 @@ def test_questions_as_a_sample_and_other_scores(mean, expected, parts):
     assert (session.stopped.reason, verdicts(session)) == ("resolved", [expected])
 
 
-def test_several_tasks_and_models_that_repeat_their_answers():
+def test_several_tasks():
     tasks = tuple(TaskSpec(name, tuple(f"{name}{number}" for number in range(60))) for name in "ab")
     session = drive(Session(replace(spec_of(2), tasks=tasks)), coin((0.8, 0.5)))
     assert verdicts(session) == ["worse"]
-    exact = spec_of(2, 60, deterministic=("m0", "m1"), margin=0.1)
-    right = {"m0": 40, "m1": 35}
 
-    def same(request):
+
+@pytest.mark.parametrize(("right", "expected"), [(35, "better"), (32, "worse")])
+def test_of_models_that_repeat_their_answers_a_claim_is_exact(right, expected):
+    """m0 is right on 40 of 60 questions, and the margin is 6 questions."""
+    right = {"m0": 40, "m1": right}
+
+    def same(request) -> int:
         return int(int(request.question[1:]) < right[request.key.model])
 
-    session = drive(Session(exact), same)
+    session = drive(Session(spec_of(2, 60, deterministic=("m0", "m1"), margin=0.1)), same)
     (pair,) = session.results().pairs
-    assert (session.stopped.reason, pair.verdict, pair.exact) == ("resolved", "better", True)
+    assert (session.stopped.reason, pair.verdict, pair.exact) == ("resolved", expected, True)
 
 
 def test_another_scale_keeps_the_share_of_the_margin():
