@@ -211,9 +211,10 @@ def cut(text: str, width: int) -> str:
 def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Return a label of at most `width` cells for every name, no two alike.
 
-    If one is longer, the folders that all names share are left out first. Names that are still too long
-    are cut in the middle if that keeps them apart, else at the start or the end, then the same without
-    what all have in common at either end; if even that is not enough they are numbered.
+    If one is longer, the folders that all names share are left out first, then the words that all end
+    with. Names that are still too long are cut in the middle if that keeps them apart, else at the start or
+    the end, then the same without what all have in common at either end; if even that is not enough they
+    are numbered.
 
     Examples
     --------
@@ -221,7 +222,9 @@ def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     {'Qwen3-4B-Thinking': 'Qwen3…king', 'Qwen3-4B-Instruct': 'Qwen3…ruct'}
     >>> names = ["vendor/model-1-it-2507", "vendor/model-2-it-2507"]
     >>> list(distinct_labels(names, 15).values()), list(distinct_labels(names, 5).values())
-    (['model-1-it-2507', 'model-2-it-2507'], ['…1…', '…2…'])
+    (['model-1-it-2507', 'model-2-it-2507'], ['mo…-1', 'mo…-2'])
+    >>> list(distinct_labels(names, 12).values())
+    ['model-1…', 'model-2…']
     """
     shown = {name: inert(name) for name in names}
     if all(cell_len(text) <= width for text in shown.values()):
@@ -230,6 +233,10 @@ def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
         texts = list(shown.values())
         shared = texts[0].rfind("/", 0, min(_common_length(texts), min(map(len, texts)) - 1)) + 1
         shown = {name: text[shared:] for name, text in shown.items()}
+        if any(cell_len(text) > width for text in shown.values()):
+            shown = _without_last_words(shown)
+            if all(cell_len(text) < width for text in shown.values()):
+                return {name: text + ELLIPSIS for name, text in shown.items()}
     core = _without_common_ends(shown)
     for whole in (shown, core):
         for shorten in (_cut_middle, _cut_start, cut):
@@ -237,6 +244,20 @@ def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
             if len(set(labels.values())) == len(labels):
                 return labels
     return _numbered(shown, width)
+
+
+_BETWEEN_WORDS = re.compile(r"[-_.:@/ ]")
+
+
+def _without_last_words(shown: dict[str, str]) -> dict[str, str]:
+    """Return the texts without the words that all of them end with."""
+    texts = list(shown.values())
+    shared = min(_common_length([text[::-1] for text in texts]), min(map(len, texts)) - 1)
+    words = _BETWEEN_WORDS.search(texts[0], len(texts[0]) - shared)
+    if words is None:
+        return shown
+    left_out = len(texts[0]) - words.start()
+    return {name: text[:-left_out] for name, text in shown.items()}
 
 
 def _without_common_ends(shown: Mapping[str, str]) -> Mapping[str, str]:
