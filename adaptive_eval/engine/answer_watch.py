@@ -60,7 +60,7 @@ class _TaskAnswers:
     cut: int = 0  # those that were cut off
     categories: Counter[int] = field(default_factory=Counter)
     # some of the answers in which it found none: the trial, and the text where it is known
-    examples: list[tuple[TrialKey, str]] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
     votes: int = 0  # a judge's votes in both orders, and those that the order decided
     by_order: int = 0
     order_share: float = 0.0  # of them from which it is told, and how they count
@@ -255,7 +255,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         self._asked = frozenset(asked)
         self._ranked = ranked
         self._nothing_is_wrong = nothing_is_wrong
-        self.text_of: Callable[[TrialKey], str] = lambda key: ""  # the answer of a stored trial
+        self.text_of: Callable[[TrialKey], str] = lambda key: ""  # the answer of a trial that is read back
         self._cells: defaultdict[tuple[str, str], _Cell] = defaultdict(_Cell)
         self._verdict: StopVerdict | None = None
         self._tasks: defaultdict[str, _TaskAnswers] = defaultdict(_TaskAnswers)
@@ -308,7 +308,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
                 task.not_found += 1
                 cell.unread += not cut
                 if len(task.examples) < self.shown:
-                    task.examples.append((trial.key, trial.text))
+                    task.examples.append((trial.text or self.text_of(trial.key))[: self.longest])
         self._verdict = self._verdict or self._verdict_on(trial.task)
 
     def _verdict_on(self, name: str) -> StopVerdict | None:
@@ -321,8 +321,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         if not self._nothing_is_wrong:
             models = self._asked - self._left or {model for of, model in self._cells if of == name}
             if all(self._cells[name, model].holds_nothing for model in models):
-                examples = [(text or self.text_of(key))[: self.longest] for key, text in task.examples]
-                return _unusable("nothing_found", name, task.not_found, task.answers, examples=examples)
+                return _unusable("nothing_found", name, task.not_found, task.answers, examples=task.examples)
         return None
 
     def _news(self, task: str, model: str) -> list[News]:

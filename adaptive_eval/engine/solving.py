@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import EndpointError, UsageError, UserCodeError, last_line, user_code
+from adaptive_eval.errors import (
+    BY_USER_CODE,
+    EndpointError,
+    PermanentEndpointError,
+    UsageError,
+    UserCodeError,
+    last_line,
+    user_code,
+)
 from adaptive_eval.trial import OUT_OF_CALLS, Completion, Conversation, Message, Usage, without_media
 
 Ask: TypeAlias = Callable[[Conversation, int], Awaitable[Completion]]
@@ -44,12 +52,16 @@ class Solver:
         except (EndpointError, UsageError):
             raise
         except Exception as error:
-            raise UserCodeError(f"solver {self.name} raised {last_line(error)}") from error
+            raise self.mistake(f"raised {last_line(error)}") from error
         if isinstance(answer, str):
             answer = Completion(answer, "stop")
         if not isinstance(answer, Completion):
-            raise UserCodeError(f"solver {self.name} returned {answer!r:.100}: return a text, or an answer")
+            raise self.mistake(f"returned {answer!r:.100}: return a text, or an answer")
         return model.summed(answer)
+
+    def mistake(self, words: str) -> EndpointError:
+        """Return the failure that stops the model, of whose answers the function made this."""
+        return PermanentEndpointError(f"solver {self.name} {words}", kind=BY_USER_CODE)
 
 
 Solvers: TypeAlias = Mapping[str, Solver]
@@ -82,9 +94,7 @@ class ModelHandle:
             The call has failed, and so has every further attempt.
         """
         if set(fields) - {"tools"}:
-            raise UserCodeError(
-                f"solver {self._solver.name}: a call takes messages and tools, not {fields!r:.80}"
-            )
+            raise self._solver.mistake(f"calls with {fields!r:.80}: a call takes messages and tools")
         async with self._lock:
             asked = Conversation(
                 map(Message.of, messages), {**self._asked.fields, **fields}, self._asked.image_tokens

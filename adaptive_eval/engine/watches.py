@@ -86,7 +86,7 @@ class Watches:
 
         `text_of` returns the answer of a stored trial, for those that are shown.
         """
-        self.answers.text_of = text_of
+        of_new_trials, self.answers.text_of = self.answers.text_of, text_of
         for trials in log:
             for found in self.follow(trials):
                 match found:
@@ -96,6 +96,7 @@ class Watches:
                         session.stop_model(found.model, found.reason, unusable=True)
                     case StopVerdict() if session.stopped is None:
                         session.end(found.reason, found.text, found.evidence)
+        self.answers.text_of = of_new_trials  # the file is closed after this
 
     def added_to(self, results: Results) -> Results:
         """Return `results` with what the session does not see: answers that are none, changes, remarks."""

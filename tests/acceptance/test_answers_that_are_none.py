@@ -161,6 +161,18 @@ def test_a_scorer_that_finds_nothing_in_any_answer_gives_no_verdict(tmp_path, on
     assert "highest score" not in again.said
 
 
+def test_a_run_that_is_continued_shows_the_stored_answers_in_which_nothing_was_found(tmp_path):
+    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+        return {"message": said(f"No number, attempt {'x' * (number % 7)}")}
+
+    command = ("--display", "none")
+    with answering(answer) as url:
+        path = write_config(tmp_path, two_models(tmp_path, url, budget={"trials": 10}))
+        in_process("run", path, "--out", "run", *command, cwd=tmp_path, code=3)
+        done = in_process("run", "run", "-o", "budget.trials=900", *command, cwd=tmp_path, code=4)
+    assert " ".join(done.said.split()).count("No number, attempt") >= 3
+
+
 # A server that loses answers for being wrong: the run calls no verdict that they could turn.
 
 

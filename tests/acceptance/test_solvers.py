@@ -69,19 +69,38 @@ def test_a_tool_loop_is_one_trial_and_its_calls_are_seen(tmp_path):
     assert sum(model["errors"].get("server", 0) for model in report(tmp_path / "run")["models"]) > 0
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("def solve(model, messages): pass", "write async def"),
-        ("async def solve(model, messages): return 1", "returned 1: return a text"),
-        ("async def solve(model, messages): return {}['x']", "raised KeyError: 'x' ("),
-        (
-            "async def solve(model, messages): await model(messages, top_k=1)",
-            "a call takes messages and tools",
-        ),
-    ],
-)
-def test_a_mistake_in_a_solver_is_named(tmp_path, code, words):
+MISTAKES = {
+    "def solve(model, messages): pass": (2, "write async def"),
+    "async def solve(model, messages): return 1": (4, "returned 1: return a text"),
+    "async def solve(model, messages): return {}['x']": (4, "raised KeyError: 'x' (agent.py, line 1)"),
+    "async def solve(model, messages): raise SystemExit(0)": (4, "raised SystemExit: 0 (agent.py, line 1)"),
+    "async def solve(model, messages): await model(messages, top_k=1)": (
+        4,
+        "a call takes messages and tools",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", MISTAKES)
+def test_a_mistake_in_a_solver_is_named(tmp_path, code):
     done = run(tmp_path, [], code)
-    assert done.code == 2, done.said
-    assert words in done.err
+    exit_code, words = MISTAKES[code]
+    assert done.code == exit_code, done.said
+    assert words in " ".join(done.said.split())
+
+
+def test_a_solver_that_fails_on_the_answers_of_one_model_stops_this_model_alone(tmp_path):
+    code = f"""{LOOP.replace("def solve", "def loop")}
+
+async def solve(model, messages):
+    answer = await loop(model, messages)
+    return {{}}["x"] if "is -1" in str(answer) else answer
+"""
+    run(tmp_path, [], code)
+    with RunReader(tmp_path / "run") as reader:
+        (stopped,) = [one.body for one in reader.decisions() if one.body["kind"] == "model_stopped"]
+    assert stopped["models"] == ["bad"]
+    assert (
+        f"KeyError: 'x' (agent.py, line {code[: code.index('return {}')].count(chr(10)) + 1})"
+        in stopped["text"]
+    )
