@@ -70,6 +70,7 @@ _OTHER = (
 )
 _REVERSED = {f"__r{name}__": f"__{name}__" for name in _BINARY}
 _ARITHMETIC = {f"__{prefix}{name}__" for prefix in ("", "i") for name in _BINARY} | {*_REVERSED}
+_SCALING = {f"__{prefix}{name}__" for prefix in ("", "i", "r") for name in ("mul", "matmul", "pow")}
 _MEETING = _COMPARISONS | _ARITHMETIC
 _TO_NUMBER = {f"__{name}__" for name in _UNARY}
 SPECIAL = _MEETING | _TO_NUMBER | {f"__{name}__" for name in _OTHER}
@@ -86,7 +87,8 @@ class Handle:
     _has_plain = False
     _number: int
     _is_made: bool  # whether this side has called a class of the other side for it
-    _is_mixed: bool  # whether plain data have entered it, from which the other side may know what is expected
+    # whether plain data have entered it, but as a factor: from them the other side may know what is expected
+    _is_mixed: bool
 
     def __getattr__(self, name: str) -> Any:
         return self._end.ask("getattr", self, name)
@@ -113,23 +115,35 @@ class Handle:
 def _forward(name: str) -> Callable[..., Any]:
     """Return the special method of handles that has a name."""
 
-    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+    def method(self: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        is_mixed = self._is_mixed
         meets_plain = name in _MEETING and not isinstance(arguments[0], Handle)
         if meets_plain and self._has_plain:
             return _operated(name, self._end.ask("plain", self), arguments[0])
         if meets_plain and name in _COMPARISONS:
             return NotImplemented
         if name == "__contains__" and not self._is_made and not isinstance(arguments[0], Handle):
+            if self._has_plain:
+                return arguments[0] in self._end.ask("plain", self)
             return any(one == arguments[0] for one in self)
         found = self._end.ask("special", self, name, *arguments, **keywords)
-        if (meets_plain or (name in _TO_NUMBER and self._is_mixed)) and found is not NotImplemented:
+        if name == "__exit__":
+            return bool(found) and not _fails_a_test(arguments[1])
+        meets_mixed = name in _ARITHMETIC and not meets_plain and arguments[0]._is_mixed
+        is_told = meets_plain or (is_mixed and (name in _TO_NUMBER or meets_mixed))
+        if is_told and found is not NotImplemented:
             if not isinstance(found, Handle):
                 raise TypeError("an object of the answer makes a number of one of the tests")
-            object.__setattr__(found, "_is_mixed", True)
+            object.__setattr__(found, "_is_mixed", is_mixed or name not in _SCALING)
         return found
 
     method.__name__ = name
     return method
+
+
+def _fails_a_test(error: Any) -> bool:
+    """Tell whether an exception is a failure of the tests, which no object of the answer may suppress."""
+    return isinstance(error, AssertionError) and not hasattr(error, "line_of_answer")
 
 
 def _operated(name: str, one: Any, other: Any) -> Any:
@@ -152,7 +166,7 @@ class Mirror(type):
     def __init__(cls, *_: Any) -> None:
         """Leave the class as it is."""
 
-    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(cls, /, *arguments: Any, **keywords: Any) -> Any:
         """Have the other side make an object."""
         made = cls._end.ask("call", cls, *arguments, **keywords)
         if isinstance(made, Handle):
@@ -196,7 +210,7 @@ class End:
         self.forgotten: list[int] = []
         self.depth = 0
         self.services: dict[str, Callable[..., Any]] = {
-            "call": lambda one, *arguments, **keywords: one(*arguments, **keywords),
+            "call": lambda one, /, *arguments, **keywords: one(*arguments, **keywords),
             "getattr": getattr,
             "setattr": setattr,
             "delattr": delattr,
@@ -210,7 +224,7 @@ class End:
         self.hear: Callable[[str], object] = str
         self.lost: Callable[[], None] = lambda: os._exit(0)
 
-    def ask(self, service: str, *arguments: Any, **keywords: Any) -> Any:
+    def ask(self, service: str, /, *arguments: Any, **keywords: Any) -> Any:
         """Return what the other side answers, or raise what it raises."""
         with self.lock:
             if not self.depth and self.is_of_tests:
@@ -233,6 +247,8 @@ class End:
         (value,), _ = self._contents(message)
         if "line" not in message:
             return value
+        if not isinstance(value, BaseException):  # a class would be called for one
+            raise TypeError("the other side raises what is no exception")
         if isinstance(value, StopIteration) and arguments[1:2] != ("__next__",):
             value = RuntimeError("StopIteration")  # which would end a loop of the tests
         value.line_of_answer = int(message["line"])  # by which it is known to be of the other side
@@ -421,7 +437,10 @@ class End:
         if name not in _PARTS:
             raise ValueError(name)
         module, _, kind = name.rpartition(".")
-        return getattr(importlib.import_module(module or "builtins"), kind)(*map(self.decode, parts))
+        given = self._decoded(parts)
+        if name != "slice" and not {*map(type, given)} <= {int, float}:
+            raise TypeError(name)
+        return getattr(importlib.import_module(module or "builtins"), kind)(*given)
 
     def _read_container(self, kind: str, number: int, further: Any, *elements: Any) -> Any:
         further, value = self.decode(further), _CONTAINERS[kind]()
@@ -450,6 +469,8 @@ class End:
 
     def _read_raised(self, number: int, of: list[Any], arguments: list[Any]) -> BaseException:
         kind, given = self.decode(of), self.decode(arguments)
+        if not _is_error(kind):
+            raise TypeError("the other side makes what is no exception")
         if not isinstance(kind, Mirror):
             with suppress(Exception):
                 return kind(*given)  # type: ignore[no-any-return]
@@ -497,8 +518,9 @@ class End:
             space["__getattr__"] = _of_error
         else:
             space |= {"__slots__": (), "_has_plain": told["plain"] is not None}
-            known = _KNOWN.get(f"{module}.{told['qualname']}") or _CONTAINERS.get(str(told["plain"]))
-            known = known or _KNOWN.get(f"builtins.{told['plain']}")
+            known = _KNOWN.get(f"{module}.{told['qualname']}")
+            if known is None or issubclass(known, _PLAIN_BASES):  # what only plain data may say of themselves
+                known = _CONTAINERS.get(str(told["plain"])) or _KNOWN.get(f"builtins.{told['plain']}")
             if known is not None:
                 space["__class__"] = property(lambda _: known)
             if known is types.FunctionType:
@@ -544,7 +566,7 @@ def _says(kind: type, name: str) -> bool:
     return bool(owners) and owners[0] not in (object, BaseException) and vars(owners[0])[name] is not None
 
 
-def _special(one: Any, name: str, *arguments: Any, **keywords: Any) -> Any:
+def _special(one: Any, name: str, /, *arguments: Any, **keywords: Any) -> Any:
     if name not in SPECIAL:
         raise AttributeError(name)
     return getattr(type(one), name)(one, *arguments, **keywords)

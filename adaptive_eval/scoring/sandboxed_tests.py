@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from adaptive_eval.scoring.sandboxed_objects import End, last_line
+    from adaptive_eval.scoring.sandboxed_objects import End, Handle, last_line
 
 MOST_PRINTED = 2**20
 """Bytes of output of one call that the tests can see."""
@@ -132,7 +132,7 @@ def _derived(name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:
 
 
 def _method(function: Any) -> Callable[..., Any]:
-    return lambda one, *arguments, **keywords: function(one, *arguments, **keywords)
+    return lambda one, /, *arguments, **keywords: function(one, *arguments, **keywords)
 
 
 class _Printed(io.BytesIO):
@@ -296,6 +296,12 @@ def _adapt(text: str, end: End) -> None:
                     sys.exit(1)
 
         unittest.main = Program
+        of_sets = unittest.TestCase.assertSetEqual
+
+        def compare(self: Any, *sets: Any, **message: Any) -> None:
+            of_sets(self, *(set(one) if isinstance(one, Handle) else one for one in sets), **message)
+
+        unittest.TestCase.assertSetEqual = compare  # type: ignore[method-assign] # its own asks one about the other
     if "doctest" in text:
         import doctest
 
