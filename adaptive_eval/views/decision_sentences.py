@@ -263,8 +263,8 @@ def _lost(found: Evidence) -> str:
 
 _OTHERS_LOST = (
     "`adaptive-eval samples RUN --missing` says why: remove the cause, allow more attempts (retry.attempts), "
-    "rescore if a scorer failed, or count answers without text as wrong (on: {empty: wrong}), in a new run also "
-    "those that a filter withheld (on: {content_filter: wrong})"
+    "rescore if a scorer failed, or count answers without text as wrong (on: {empty: wrong}), in a new run "
+    "also those that a filter withheld (on: {content_filter: wrong})"
 )
 
 
