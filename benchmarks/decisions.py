@@ -34,15 +34,16 @@ from decisions_pair_tables import (
     ties,
 )
 from decisions_rounds import allocation, rounds
+from decisions_saturated import guard, saturated
 from decisions_settings import settings
 from decisions_tails import spaced, tails, thresholds
 
 SECTIONS: dict[str, Callable[[Options], None]] = {
     function.__name__: function
     for function in (
-        ties, rules, coverage, margins, extremes, steady, settings, thresholds, tails, spaced, gaps, stored,
-        boards, concurrency, budget, savings, rounds, margins_in_rounds, coverage_in_rounds, allocation,
-        recorded, combinations,
+        ties, rules, coverage, margins, extremes, steady, settings, thresholds, tails, spaced, guard,
+        saturated, gaps, stored, boards, concurrency, budget, savings, rounds, margins_in_rounds,
+        coverage_in_rounds, allocation, recorded, combinations,
     )
 }  # fmt: skip
 
