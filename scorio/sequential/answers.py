@@ -14,6 +14,7 @@ from scorio._arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
+from scorio.sequential.control import stored_answers
 from scorio.sequential.moments import KNOWN, NOT_YET
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -71,6 +72,8 @@ class Answers:
         """Index after the last one that each model has completed."""
         self.answered = 0
         """Outcomes that have been told."""
+        self.stored = stored_answers(self.cells, asked)
+        """Those of the models with stored results, from which others are predicted; None without any."""
         self.costs: Floats | None = None
         """What each index of each model cost, if rounds are laid out by it; 0 where it is not known."""
 

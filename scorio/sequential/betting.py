@@ -9,6 +9,11 @@ family of many models needs. The stake is spread over λ as :mod:`scorio.sequent
 differences. For graded scores and several tasks λ follows the variance of earlier trials, and the level there
 was checked by simulation too.
 
+With stored answers of finished models (:mod:`scorio.sequential.control`) most of these bets are on
+z = x − θ₀ − β(f − θ₀), where f, with mean θ₀ over the questions, is fixed before the run. Over a pass the
+mean of z is that of x − θ₀, so all of the above holds for it too. Only bets on the side on which the score
+lies count: early in a pass z may speak for the other side.
+
 A tenth of the stake is placed question by question, and read at the ends of passes from the second on. The
 first two passes are one bet: for answers x, y to one question with score p, the factor
 exp(λ(x + y − 2θ₀) − ψ(λ)(x − y)²), ψ(λ) = −ln(1 − |λ|) − |λ|, has expectation at most exp(2λ(p − θ₀)). For
@@ -28,6 +33,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf, log, log1p
 from typing import Final
 
@@ -37,24 +43,24 @@ from numpy.typing import ArrayLike
 from scorio._arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
+from scorio.sequential.control import StoredAnswers, control
 from scorio.sequential.evidence import MIXTURE
 from scorio.sequential.moments import DROPPED, MISSING, fit_prior
+from scorio.sequential.trial_bets import MOST, TrialBets
 from scorio.sequential.trial_sequence import RunSequence
 
 SIZES: Final = 16
 """Differences above the number that are bet on, and below it."""
 SMALLEST: Final = 0.004
 """The smallest of them."""
-MOST: Final = 0.99
-"""No bet risks more than this share of its stake."""
-PRIOR_TRIALS: Final = 10.0
-"""Trials for which θ₀(1 − θ₀), the largest variance, counts where a variance has to be learned."""
 LEAST_NOISE: Final = 1e-4
 """Variance within questions below which none is believed."""
 BY_QUESTION: Final = 0.1
 """Share of the stake that is bet question by question."""
 QUIET: Final = (1.0, 0.25, 0.0625)
 """Variances within questions, over θ₀(1 − θ₀), that its first bet is made for, in equal parts."""
+CONTROLLED: Final = 0.8
+"""Share of the bets on trials that is on scores less what stored answers predict, if there are some."""
 CHUNK: Final = 2**16
 """Steps, over all contrasts, that are read at once."""
 
@@ -138,6 +144,9 @@ class ScoreBets:
         cluster.
     clusters : sequence of (array_like or None), optional
         Per task the cluster of each question; only with ``population``.
+    stored : StoredAnswers, optional
+        Answers of finished models: most bets on trials are on scores less what these predict. Not with
+        ``population``, over whose questions the predictions have a mean that is not known.
 
     Notes
     -----
@@ -156,6 +165,7 @@ class ScoreBets:
         values: ArrayLike,
         target: Target = "benchmark",
         clusters: Sequence[ArrayLike | None] | None = None,
+        stored: StoredAnswers | None = None,
     ) -> None:
         self.cells, self.run_sequence = cells, run_sequence
         self.models = np.asarray(models, dtype=np.int64)
@@ -164,14 +174,19 @@ class ScoreBets:
         self._offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         # What a trial of each task weighs: 1 on average over the questions.
         self._weight = np.asarray(weights) * sizes.sum() / sizes
-        self._most = MOST / self._weight.max()  # the largest bet on a trial
+        self._most = MOST / self._weight.max()  # the largest bet on a question
         contrasts = self.models.size
         tables = [stakes(value) for value in self.values.tolist()]
         self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, 2 * SIZES)
         self._shares = np.array([share for _, share in tables]).reshape(contrasts, 2 * SIZES)
-        self._learns = len(cells) > 1 or not cells[0].binary
-        self._squares, self._counted = np.zeros(contrasts), np.zeros(contrasts)
-        self._plain = np.zeros_like(self._sizes)
+        learns = len(cells) > 1 or not cells[0].binary
+        weight = np.repeat(self._weight, sizes)
+        self._on_trials = [TrialBets(self.values, self._sizes, weight, learns=learns)]
+        self._plain = self._on_trials[0].won
+        if stored is not None and target == "benchmark":
+            predict = partial(control, stored, weight)
+            controlled = TrialBets(self.values, self._sizes, weight, learns=learns, predict=predict)
+            self._on_trials.append(controlled)
         self._careful = np.zeros_like(self._sizes)
         self._passes = np.zeros(contrasts, dtype=np.int64)
         self._past = np.zeros((3, contrasts, int(sizes.sum())))  # n, Σx, Σx² of complete passes
@@ -181,7 +196,7 @@ class ScoreBets:
         if target == "population":
             self._groups = _Groups(self._offset, clusters or [None] * len(cells), contrasts)
 
-    def read(self, rows: Ints, start: int, stop: int) -> Floats:
+    def read(self, rows: Ints, start: int, stop: int, side: Floats | None = None) -> Floats:
         """Read on to step `stop`; return log e-values after steps ``start .. stop-1``.
 
         Parameters
@@ -190,6 +205,9 @@ class ScoreBets:
             Contrasts that have been read up to `start`.
         start, stop : int
             Steps of the trial sequence to read.
+        side : ndarray of float, shape (p, stop − start), optional
+            On which side of the number each score lies: its sign. Of bets on answers less what is predicted
+            only those on this side count; by default all.
 
         Returns
         -------
@@ -198,35 +216,43 @@ class ScoreBets:
         """
         if self._groups is not None:
             return self._read_groups(self._groups, rows, start, stop)
-        pieces = []
+        pieces, first = [], start
         while start < stop:
             end = int(min(self._pass_end(self._pass_of(rows), stop), start + CHUNK // rows.size + 1, stop))
-            pieces.append(self._read_within_pass(rows, start, end))
+            part = None if side is None else side[:, start - first : end - first]
+            pieces.append(self._read_within_pass(rows, start, end, part))
             while self._pass_end(self._pass_of(rows), stop) <= end:
                 self._close_pass(rows, end)
-                pieces[-1][:, -1:] = self._log_e(rows, self._plain[rows, None])
+                won = [bets.won[rows, None] for bets in self._on_trials]
+                pieces[-1][:, -1:] = self._log_e(rows, won, None if part is None else part[:, -1:])
             start = end
         return np.concatenate(pieces, axis=1)
 
     def _pass_of(self, rows: Ints) -> int:
         return int(self._passes[rows[0]])
 
-    def _log_e(self, rows: Ints, plain: Floats) -> Floats:
-        """Return the log of the whole stake, given the log winnings (p, steps, sizes) of the plain bets."""
-        log_e = _log_sum(self._shares[rows, None] + plain)
+    def _log_e(self, rows: Ints, won: Sequence[Floats], side: Floats | None) -> Floats:
+        """Return the log of the whole stake, given the log winnings (p, steps, sizes) of bets on trials."""
+        shares = self._shares[rows, None]
+        log_e = _log_sum(shares + won[0])
+        if len(won) > 1:
+            controlled = shares + won[1]
+            if side is not None:
+                controlled = np.where(self._sizes[rows, None] * side[:, :, None] > 0.0, controlled, -np.inf)
+            both = log1p(-CONTROLLED) + log_e, log(CONTROLLED) + _log_sum(controlled)
+            log_e = np.logaddexp(*both)
         careful = _log_sum(self._shares[rows] + self._careful[rows])
         return np.logaddexp(log1p(-BY_QUESTION) + log_e, log(BY_QUESTION) + careful[:, None])
 
     # ------------------------------------------------------------------ bets on trials
 
-    def _read_within_pass(self, rows: Ints, start: int, stop: int) -> Floats:
+    def _read_within_pass(self, rows: Ints, start: int, stop: int, side: Floats | None) -> Floats:
         task, question, repeat = self._asked(start, stop)
         counted = repeat == self._pass_of(rows)
         score = self._scores(rows, start, stop, task)
-        won = self._won(rows, score, question, self._weight[task], counted)
-        plain = np.cumsum(np.concatenate([self._plain[rows, None], won], axis=1), axis=1)[:, 1:]
-        self._plain[rows] = plain[:, -1]
-        return self._log_e(rows, plain)
+        lead, lost = self._lead(rows, score, question), np.isposinf(score)
+        won = [bets.read(rows, lead, lost, question, counted) for bets in self._on_trials]
+        return self._log_e(rows, won, side)
 
     def _asked(self, start: int, stop: int) -> tuple[Ints, Ints, Ints]:
         """Return task, question (counted over all tasks) and earlier askings of each step."""
@@ -251,38 +277,17 @@ class ScoreBets:
                 )
         return score
 
-    def _won(self, rows: Ints, score: Floats, question: Ints, weight: Floats, counted: Bools) -> Floats:
-        """Return the log winnings of each bet on trials, (p, steps, sizes); the worst of a lost one."""
-        lead = np.where(counted, self._lead(rows, score, question, weight), 0.0)
-        bets = self._bets(rows, lead, counted)
-        lost, risk = np.isposinf(score) & counted, lead[:, :, None]
-        if lost.any():
-            worst = weight[:, None] * self._worst(rows)[:, None]
-            risk = np.where(lost[:, :, None], worst, risk)
-        return np.log1p(bets * risk)
-
     def _worst(self, rows: Ints) -> Floats:
         """Return by how much the worst score exceeds the number, for each bet: 0 or 1."""
         value = self.values[rows, None]
         return np.where(self._sizes[rows] > 0.0, -value, 1.0 - value)
 
-    def _lead(self, rows: Ints, score: Floats, question: Ints, weight: Floats) -> Floats:
-        """Return by how much scores exceed the number, times the weight of their task."""
+    def _lead(self, rows: Ints, score: Floats, question: Ints) -> Floats:
+        """Return by how much scores exceed the number; of trials without one, by how much earlier ones do."""
         value = self.values[rows, None]
         n, total, _ = self._past[:, rows[:, None], question]
         predicted = np.where(n > 0, total / np.maximum(n, 1.0), value)
-        return weight * (np.where(np.isfinite(score), score, predicted) - value)
-
-    def _bets(self, rows: Ints, lead: Floats, counted: Bools) -> Floats:
-        """Return λ for each difference at each step, from what earlier steps have shown of the variance."""
-        variance = (self.values * (1.0 - self.values))[rows, None]
-        if self._learns:
-            known = np.concatenate([self._squares[rows, None], lead**2], axis=1).cumsum(axis=1)
-            number = self._counted[rows, None] + np.concatenate([[0], np.cumsum(counted)])
-            self._squares[rows], self._counted[rows] = known[:, -1], number[:, -1]
-            variance = (PRIOR_TRIALS * variance + known[:, :-1]) / (PRIOR_TRIALS + number[:, :-1])
-        value, most = self.values[rows, None, None], self._most
-        return np.clip(self._sizes[rows, None] / variance[:, :, None], -most / (1.0 - value), most / value)
+        return np.where(np.isfinite(score), score, predicted) - value
 
     # ------------------------------------------------------------------ passes
 
@@ -320,10 +325,10 @@ class ScoreBets:
         self._passes[rows] = number + 1
         early, asked = self._scores_of_pass(rows, number + 1, stop)
         if asked.any():
-            weight = np.repeat(self._weight, np.diff(self._offset))[asked]
-            counted = np.ones(weight.size, dtype=bool)
-            won = self._won(rows, early[:, asked], np.flatnonzero(asked), weight, counted)
-            self._plain[rows] += won.sum(axis=1)
+            question, score = np.flatnonzero(asked), early[:, asked]
+            lead, lost = self._lead(rows, score, question), np.isposinf(score)
+            for bets in self._on_trials:
+                bets.read(rows, lead, lost, question, np.ones(question.size, dtype=bool))
 
     def _scores_of_pass(self, rows: Ints, number: int, stop: int) -> tuple[Floats, Bools]:
         """Return the scores of trials asked after `number` others of their question, and which were asked."""

@@ -116,6 +116,7 @@ class Courses:
             contrasts.value[self.bets],
             answers.target,
             answers.clusters,
+            answers.stored,
         )
 
     def read(self, rows: Ints, start: int, stop: int) -> Course:
@@ -156,7 +157,8 @@ class Courses:
         statistic = self.rule.statistic(block, self._answers.run_sequence.complete(start, stop))
         bets = self.bets[rows]
         if bets.any():
-            log_e = self._bets.read(self._bet_row[rows[bets]], start, stop)
+            side = np.sign(block.difference[bets])
+            log_e = self._bets.read(self._bet_row[rows[bets]], start, stop, side)
             statistic[bets] = np.where(block.trials[bets] >= MIN_TRIALS, log_e, -np.inf)
             self.bet[rows[bets]] = log_e[:, -1]
         return statistic, np.sign(block.difference).astype(np.int8)

@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from scorio.sequential.betting import SIZES, ScoreBets, stakes
+from scorio.sequential.betting import BY_QUESTION, CONTROLLED, SIZES, ScoreBets, stakes
 from scorio.sequential.cells import MISSING, Cells, unit_scores
+from scorio.sequential.control import StoredAnswers
 from scorio.sequential.moments import DROPPED, KNOWN
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -21,6 +22,7 @@ def read_bets(
     piece=10**6,
     early_repeats=True,
     copies=(),
+    side=None,
     **options,
 ):
     """Return the bets of models with these categories along the trial sequence, and their log e-values.
@@ -43,7 +45,7 @@ def read_bets(
         task = run_sequence.task(start, stop)
         for number, one in enumerate(cells):
             one.absorb(models, outcomes[:, start:stop][:, task == number])
-        found.append(reader.read(models, start, stop))
+        found.append(reader.read(models, start, stop, None if side is None else side[:, start:stop]))
     return reader, np.concatenate(found, axis=1)
 
 
@@ -61,6 +63,19 @@ def by_task(values, sizes, passes):
         here = task == number
         found[here] = own[number][sequence.question(0, int(here.sum()))]
     return found, np.array([part.mean() for part in own])
+
+
+def stored_scores(*scores, trials=8):
+    """Return stored answers of models with these scores of the questions."""
+    total = np.round(trials * np.array(scores))
+    return StoredAnswers(np.full(total.shape, float(trials)), total)
+
+
+def any_stored(sizes, seed=0):
+    """Return stored answers of three models that agree on which questions are easy."""
+    rng = np.random.default_rng(seed)
+    easy = rng.random(sum(sizes))
+    return stored_scores(*(np.clip(easy + rng.normal(0.0, 0.1, easy.size), 0.0, 1.0) for _ in range(3)))
 
 
 EVEN = [(0.5, 0.5, 0.5), (0.1, 0.5, 0.9), (0.0, 0.0, 0.06), (0.97, 0.97, 0.97), (0.03, 0.03, 0.06)]
@@ -108,6 +123,61 @@ def test_an_answer_wins_and_a_lost_one_loses_as_its_task_weighs(target, lost, re
         assert other > 1e-4
 
 
+STORED = [[(0.5, 0.6, 0.9), (0.4, 0.8, 1.0)], [(0.9, 0.5, 0.1), (1.0, 0.8, 0.2)], [(0.0, 0.9, 1.0)]]
+
+
+@pytest.mark.parametrize("scores", STORED)
+@pytest.mark.parametrize("chances", [*EVEN, (0.5, 0.8, 0.95)])
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("side", [None, -1.0, 1.0])
+def test_so_has_each_bet_with_stored_answers(scores, chances, passes, side):
+    """Whatever they predict: right, wrong or all from one model."""
+    outcomes = np.array(list(product((0, 1), repeat=3 * passes)))
+    p, means = by_task(chances, [3], passes)
+    probability = np.prod(np.where(outcomes == 1, p, 1.0 - p), axis=1)
+    sides = None if side is None else np.full(outcomes.shape, side)
+    stored = stored_scores(*scores)
+    reader, log_e = read_bets(outcomes, means[0], sizes=[3], stored=stored, side=sides)
+    expected = probability @ np.exp(reader._on_trials[1].won)
+    assert expected.max() <= 1.0 + 1e-9
+    assert expected.max() > 0.8
+    assert probability @ np.exp(log_e[:, -1]) <= 1.0 + 1e-9
+
+
+def test_with_stored_answers_bets_count_on_the_side_of_the_score():
+    right, options = np.ones((1, 20), dtype=int), {"sizes": [20], "stored": any_stored([20])}
+    found = [np.exp(bets_on(right, 0.5, side=np.full(right.shape, side), **options)) for side in (-1, 0, 1)]
+    below, neither, above = found
+    assert (above[:, 5:] > below[:, 5:]).all()
+    assert above + below == pytest.approx(neither + np.exp(bets_on(right, 0.5, **options)))
+    plain = np.exp(bets_on(right, 0.5, sizes=[20])) - BY_QUESTION  # all of it stays 1 in the first pass
+    assert neither == pytest.approx(BY_QUESTION + (1.0 - CONTROLLED) * plain)
+
+
+def test_a_right_answer_wins_more_on_a_question_that_others_find_hard():
+    first = RunSequence([20], seed=None).sequences[0].question(0, 1)[0]
+    won = []
+    for score in (0.9, 0.5, 0.1):
+        scores = np.full(20, 0.5)
+        scores[first], scores[first - 1] = score, 1.0 - score
+        stored = stored_scores(scores, trials=10**6)
+        reader, _ = read_bets([1], 0.5, sizes=[20], stored=stored)
+        won.append(reader._on_trials[1].won[0, SIZES:])
+    easy, middle, hard = won
+    assert (easy < middle).all()
+    assert (middle < hard).all()
+    variance = 0.25 - ((0.5 * 0.4) ** 2) * 2 / 20
+    bet = stakes(0.5)[0][SIZES] / variance
+    assert hard[0] == pytest.approx(np.log1p(bet * (0.5 + 0.5 * 0.4)), rel=1e-4)
+
+
+def test_with_a_population_stored_answers_change_no_bit():
+    outcomes = np.random.default_rng(9).integers(0, 2, (2, 40))
+    options = {"sizes": [20], "target": "population"}
+    with_stored = bets_on(outcomes, 0.4, stored=any_stored([20]), **options)
+    assert np.array_equal(with_stored, bets_on(outcomes, 0.4, **options))
+
+
 def test_so_it_has_for_graded_scores_and_several_tasks():
     """Two tasks of unequal sizes that count alike: their means are .3 and .7, the number .5."""
     outcomes = np.array(list(product((0, 1, 2), repeat=6)))
@@ -116,34 +186,44 @@ def test_so_it_has_for_graded_scores_and_several_tasks():
     probability = np.prod(
         [[chances[t][k] for t, k in zip(task, row, strict=True)] for row in outcomes], axis=1
     )
-    log_e = bets_on(outcomes, 0.5, sizes=[2, 1], weights=(0.0, 0.5, 1.0))
-    for end in (3, 6):
-        assert probability @ np.exp(log_e[:, end - 1]) <= 1.0 + 1e-9
+    for stored in (None, *(stored_scores(*scores) for scores in STORED)):
+        log_e = bets_on(outcomes, 0.5, sizes=[2, 1], weights=(0.0, 0.5, 1.0), stored=stored)
+        for end in (3, 6):
+            assert probability @ np.exp(log_e[:, end - 1]) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("sizes", [[20], [20, 7]])
 @pytest.mark.parametrize("target", ["benchmark", "population"])
 @pytest.mark.parametrize("weights", [(0.0, 1.0), (0.0, 0.3, 1.0)])
-def test_how_it_is_read_changes_no_bit(sizes, target, weights):
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_how_it_is_read_changes_no_bit(sizes, target, weights, is_stored):
     rng = np.random.default_rng(1)
     outcomes = rng.integers(MISSING, len(weights), (3, 130))
-    whole = bets_on(outcomes, 0.4, sizes=sizes, target=target, weights=weights)
+    options = {"sizes": sizes, "target": target, "weights": weights}
+    side = np.ones(outcomes.shape)
+    if is_stored:
+        options["stored"] = any_stored(sizes)
+        side = rng.integers(-1, 2, outcomes.shape)
+    whole = bets_on(outcomes, 0.4, side=side, **options)
     for piece in (1, 7):
-        pieces = bets_on(outcomes, 0.4, sizes=sizes, target=target, weights=weights, piece=piece)
-        assert np.array_equal(whole, pieces)
-    alone = bets_on(outcomes[1], 0.4, sizes=sizes, target=target, weights=weights, piece=9)
+        assert np.array_equal(whole, bets_on(outcomes, 0.4, piece=piece, side=side, **options))
+    alone = bets_on(outcomes[1], 0.4, piece=9, side=side[1:2], **options)
     assert np.array_equal(whole[1:2], alone)
 
 
 @pytest.mark.parametrize("target", ["benchmark", "population"])
 @pytest.mark.parametrize(("sizes", "shares", "by"), [([10], [1.0], 0.02), ([6, 4], [0.9, 0.1], 0.05)])
-def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(target, sizes, shares, by):
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(
+    target, sizes, shares, by, is_stored
+):
     """It is so but for a little: what later trials win depends on what is learned of the variance."""
     rng = np.random.default_rng(2)
     outcomes = (rng.random((1, 40)) < 0.8).astype(int)
     holes = outcomes.copy()
     holes[0, [3, 15, 22, 37]] = MISSING
     options = {"sizes": sizes, "shares": shares, "target": target}
+    options["stored"] = any_stored(sizes) if is_stored else None
     found = bets_on(holes, 0.5, **options)[0]
     for filled in product((0, 1), repeat=4):
         outcomes[0, [3, 15, 22, 37]] = filled
@@ -151,10 +231,11 @@ def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(target,
 
 
 @pytest.mark.parametrize("piece", [1, 50])
-def test_on_single_answers_one_that_may_be_a_copy_wins_what_a_lost_one_does(piece):
+@pytest.mark.parametrize("stored", [None, any_stored([10])])
+def test_on_single_answers_one_that_may_be_a_copy_wins_what_a_lost_one_does(piece, stored):
     outcomes = (np.random.default_rng(3).random((1, 50)) < 0.8).astype(int)
     copies = [12, 24, 31, 44]  # within passes, and where a pass begins
-    options = {"sizes": [10], "piece": piece}
+    options = {"sizes": [10], "piece": piece, "stored": stored}
     found = bets_on(outcomes, 0.5, copies=copies, **options)
     assert not np.allclose(found, bets_on(outcomes, 0.5, **options))
     outcomes[0, copies] = MISSING
@@ -209,12 +290,15 @@ def test_stakes_lie_within_the_scores_and_are_spent_whole(value):
 
 
 @pytest.mark.parametrize("sizes", [[30], [20, 10]])
-def test_no_bet_has_seen_the_outcome_that_it_is_on(sizes):
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_no_bet_has_seen_the_outcome_that_it_is_on(sizes, is_stored):
     """What an outcome of one half brings lies in the middle between those of nothing and of all."""
     at, rng = 17, np.random.default_rng(4)
     past = rng.integers(0, 3, at + 1)
     outcomes = np.array([[*past[:at], category] for category in range(3)])
-    nothing, half, whole = np.exp(bets_on(outcomes, 0.4, sizes=sizes, weights=(0.0, 0.5, 1.0))[:, at])
+    stored = any_stored(sizes) if is_stored else None
+    log_e = bets_on(outcomes, 0.4, sizes=sizes, weights=(0.0, 0.5, 1.0), stored=stored)
+    nothing, half, whole = np.exp(log_e[:, at])
     assert half == pytest.approx((nothing + whole) / 2, rel=1e-12)
     assert abs(whole - nothing) > 1e-4
 

@@ -206,9 +206,13 @@ def line_of(session, model):
     return {line.model: line for line in session.results().models}[model]
 
 
-@pytest.mark.parametrize("rule", ["anytime", "zscore"])
-def test_a_prior_enters_no_decision_nor_any_figure_but_bayes(rule):
-    spec, answer = make_spec(3, 30, max_passes=3, rule=rule), coin([0.9, 0.5, 0.2])
+@pytest.mark.parametrize(
+    "settings",
+    [{"rule": "anytime"}, {"rule": "zscore"}, {"goal": "threshold", "value": 0.4}],
+    ids=["anytime", "zscore", "threshold"],
+)
+def test_a_prior_enters_no_decision_nor_any_figure_but_bayes(settings):
+    spec, answer = make_spec(3, 30, max_passes=3, **settings), coin([0.9, 0.5, 0.2])
     without = drive(Session(spec), answer)
     session = drive(Session(replace(spec, prior=prior(0.9, 0.1, 0.6))), answer)
     assert session.decisions == without.decisions

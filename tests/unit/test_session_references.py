@@ -7,7 +7,7 @@ import pytest
 from session_scripts import calls, coin, counts_of, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ReferenceSpec
+from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.trial import COPY_REASON, Missing, TrialKey
 from adaptive_eval.views.decision_sentences import describe
@@ -192,3 +192,45 @@ def test_a_reference_that_always_gave_the_same_answer_divides_by_no_zero():
         other = drive(Session(against(make_spec(1, 200), old=0.0)), coin([1.0]))
     assert calls(same)[0][1] == "tie"
     assert calls(other)[0][1] == "better"
+
+
+class TestThreshold:
+    """Answers of references to the same questions predict those of a model that is held against a number."""
+
+    EASY = np.repeat([0.95, 0.05], 50)
+
+    def spec(self, easy, **settings):
+        tables = [
+            np.stack([8 - right, right], axis=1)
+            for right in np.random.default_rng(1).binomial(8, easy, (3, 100))
+        ]
+        references = tuple(ReferenceSpec(f"old{number}", {"t": table}) for number, table in enumerate(tables))
+        spec = make_spec(1, 100, goal="threshold", value=0.4, max_passes=20, **settings)
+        return replace(spec, references=references)
+
+    def called_at(self, spec):
+        """Return the trials of runs of a model that scores .5 to its call, −1 without one."""
+        return simulate(spec, GivenChances(self.EASY[None, :]), 20, seed=2, in_flight=1, workers=1).decided_at
+
+    def test_a_call_takes_fewer_trials_if_they_find_the_same_questions_easy(self):
+        without = self.called_at(replace(self.spec(self.EASY), references=()))
+        alike, opposed = (self.called_at(self.spec(easy)) for easy in (self.EASY, self.EASY[::-1]))
+        assert min(without.min(), alike.min(), opposed.min()) > 0
+        assert alike.mean() < 0.7 * without.mean()
+        assert opposed.mean() < 1.6 * without.mean()
+
+    def test_no_call_is_for_the_side_that_the_score_is_not_on(self):
+        """The model solves most of the first questions, fewer than is predicted, and none of the others."""
+        sequence = Session(self.spec(self.EASY)).board.run_sequence.sequences[0]
+        easy = np.full(100, 0.01)
+        easy[sequence.question(0, 50)] = 0.99
+        session = Session(replace(self.spec(easy), goal=GoalSpec("threshold", value=0.55)))
+        drive(session, lambda request: int(request.key.index < 53 and request.key.index % 10 < 7))
+        called = [one for one in session.decisions if one.verdict in ("better", "worse")]
+        assert [(one.verdict, one.step > 53) for one in called] == [("worse", True)]
+
+    def test_of_a_population_of_questions_nothing_is_predicted(self):
+        spec = self.spec(self.EASY, target="population")
+        without = self.called_at(replace(spec, references=()))
+        assert np.array_equal(self.called_at(spec), without)
+        assert (without > 0).any()
