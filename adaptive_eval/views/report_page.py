@@ -47,10 +47,11 @@ from adaptive_eval.views.run_sentences import (
 )
 from adaptive_eval.views.score_tables import paper_latex, paper_table
 from adaptive_eval.views.summary import RunSummary
-from adaptive_eval.views.tables import markdown_table
-from adaptive_eval.views.verdicts import is_single, rank_column, saving, tie_words, tied_groups
+from adaptive_eval.views.tables import Table, markdown_table
+from adaptive_eval.views.verdicts import is_single, pair_name, rank_column, saving, tie_words, tied_groups
 
 _MOST_PROBLEMS = 50
+_MANY = 12  # models beyond which a page shows further tables of them only when it is asked for
 _SAVED = 0.95  # share of uniform allocation's trials below which a page says what is saved
 
 
@@ -195,7 +196,10 @@ def _open(tables: ReportTables) -> Iterator[PageSection]:
 def _course(tables: ReportTables) -> Iterator[PageSection]:
     plots = course_plots(tables.summary) if tables.html else []
     if plots:
-        yield PageSection("course", "Course", [Plots([drawn(plot, tables.names) for plot in plots])])
+        names = dict(tables.names)
+        for pair in tables.summary.results.pairs:
+            names[pair_name(pair)] = pair_name(pair, tables.short_names)
+        yield PageSection("course", "Course", [Plots([drawn(plot, names) for plot in plots])])
 
 
 def _rankings(tables: ReportTables) -> Iterator[PageSection]:
@@ -217,12 +221,25 @@ def _promises(tables: ReportTables) -> PageSection:
 
 
 def _answers(tables: ReportTables) -> PageSection:
-    return PageSection("answers", "Missing and cut-off answers", [tables.answers(), note(ANSWERS_NOTE)])
+    known = tables.summary.known.models
+    missing = sum(sum(one.missing.values()) for one in known)
+    truncated = sum(one.truncated for one in known)
+    words = f"{count(missing, 'trial')} without an answer and {count(truncated, 'answer')} cut off, by model"
+    table = _of_all_models(tables, "answers-by-model", words, tables.answers())
+    return PageSection("answers", "Missing and cut-off answers", [table, note(ANSWERS_NOTE)])
+
+
+def _of_all_models(tables: ReportTables, id: str, words: str, table: Table) -> Block:
+    """Return a table with a row for each model; a page of many models shows it when it is asked for."""
+    if tables.html and len(tables.summary.results.models) > _MANY:
+        return Unfolding(id, words, [table])
+    return table
 
 
 def _cost(tables: ReportTables) -> PageSection:
     results = tables.summary.results
-    blocks: list[Block] = [tables.cost()]
+    table = tables.cost()
+    blocks = [_of_all_models(tables, "cost-by-model", table.caption, table)]
     budgets = tables.budgets()
     if budgets is not None:
         blocks += [Heading("Budgets", "budgets"), budgets, *map(note, presumed_words(results.budgets))]
@@ -249,7 +266,8 @@ def _questions(tables: ReportTables) -> Iterator[PageSection]:
         blocks += [Heading("Where models differ most"), tables.apart(), note(_APART_NOTE)]
     several = tables.several()
     if several is not None:
-        blocks += [Heading("Several answers", "several"), several, note(_SEVERAL_NOTE)]
+        shown = _of_all_models(tables, "several-by-model", several.caption, several)
+        blocks += [Heading("Several answers", "several"), shown, note(_SEVERAL_NOTE)]
     suspects = suspect(questions)
     if suspects:
         found = tables.suspects(MOST_SUSPECT)
@@ -309,10 +327,8 @@ def _paper(tables: ReportTables) -> PageSection:
         markdown = f"{markdown_table(table)}\n\n{caption}"
         blocks += [
             Para("The table as LaTeX (package booktabs) and as Markdown; a click selects all of it."),
-            Heading("LaTeX"),
-            Code("Table of scores as LaTeX", latex, "latex", "copy"),
-            Heading("Markdown"),
-            Code("Table of scores as Markdown", markdown, "", "copy"),
+            Unfolding("latex", "LaTeX", [Code("Table of scores as LaTeX", latex, "latex", "copy")]),
+            Unfolding("markdown", "Markdown", [Code("Table of scores as Markdown", markdown, "", "copy")]),
         ]
     else:
         blocks += [table, Para(caption), Para("The same as LaTeX:"), Code("", latex, "latex")]
@@ -323,7 +339,10 @@ def _reproduce(tables: ReportTables) -> PageSection:
     blocks: list[Block] = [tables.settings()]
     config = tables.summary.known.meta.get("config")
     if config is not None:
-        blocks += [Heading("The config"), Code("The config", config, "yaml")]
+        code = Code("The config", config, "yaml")
+        blocks += (
+            [Unfolding("config", "The config", [code])] if tables.html else [Heading("The config"), code]
+        )
     words = (
         "report.json in this folder holds the same, with every digit and the longer settings; the folder "
         "report has the tables as CSV."

@@ -46,7 +46,7 @@ from adaptive_eval.views.summary import RunSummary
 from adaptive_eval.views.tables import Cell, Look, Table, column, named, table_of
 from adaptive_eval.views.verdicts import of_kind, rank_column, verdict_words
 
-_LATEST = 20  # decisions that a page shows at once
+_LATEST = 5  # decisions that a page shows at once
 
 MOST_OPEN = 20
 """Open pairs that a page lists with their progress."""

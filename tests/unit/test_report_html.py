@@ -127,7 +127,7 @@ def test_sections_are_labelled_and_every_link_stays_inside(page):
     assert len(page.ids) == len(set(page.ids))
     assert {value.lstrip("#") for value in values} <= set(page.ids)
     assert page.tags["h1"] == page.tags["main"] == 1
-    assert page.tags["caption"] == page.tags["table"] == 14
+    assert page.tags["caption"] == page.tags["table"] == 15
 
 
 def test_nothing_is_loaded_and_nothing_runs(page, summary, tmp_path):
