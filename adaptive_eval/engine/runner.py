@@ -294,9 +294,14 @@ class Runner:
         warnings = fleet.changes.remarks()
         self._remark([words for words in warnings if words not in self._told])
         self._told.update(warnings)
-        lost = {} if self._ending else fleet.lost(self._in_flight.lanes)
+        lost = {} if self._ending else fleet.lost(self._reached_models())
         for model, reason in {**lost, **refused}.items():
             self._stop_model(model, reason)
+
+    def _reached_models(self) -> list[str]:
+        """Return the models whose loss is not known by the end of their first trial: it may come later."""
+        pools = self._in_flight.fleet.pools
+        return [name for name, lane in self._in_flight.lanes.items() if lane.proven or pools[name].grows]
 
     def _outcome(self, trial: TrialTask, *, missing: str | None, after_stop: bool) -> TrialRecord:
         discarded = self._in_flight.discarded(trial)

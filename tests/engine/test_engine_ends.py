@@ -135,6 +135,19 @@ def test_a_refusal_of_the_very_first_request_ends_the_run_before_the_others_cost
         assert len(endpoint.calls) <= InFlightTrials.unproven
 
 
+def test_a_first_request_that_is_refused_while_an_answer_is_stored_ends_the_run_too():
+    found = Scene(
+        {"a": 400, "wrong": 400},
+        lambda step, attempt: 1.9,
+        fresh=True,
+        scripts={"wrong": (2.0, refused())},
+        commit_seconds=0.2,
+    )
+    verdict = found.play()
+    assert (verdict.reason, found.controller.stopped_models) == ("endpoints", {})
+    assert verdict.evidence["refused"].keys() == {"wrong"}
+
+
 def test_refusals_that_come_after_the_first_stop_no_model_that_was_never_reached():
     scripts = {"wrong": lambda step, attempt: (2.0 + step / 10, refused()), "other": (2.5, refused())}
     found = Scene({"a": 400, "wrong": 400, "other": 400}, concurrency=32, fresh=True, scripts=scripts)
