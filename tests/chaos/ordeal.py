@@ -58,6 +58,7 @@ class Ordeal:
         self.books = Books(self.run)
         self.budget = budget
         self.judge: Scripted | None = None
+        self.kill = "kill"  # as kills are counted
         # Under a budget, a margin too narrow for any other end than that of the budget.
         data = quickstart(base_url=mimic.base_url, equivalence=0.01 if budget else 0.15)
         data["budget"] = budget
@@ -81,17 +82,24 @@ class Ordeal:
         data["models"] = data["models"][::3]
         self.config, self.judge = write_config(self.folder, data), judge
 
-    def killed_after(self, seconds: float) -> None:
-        """Kill a session of the run that long after its start; count the kill by the stage that it met.
+    def in_batches(self) -> None:
+        """Have the models asked in batches."""
+        data = json.loads(self.config.read_text("utf-8"))
+        for model in data["models"]:
+            model |= {"concurrency": 24, "batch": {"gather": 0.1, "poll": 0.1}}
+        self.config, self.kill = write_config(self.folder, data), "kill in batches"
+
+    def killed_after(self, seconds: float, more: int = 0) -> None:
+        """Kill a session that long after its start, or after `more` trials; count the kill by its stage.
 
         One that has ended at its budget goes on with room for one request more, so that most sessions are
         within one request of their limits.
         """
-        more = [f"budget.{name}={limit}" for name, limit in self.budget.items()]
-        options = [part for setting in more for part in ("-o", setting)]
+        limits = [f"budget.{name}={limit}" for name, limit in self.budget.items()]
+        options = [part for setting in limits for part in ("-o", setting)]
         before, since = stored_trials(self.run), time.time()
         with started(*self.command(), *options, cwd=self.folder) as running:
-            if not running.for_a_moment(seconds):
+            if not (running.towards(self.run, before + more) and running.for_a_moment(seconds)):
                 done = running.finish()
                 assert done.code == 3, done
                 self.budget = {name: self.budget[name] + REQUEST[name] for name in self.budget}
@@ -99,7 +107,7 @@ class Ordeal:
                 return
             running.process.kill()
             running.process.wait()
-        self.books.figures.faults[f"kill: {self._stage(before, since)}"] += 1
+        self.books.figures.faults[f"{self.kill}: {self._stage(before, since)}"] += 1
         self.look()
 
     def _stage(self, before: int, since: float) -> str:

@@ -1,7 +1,7 @@
 """Storms of faults for some minutes: a table of the faults tried and survived, and what was lost or doubled.
 
 Most storms run whole sessions in virtual time, against servers that keep their own accounts. Every fifth one
-kills and stops the installed command for real, beside a mimic server that misbehaves.
+kills and stops the installed command for real: in bad weather, at any moment, in batches, while it rescores.
 """
 
 import argparse
@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
+from batch_mimic import BatchMimic
 from chaos_books import Figures
 from command_line import mimic_spec
 from ordeal import LATENCY, Ordeal
+from rescored import RescoredOrdeal, program
 from scripted_chat import scripted_chat
 from storm import World, storm
 
@@ -50,9 +52,9 @@ class Weather:
 
     @property
     def kills(self) -> int:
-        """Kills of a run with a judge, at any stage."""
+        """Kills that are counted by the stage that they met."""
         counted = self.figures.faults.items()
-        return sum(number for kind, number in counted if kind.startswith("kill:"))
+        return sum(number for kind, number in counted if kind.startswith("kill") and ": " in kind)
 
     def table(self) -> str:
         """Return the figures as Markdown."""
@@ -107,13 +109,42 @@ def killed_at_every_stage(folder: Path, seed: int) -> Figures:
         return ordeal.account()
 
 
-def kill(number: int, seed: int, say: Callable[[str], None]) -> Weather:
-    """Kill runs with a judge, twenty times each unless they end, until so many kills are counted."""
+def killed_in_batches(folder: Path, seed: int) -> Figures:
+    """Let a run in batches be killed twenty times, at any moment from its start to its end."""
+    with BatchMimic(mimic_spec(latency=LATENCY)) as mimic:
+        ordeal = Ordeal(folder, mimic, seed, tokens=60_000, usd=0.18)
+        ordeal.in_batches()
+        for number in range(20):
+            if number % 2:
+                ordeal.killed_after(ordeal.random.uniform(0.0, 0.5), ordeal.random.randrange(1, 40))
+            else:
+                ordeal.killed_after(ordeal.random.uniform(0.2, 6.0))
+        return ordeal.account()
+
+
+def killed_while_rescoring(folder: Path, seed: int) -> Figures:
+    """Let stored answers be scored again twenty times, and the command killed at any moment of it."""
+    with scripted_chat() as make:
+        ordeal = RescoredOrdeal(folder, seed, make(program), make(_verdict))
+        for number in range(20):
+            if number % 2:
+                ordeal.killed_after(ordeal.random.uniform(0.0, 0.05), of_its_end=True)
+            else:
+                ordeal.killed_after(ordeal.random.uniform(0.2, 6.0))
+        return ordeal.account()
+
+
+KILLED = {"judged": killed_at_every_stage, "batches": killed_in_batches, "rescore": killed_while_rescoring}
+"""What may be killed at any moment, by the value of ``--of``."""
+
+
+def kill(number: int, of: str, seed: int, say: Callable[[str], None]) -> Weather:
+    """Kill a command twenty times a run, unless it ends, until so many kills are counted."""
     weather = Weather()
     while weather.kills < number:
-        name = f"killed at every stage, seed {seed + weather.real}"
+        name = f"{KILLED[of].__name__.replace('_', ' ')}, seed {seed + weather.real}"
         with tempfile.TemporaryDirectory() as folder:
-            weather.add(name, killed_at_every_stage(Path(folder), seed + weather.real))
+            weather.add(name, KILLED[of](Path(folder), seed + weather.real))
         weather.real += 1
         say(f"{name}: {weather.kills:,} kills so far")
     return weather
@@ -128,7 +159,7 @@ def brew(minutes: float, seed: int, say: Callable[[str], None]) -> Weather:
         weather.real, weather.virtual = weather.real + real, weather.virtual + (not real)
         kind = in_virtual_time
         if real:
-            kind = of_real_processes if weather.real % 2 else killed_at_every_stage
+            kind = (of_real_processes, *KILLED.values())[(weather.real - 1) % (1 + len(KILLED))]
         name = f"{kind.__name__.replace('_', ' ')}, seed {seed + number}"
         with tempfile.TemporaryDirectory() as folder:
             weather.add(name, kind(Path(folder), seed + number))
@@ -147,8 +178,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=5.0, help="how long (default: 5)")
+    parser.add_argument("--kills", type=int, metavar="N", help="in place of storms, N kills of a command")
     parser.add_argument(
-        "--kills", type=int, metavar="N", help="in place of storms, N kills of a run with a judge"
+        "--of",
+        choices=KILLED,
+        default="judged",
+        help="what --kills kills: a run with a judge, a run in batches, or rescore (default: judged)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the first storm; the next has one more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
@@ -162,7 +197,7 @@ def main() -> None:
     if given.kills is None:
         weather = brew(given.minutes, given.seed, say)
     else:
-        weather = kill(given.kills, given.seed, say)
+        weather = kill(given.kills, given.of, given.seed, say)
     table = weather.table()
     print(table)
     for line in weather.failed:
