@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,8 @@ def _answer_pairs(
     """Yield the answers of two models to the same trial of a question, first those of unequal categories."""
     import numpy as np
 
+    from adaptive_eval.store.trial_rows import id_of
+
     known = reader.outcomes()
     wanted = set()
     for number, (of_task, name) in enumerate(known.questions):
@@ -119,7 +122,7 @@ def _answer_pairs(
     columns = (known.question, known.repeat, known.category, known.step)
     found: list[dict[tuple[int, int], tuple[int, int]]] = []
     for model in models:
-        rows = np.flatnonzero((known.model == known.models.index(model)) & (known.category >= 0))
+        rows = np.flatnonzero((known.model == id_of(known.models, model)) & (known.category >= 0))
         cells = zip(*(column[rows].tolist() for column in columns), strict=True)
         found.append({cell[:2]: cell[2:] for cell in cells if cell[0] in wanted})
     first, second = found
@@ -128,7 +131,9 @@ def _answer_pairs(
     for place in shared[:most]:
         steps = first[place][1], second[place][1]
         answers = [reader.trials(model=model, step=step) for model, step in zip(models, steps, strict=True)]
-        yield tuple(next(answer) for answer in answers)
+        pair = tuple(chain.from_iterable(answers))
+        if len(pair) == len(models):  # all, if the file is whole
+            yield pair
 
 
 def _side_by_side(texts: Sequence[str]) -> str:

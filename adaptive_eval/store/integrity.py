@@ -199,13 +199,15 @@ def _faults_of(db: sqlite3.Connection, table: str) -> Iterator[str]:
         others = "" if not_null or key else ", 'null'"
         wrong.append(f"sum(typeof({name}) NOT IN ({_TYPES[kind]}{others}))")
     has_numbers = columns[0][1] == "id" and table not in _WITH_GAPS
-    numbers = "count(*), max(id) + 1" if has_numbers else "0, 0"
-    *counts, rows, end = db.execute(f"SELECT {', '.join(wrong)}, {numbers} FROM {table}").fetchone()  # noqa: S608
+    numbers = "count(*), max(id) + 1, min(id)" if has_numbers else "0, 0, 0"
+    *counts, rows, end, first = db.execute(f"SELECT {', '.join(wrong)}, {numbers} FROM {table}").fetchone()  # noqa: S608
     for column, count in zip(columns, counts, strict=True):
         if count:
             yield f"{count:,} rows of {table} hold no {column[2].lower()} in {column[1]}"
     if rows != (end or 0):
         yield f"{table} has {rows:,} rows, whose numbers lead to {end:,}"
+    if first:
+        yield f"{table} begins with row {first:,}"
 
 
 def require_undamaged(db: sqlite3.Connection, path: Path) -> None:

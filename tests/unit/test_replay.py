@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from session_scripts import make_spec
 
 from adaptive_eval import results_of
 from adaptive_eval.build.replay import replay
+from adaptive_eval.cli.samples import _answer_pairs
 from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
@@ -193,8 +195,11 @@ _FORGED = {"step": 3, "trials": 9, "text": "", "evidence": {}}
         ("UPDATE meta SET value = '{}' WHERE key = 'name'", "checksum"),
         ("INSERT INTO meta VALUES ('more', '1')", "checksum"),
         ("DROP INDEX attempts_failed", "attempts_failed is missing"),
+        ("UPDATE launches SET id = -1 WHERE id = 4", "launches begins with row -1"),
+        ("UPDATE models SET name = 'fir' WHERE name = 'oak'", "damaged"),
+        ("UPDATE answers SET outcome = 9000 WHERE outcome = 0", "damaged"),
     ],
-    ids=range(13),
+    ids=range(16),
 )
 def test_every_forged_row_is_named_and_no_view_ends_in_a_traceback(tmp_path, forge, words):
     run = tmp_path / "run"
@@ -209,6 +214,8 @@ def test_every_forged_row_is_named_and_no_view_ends_in_a_traceback(tmp_path, for
     for command in ("report", run, "--output", tmp_path / "out"), ("monitor", run, "--once"):
         error = runs.command(*command).exception
         assert error is None or isinstance(error, RunFileError), error
+    with RunReader(run) as reader, suppress(RunFileError):
+        list(_answer_pairs(reader, ("oak", "yew"), None, None, 5))
 
 
 def test_a_run_that_has_ended_is_watched_as_its_trials_lead_to_it(run):
