@@ -345,6 +345,10 @@ def _completion(
     message = choice.get("message")
     thought = redact(storable(reasoning_of(message))) if isinstance(message, dict) else ""
     calls = _calls(message, redact) if tools else ()
+    if redact and thought:
+        for both in (thought + text, text + thought):
+            if redact(both) != both:
+                text = thought = REDACTED
     return Completion(
         text=text,
         finish_reason=finish_reason,

@@ -4,8 +4,9 @@ import base64
 import html
 import json
 import re
+from codecs import encode
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 REDACTED = "[redacted]"
 _SHORTEST = 4
@@ -22,8 +23,9 @@ class Redactor:
     A secret is also found in the forms in which a server may echo it: percent-encoded as in a URL or a form,
     escaped as in HTML, and as in a JSON string, once or (JSON quoted within JSON) twice. A secret that is no
     plain word is also found in capitals or small letters, backwards, in base64 (alone or within something
-    longer), in hexadecimal, and as the list of its bytes. A text has to be shown to it whole: nothing is
-    found of a secret whose end was cut off.
+    longer, once or twice), base32, hexadecimal or ROT13, as the list of its bytes, and with any of its
+    characters escaped or parted by characters that are not seen; then the whole text is shown unescaped. A
+    text has to be shown to it whole: nothing is found of a secret whose end was cut off.
 
     Examples
     --------
@@ -47,9 +49,18 @@ class Redactor:
         # Longest first: a secret that contains another one must go as a whole.
         ordered = sorted(patterns, key=lambda form: (-len(form), form))
         self._forms = tuple((form, form in spellings, patterns[form]) for form in ordered)
+        self._finds_spellings = bool(spellings)
 
     def __call__(self, text: str) -> str:
         """Return `text` with every occurrence of a secret replaced by ``[redacted]``."""
+        text = self._hidden(text)
+        plain = _plain(text) if self._finds_spellings else text
+        if plain == text:
+            return text
+        hidden = self._hidden(plain)
+        return text if hidden == plain else hidden
+
+    def _hidden(self, text: str) -> str:
         small = text.lower()
         for form, in_any_case, pattern in self._forms:
             if form in (small if in_any_case else text):
@@ -73,6 +84,33 @@ def _forms(secret: str) -> Iterator[str]:
         yield from (escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
 
 
+_ESCAPED = re.compile(
+    r"\\+(?:u\{([0-9a-f]{1,6})\}|u([0-9a-f]{4})|x([0-9a-f]{2})|([0-3][0-7]{2}))", re.IGNORECASE
+)
+_NOT_SEEN = re.compile("[\n\r\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+
+
+def _plain(text: str) -> str:
+    """Return a text without escapes of HTML, URLs and strings, ends of lines and what is not seen."""
+    for _ in range(3):  # one may be within another
+        before = text
+        if "&" in text:
+            text = html.unescape(text)
+        if "%" in text:
+            text = unquote(text)
+        if "\\" in text:
+            text = _ESCAPED.sub(_character, text).replace("\\/", "/")
+        if text == before:
+            break
+    return _NOT_SEEN.sub("", text)
+
+
+def _character(found: re.Match[str]) -> str:
+    *hexadecimal, octal = found.groups()
+    number = int(octal, 8) if octal else int(next(filter(None, hexadecimal)), 16)
+    return chr(number) if number < 0x110000 else found[0]
+
+
 def _is_word(secret: str) -> bool:
     """Return whether a value may well be an ordinary word, such as one of a header that names a team."""
     return secret.isalpha() and len(secret) <= _LONGEST_WORD
@@ -83,14 +121,19 @@ def _spellings(secret: str) -> Iterator[str]:
     data = secret.encode("utf-8", "surrogatepass")
     whole = base64.b64encode(data).decode()
     written = [secret, data.decode("latin-1"), data.hex(), whole, *_parts_of_base64(data)]
+    written += [
+        base64.b64encode(whole.encode()).decode(),
+        base64.b32encode(data).decode(),
+        encode(secret, "rot13"),
+    ]
     written += [one.rstrip("=") for one in written]
     written += [one.replace("+", "-").replace("/", "_") for one in written[2:]]
     for one in written:
         yield from (one, one.replace("/", "\\/"), one[::-1])
-    for base in ("{}", "0x{:02x}", "0x{:x}"):
+    for base in ("{}", "0x{:02x}", "0x{:x}", "{:02x}"):
         for values in (data, data[::-1]):
             numbers = [base.format(byte) for byte in values]
-            yield from (separator.join(numbers) for separator in (", ", ",", " ", "\n"))
+            yield from (separator.join(numbers) for separator in (", ", ",", " ", "\n", ":", "-"))
     for escape in ("%{:02x}", "\\x{:02x}", "\\u{:04x}"):
         yield "".join(map(escape.format, data))
 

@@ -1,6 +1,7 @@
 """Reading an answer, whoever wrote the server; and what is refused before anything is sent."""
 
 import base64
+import codecs
 import html
 import itertools
 import json
@@ -253,6 +254,21 @@ KEY_WITH_EVERYTHING = 'sk-Q7/x+2d9=a "b"&<c> \\ é'
         lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
         lambda key: base64.b64encode(f"me:{key}, and more".encode()).decode(),
         lambda key: json.dumps(base64.b64encode(key.encode()).decode()).replace("/", "\\/"),
+        lambda key: base64.b64encode(base64.b64encode(key.encode())).decode(),
+        lambda key: base64.b32encode(key.encode()).decode(),
+        lambda key: codecs.encode(key, "rot13"),
+        lambda key: key.encode().hex(":").upper(),
+        lambda key: key.encode().hex(" "),
+        lambda key: "".join(f"&#{ord(char)};" for char in key),
+        lambda key: key.replace("/", "&#x2F;").replace("+", "&#43;").replace("Q", "&#0081;"),
+        lambda key: "".join(f"\\u{ord(char):04x}" for char in key),
+        lambda key: key.replace("Q", "\\u0051").replace("7", "\\\\u0037"),
+        lambda key: key.replace("Q", "\\x51").replace("s", "\\163"),
+        lambda key: "".join(f"\\u{{{ord(char):x}}}" for char in key),
+        lambda key: quote(quote(key, safe=""), safe=""),
+        lambda key: key.replace("Q", "%51").replace("s", "%2573"),
+        lambda key: "\u200b".join(key),
+        lambda key: f"{key[:9]}\n{key[9:]}",
     ],
 )
 def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):
@@ -261,6 +277,16 @@ def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):
     assert "Q7" not in hidden
     written = base64.b64encode(KEY_WITH_EVERYTHING.encode()).decode()[4:-4]
     assert not [part for part in ("q7", "7q", "51, 55", written, written[::-1]) if part in hidden.lower()]
+
+
+def test_a_key_is_found_where_it_is_divided_between_reasoning_and_answer():
+    (answer,) = read_completions(
+        body({"content": KEY_WITH_EVERYTHING[9:], "reasoning_content": f"so: {KEY_WITH_EVERYTHING[:9]}"}),
+        text_of=chat_text,
+        latency=0.1,
+        redact=Redactor([KEY_WITH_EVERYTHING]),
+    )
+    assert (answer.text, answer.reasoning) == ("[redacted]", "[redacted]")
 
 
 @given(st.text())
