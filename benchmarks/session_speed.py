@@ -1,6 +1,6 @@
 """Time the session itself: ask and tell, replay, simulated runs, memory.
 
-    python benchmarks/session_speed.py [--profile] [--only ask-tell,replay,simulate,memory]
+    python benchmarks/session_speed.py [--profile] [--only ask-tell,ask,replay,simulate,memory]
 
 CPU seconds of this process, so that a busy machine distorts little; the simulation is timed by the clock.
 """
@@ -40,14 +40,25 @@ def make_spec(models: int, questions: int, **stopping: object) -> SessionSpec:
 
 
 def ask_and_tell(
-    spec: SessionSpec, answers: dict[str, list[int]], batch: int, slots: int, trials: int
+    spec: SessionSpec,
+    answers: dict[str, list[int]],
+    batch: int,
+    slots: int,
+    trials: int,
+    calls: list[float] | None = None,
 ) -> int:
-    """Drive a session as the engine does, with so many slots a model; return the trials that were told."""
+    """Drive a session as the engine does, with so many slots a model; return the trials that were told.
+
+    The CPU seconds of each `ask` are added to `calls`.
+    """
     session = Session(spec)
     free = {model.name: slots for model in spec.models}
     done, waiting = 0, deque[TrialRequest]()
     while session.stopped is None and done < trials:
+        begin = time.process_time()
         issued = session.ask(free)
+        if calls is not None:
+            calls.append(time.process_time() - begin)
         waiting.extend(issued)
         ended = [waiting.popleft() for _ in range(min(batch, len(waiting)))]
         for one in issued:
@@ -91,11 +102,8 @@ def time_ask_tell() -> None:
         (11, 1, 6, 3_000, 50),
         (50, 1, 6, 5_000, 50),
     ):
-        chances = biased_coins(np.linspace(0.2, 0.8, models), 500, seed=1, correlation=0.5).p
         spec = make_spec(models, 500, equivalence=0.03, max_passes=5)
-        names = [one.name for one in spec.models]
-        drawn = np.random.default_rng(1).random((models, CYCLE)) < np.tile(chances, CYCLE // 500)
-        answers = {name: row.astype(int).tolist() for name, row in zip(names, drawn, strict=True)}
+        names, answers = [one.name for one in spec.models], drawn_answers(spec)
         nobody = partial(ask_nobody, names, answers, batch, trials)
         loop = min(micros(nobody) for _ in range(3))
         someone = partial(ask_and_tell, spec, answers, batch, slots, trials)
@@ -105,6 +113,35 @@ def time_ask_tell() -> None:
             f"{taken:.1f} µs a trial, {taken / loop:.1f} times a loop that only counts ({loop:.1f} µs; "
             f"target {target})"
         )
+
+
+def time_ask() -> None:
+    """Print what asking alone takes with 2,000 trials in flight, the best of three, and its longest call."""
+    models, slots, trials = 100, 20, 20_000
+    for questions, batch in ((100, 64), (500, 64), (100, 1)):
+        spec = make_spec(models, questions, equivalence=0.03, max_passes=5)
+        answers = drawn_answers(spec)
+        nobody = partial(ask_nobody, [one.name for one in spec.models], answers, 64, trials)
+        loop = min(micros(nobody) for _ in range(3))
+        turns = []
+        for _ in range(3):
+            calls: list[float] = []
+            done = ask_and_tell(spec, answers, batch, slots, trials if batch > 1 else 4_000, calls)
+            turns.append((1e6 * sum(calls) / done, 1e3 * max(calls[1:])))
+        taken, longest = min(turns)
+        print(
+            f"ask, {models} models x {questions} questions, {models * slots:,} in flight, batches of "
+            f"{batch}: {taken:.0f} µs a trial, {taken / loop:.1f} times a loop that only counts "
+            f"({loop:.1f} µs); longest call after the first {longest:.0f} ms (target 60 µs)"
+        )
+
+
+def drawn_answers(spec: SessionSpec) -> dict[str, list[int]]:
+    """Return right or wrong answers of each model, in whose cycle every question has its chance."""
+    means, questions = np.linspace(0.2, 0.8, len(spec.models)), spec.questions
+    chances = biased_coins(means, questions, seed=1, correlation=0.5).p
+    drawn = np.random.default_rng(1).random((means.size, CYCLE)) < np.tile(chances, CYCLE // questions)
+    return {one.name: row.astype(int).tolist() for one, row in zip(spec.models, drawn, strict=True)}
 
 
 def time_replay() -> None:
@@ -180,6 +217,7 @@ def measure_memory() -> None:
 
 SECTIONS: dict[str, Callable[[], None]] = {
     "ask-tell": time_ask_tell,
+    "ask": time_ask,
     "replay": time_replay,
     "simulate": time_simulation,
     "memory": measure_memory,

@@ -59,6 +59,15 @@ class AllocationView:
         others = self.second[self.first == model].tolist() + self.first[self.second == model].tolist()
         return [other for other in others if other >= 0]
 
+    def furthest_partners(self) -> list[int]:
+        """Return the most steps issued of each model's partners in open pairs; -1 without any."""
+        issued = np.array([*self.issued, -1])  # the last one is that of no model
+        furthest = np.full(issued.size, -1)
+        for side, other in ((self.first, self.second), (self.second, self.first)):
+            np.maximum.at(furthest, side, issued[other])
+        found: list[int] = furthest[:-1].tolist()
+        return found
+
 
 class Policy(Protocol):
     """Chooses models for free slots."""
@@ -92,7 +101,7 @@ class RoundRobin:
     def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
         """See :class:`Policy`."""
         issued, fewest = list(view.issued), min(view.issued)
-        partners: dict[int, list[int]] = {}
+        furthest = view.furthest_partners()
         left = dict(free)
         active, most = self.models(view)
         queue = [(issued[model], model) for model, slots in free.items() if slots > 0 and active[model]]
@@ -102,11 +111,10 @@ class RoundRobin:
             if issued[model] >= most[model]:
                 continue
             if issued[model] > fewest:  # otherwise no partner is behind it
-                if model not in partners:
-                    partners[model] = view.partners(model)
                 most_behind = issued[model] - max(view.window[model], 1)
-                near = any(issued[other] > most_behind for other in partners[model])
-                if partners[model] and not near:
+                near = furthest[model] > most_behind  # without what was chosen since
+                near = near or any(issued[other] > most_behind for other in view.partners(model))
+                if furthest[model] >= 0 and not near:
                     continue
             yield model
             issued[model] += 1

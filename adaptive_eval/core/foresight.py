@@ -255,11 +255,10 @@ class Foresight:
         repeats = np.maximum(answered - seen.sum(axis=1), 0.0)
         # The variance between answers to one question; without repeats, that between all answers.
         within = ((square - score * mean).sum(axis=1) + 2.0 * spread) / (repeats + 2.0)
-        of_mean, of_square, of_noise = (
-            value @ seen.T for value in (mean, mean**2, seen * within[:, None] / many)
-        )
-        both = np.maximum((seen @ seen.T)[first, second], 1.0)
-        gap = of_square[first, second] + of_square[second, first] - 2.0 * (mean @ mean.T)[first, second]
+        noises = seen * within[:, None] / many
+        of_mean, of_square, of_noise = (_products(value, seen) for value in (mean, mean**2, noises))
+        both = np.maximum(_products(seen, seen)[first, second], 1.0)
+        gap = of_square[first, second] + of_square[second, first] - 2.0 * _products(mean, mean)[first, second]
         noise = of_noise[first, second] + of_noise[second, first]
         answered[len(board.spec.models) :] = np.inf  # of references nothing is awaited
         issued = np.maximum(reach * (total / board.run_sequence.questions), 1.0)
@@ -273,16 +272,26 @@ class Foresight:
     def _by_question(self, task: int, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Return the answers of each model to each question: their number, Σx and Σx²; shape (L, M) each."""
         board, counts = self._board, cells.counts.astype(np.float64)
+        places, categories = [_NONE], [_NONE]
         for model in range(len(board.spec.models)):
-            start = int(board.progress[model])
-            ahead = board.answers[model, start : board.furthest[model]]
-            here = ahead[board.run_sequence.task(start, start + ahead.size) == task]
-            known = here >= 0
-            if known.any():
-                local = board.run_sequence.local(start)[task]
-                asked = cells.sequence.of(np.array([model]), local, local + here.size)[0]
-                np.add.at(counts[model], asked[known], cells.shares[here[known]])
+            start, stop = int(board.progress[model]), board.furthest[model]
+            if stop <= start:
+                continue
+            ahead = board.answers[model, start:stop]
+            here = ahead[board.run_sequence.task(start, stop) == task]
+            local = board.run_sequence.local(start)[task]
+            asked = cells.sequence.of(np.array([model]), local, local + here.size)[0]
+            places.append(model * counts.shape[1] + asked)
+            categories.append(here)
+        place, category = np.concatenate(places), np.concatenate(categories)
+        known = category >= 0
+        np.add.at(counts.reshape(-1, counts.shape[2]), place[known], cells.shares[category[known]])
         return counts.sum(axis=2), counts @ cells.levels, counts @ cells.levels**2
+
+
+def _products(one: Floats, other: Floats) -> Floats:
+    """Return the inner products of all rows; without BLAS, whose threads wait longer than these sums take."""
+    return np.asarray(np.einsum("im,jm->ij", one, other))
 
 
 FIRST = 64

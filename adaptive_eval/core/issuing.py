@@ -228,7 +228,7 @@ class Issuer:
             ends = ((model, min(self._begun(model) + slots, self._cap)) for model, slots in free.items())
             if any(end > run_sequence.laid_out(model) for model, end in ends):
                 self.board.absorb()  # new outcomes may lay out a further round
-        free = {model: int(min(slots, self._most(model))) for model, slots in free.items()}
+        free = {model: int(min(slots, self._most(model))) if slots else 0 for model, slots in free.items()}
         determinism = self.board.determinism
         for model in determinism.claimed:
             if free.get(model) and self._next_index(model) is None:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -107,6 +108,33 @@ def test_pairs_are_foreseen_nearly_as_they_are_read_when_all_is_there(rounds, ta
     assert comparison.reached == reach[0] >= 160
     np.testing.assert_allclose(mean, comparison.latest.difference, atol=0.01)
     np.testing.assert_allclose(variance, comparison.latest.variance, rtol=0.25)
+
+
+class Noting(np.ndarray):
+    """An array that notes which products of matrices it takes part in."""
+
+    products: ClassVar[list[tuple[int, ...]]] = []
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        plain = [np.asarray(one) if isinstance(one, Noting) else one for one in inputs]
+        if ufunc is np.matmul and min(np.ndim(one) for one in plain) > 1:
+            self.products.append(np.shape(plain[0]))
+        found = getattr(ufunc, method)(*plain, **options)
+        return found.view(Noting) if isinstance(found, np.ndarray) else found
+
+
+def test_what_is_foreseen_of_many_models_is_no_work_for_the_threads_of_blas():
+    """They wait for each other longer than these products take, in a host program that has some."""
+    session = Session(make_spec(20, 100))
+    session.tell([TrialOutcome(one.key, int(one.key.index % 3 > 0)) for one in session.ask(400)])
+    (cells,), pairs = session.board.cells, session.comparison.contrasts
+    foresight, reach = Foresight(session.board), np.full(pairs.first.size, 20)
+    expected = foresight.read(pairs.first, pairs.second, reach)
+    cells.counts = cells.counts.view(Noting)
+    for values, others in zip(foresight.read(pairs.first, pairs.second, reach), expected, strict=True):
+        assert values.tolist() == others.tolist()
+    assert expected[3].min() == 20
+    assert Noting.products == []
 
 
 def test_a_model_whose_second_answer_is_late_is_not_the_best_by_its_first():
