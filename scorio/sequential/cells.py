@@ -505,7 +505,7 @@ class Cells:
 
     def latest_without_copies(self) -> PathBlock:
         """Return :meth:`latest` as if answers that may be copies were some."""
-        last = [slice(steps - 1, steps) for steps in self.progress.tolist()]
+        last = [slice(steps - 1, steps) for steps in np.maximum(self.progress, 1).tolist()]
         return self._copies.reading(self.latest(), np.arange(self.models), last)
 
     def forget(self, before: int) -> None:

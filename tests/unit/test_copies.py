@@ -107,3 +107,14 @@ def test_a_possible_copy_is_taken_under_every_rule_and_lost_where_single_trials_
     session.tell([TrialOutcome(one.key, 1, answer=7, repeats=True) for one in requests])
     missing = sum(line.missing for line in session.results().models)
     assert missing == (0 if rule == "anytime" else len(requests))
+
+
+def test_a_look_may_come_before_the_first_answer_of_a_model_with_possible_copies():
+    spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", IDS[:2]),))
+    session, seen, outcomes = Session(spec), set(), []
+    for one in session.ask(40):
+        if one.key.model == "a" and one.key.index:
+            outcomes.append(TrialOutcome(one.key, 1, answer=5, repeats=one.question in seen))
+            seen.add(one.question)
+    session.tell(outcomes)
+    assert (session.results().models[0].trials, outcomes[-1].repeats) == (0, True)
