@@ -137,7 +137,7 @@ def _references(
 
 
 def _reference(name: str, trials: StoredTrials, wanted: Sequence[WantedTask]) -> ReferenceSpec:
-    tables, lost = {}, {}
+    tables, lost, alike = {}, {}, {}
     for one in wanted:
         counts = trials.counts(name, one)
         if counts is None:
@@ -146,7 +146,8 @@ def _reference(name: str, trials: StoredTrials, wanted: Sequence[WantedTask]) ->
                 f"its models are {', '.join(trials.models)}"
             )
         tables[one.task.name], lost[one.task.name] = counts, trials.lost[name, one.task.name]
-    return ReferenceSpec(name, tables, f"from {trials.shown}", lost)
+        alike[one.task.name] = trials.alike[name, one.task.name]
+    return ReferenceSpec(name, tables, f"from {trials.shown}", lost, alike)
 
 
 def _series(section: ReferenceConfig, config: RunConfig, wanted: Sequence[WantedTask]) -> list[ReferenceSpec]:

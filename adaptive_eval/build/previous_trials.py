@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,10 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, Choices
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_groups import stored_groups
-from adaptive_eval.interop.run_tables import with_lost_draws
+from adaptive_eval.interop.run_tables import equal_texts, with_lost_draws
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
-from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
+from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes, equal_pairs
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
@@ -29,6 +29,7 @@ _FOUND_IN_A_RUN = ("thresholds", "thresholds_from")
 """Settings of a rubric that say where its thresholds come from; their values are compared instead."""
 
 Trials = NDArray[np.int16]
+_OfQuestions: TypeAlias = dict[tuple[str, str], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class StoredTrials:
     shown: str
     tables: Mapping[tuple[str, str], Trials]  # by model and task: categories, (M, N), NO_TRIAL after the last
     lost: Mapping[tuple[str, str], NDArray[np.int64]]  # trials without an answer of each question, (M,)
+    # ordered pairs of answers to each question that may be copies of one another, (M,)
+    alike: Mapping[tuple[str, str], NDArray[np.int64]]
     is_grouped: bool = False  # whether its questions are in groups
 
     @property
@@ -89,6 +92,7 @@ def trials_of_run(
     with RunReader(directory) as reader:
         meta, columns = reader.meta(), with_lost_draws(reader.outcomes(), reader)
         copies = {one.request.key for one in reader.trials(missing=True) if one.missing == COPY_REASON}
+        texts = equal_texts(reader)
         is_grouped = bool(stored_groups(reader))
     if IMPORTED in meta:
         recorded = read_recorded([directory], _choices(wanted, shown))
@@ -102,7 +106,7 @@ def trials_of_run(
     for one in shared:
         _require_same_questions(one, identity[one.task.name], shown)
         _require_same_scoring(one, scoring.get(one.task.name), stored_thresholds(meta), shown)
-    return StoredTrials(shown, *_tables(columns, shared, copies), is_grouped)
+    return StoredTrials(shown, *_tables(columns, shared, copies, texts), is_grouped)
 
 
 def _require_tasks(
@@ -156,16 +160,19 @@ def _judging(identity: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
 
 
 def _tables(
-    columns: OutcomeColumns, wanted: Sequence[WantedTask], copies: Collection[TrialKey]
-) -> tuple[dict[tuple[str, str], Trials], dict[tuple[str, str], NDArray[np.int64]]]:
-    """Return the answers by model and task, and how many trials of each question have none."""
+    columns: OutcomeColumns,
+    wanted: Sequence[WantedTask],
+    copies: Collection[TrialKey],
+    texts: Mapping[TrialKey, int],
+) -> tuple[dict[tuple[str, str], Trials], _OfQuestions, _OfQuestions]:
+    """Return the answers by model and task; of each question trials without one, and pairs of equal texts."""
     places = {
         (one.task.name, question.id): (task, place)
         for task, one in enumerate(wanted)
         for place, question in enumerate(one.task.questions)
     }
     where = np.array([places.get(question, (-1, -1)) for question in columns.questions]).reshape(-1, 2)
-    tables, lost = {}, {}
+    tables, lost, alike = {}, {}, {}
     for number, model in enumerate(columns.models):
         rows = np.flatnonzero(columns.model == number)
         rows = rows[np.argsort(columns.step[rows], kind="stable")]
@@ -182,7 +189,10 @@ def _tables(
             if mine.size:
                 question = where[columns.question[mine], 1]
                 tables[model, one.task.name] = _table(question, columns.category[mine], size)
-    return tables, lost
+                steps = columns.step[mine].tolist()
+                text = np.array([texts.get(TrialKey(model, step), 0) for step in steps])
+                alike[model, one.task.name] = equal_pairs(question, text, size)
+    return tables, lost, alike
 
 
 def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: int) -> Trials:
@@ -232,7 +242,7 @@ def _of_recorded(
         numbers = {wanted[0].task.name: numbers[DEFAULT_TASK]}
     shared = [one for one in wanted if one.task.name in numbers]
     _require_tasks(wanted, shared, list(numbers), shown, all_tasks=all_tasks)
-    tables, lost = {}, {}
+    tables, lost, alike = {}, {}, {}
     for one in shared:
         here = numbers[one.task.name]
         ids = [recorded.questions[number][1] for number in here]
@@ -242,7 +252,8 @@ def _of_recorded(
             if (table >= 0).any():
                 tables[model, one.task.name] = table
                 lost[model, one.task.name] = (table == LOST).sum(axis=1)
-    return StoredTrials(shown, tables, lost, recorded.clusters is not None)
+                alike[model, one.task.name] = recorded.equal[row, columns]
+    return StoredTrials(shown, tables, lost, alike, recorded.clusters is not None)
 
 
 def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:

@@ -427,14 +427,15 @@ def _may_be_decided(comparison: SessionContrasts, row: int) -> bool:
         (score, noise, _), (other, held, shown) = cells.noise(live), cells.noise(stored)
         latest = cells.latest()
         questions = np.array(there.sum(), dtype=np.float64)
+        wider, avg_wider, left, share_left = cells.left_of(np.array([stored]))[:, 0]
         square = np.maximum(((score - other)[there] ** 2).sum() - noise[there].sum(), 0.0)
         remaining = (
-            held[there].sum() / questions,
-            shown[there].sum() / questions,
-            latest.g[stored, 0],
-            latest.r[stored, 0],
+            wider * held[there].sum() / questions,
+            avg_wider * shown[there].sum() / questions,
+            latest.g[stored, 0] * share_left,
+            np.minimum(latest.r[stored, 0], left),
         )
-        exact = cells.binary and not remaining[3]
+        exact = cells.binary and not latest.r[stored, 0]
         guard = 0.0 if exact else comparison.fold.levels.guard
         least = contrast_variance(square, guard, questions, len(there), remaining, spec.stopping.target)
         variance += weight**2 * float(least)

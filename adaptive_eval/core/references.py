@@ -50,7 +50,8 @@ def load_references(spec: SessionSpec, cells: Sequence[Cells]) -> None:
     """Give the cells the trials of the references."""
     for row, reference in enumerate(spec.references, start=len(spec.models)):
         for task, moments in zip(spec.tasks, cells, strict=True):
-            moments.load(row, reference.counts[task.name], reference.lost.get(task.name))
+            pairs = None if spec.independent_copies else reference.alike.get(task.name)
+            moments.load(row, reference.counts[task.name], reference.lost.get(task.name), pairs)
 
 
 def lost_of(reference: ReferenceSpec) -> int:
@@ -69,6 +70,12 @@ def reference_warnings(spec: SessionSpec) -> list[Coded]:
             warnings.append(
                 f"reference {reference.name} has {lost:,} trials without an answer: each counts as anything "
                 "from 0 to 1, so pairs with it that these could turn stay open"
+            )
+        if not spec.independent_copies and any(table.any() for table in reference.alike.values()):
+            warnings.append(
+                f"reference {reference.name} has long answers with the text of another: copies from a cache, "
+                "or draws of a model that is sure. They count in its score; how sure it is follows from the "
+                "reading that knows less. If they are draws, on: {copies: independent} says so"
             )
         if answered < questions:
             warnings.append(

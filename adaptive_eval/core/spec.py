@@ -134,12 +134,16 @@ class ReferenceSpec:
         Where its trials come from, in a few words.
     lost : mapping of str to ndarray of int, shape (M,)
         Per task the trials of each question that have no answer; a task may be left out.
+    alike : mapping of str to ndarray of int, shape (M,)
+        Per task in how many ordered pairs two answers to each question may be copies of one another: Σ m² − n
+        over groups of m that are alike, of n answers; a task may be left out.
     """
 
     name: str
     counts: Mapping[str, NDArray[np.int64]]
     source: str = ""
     lost: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    alike: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -73,6 +73,7 @@ class Found:
     discarded: tuple[DiscardCause, ...] = ()
     redrawn: bool = False
     repeats: bool = False  # whether a run took its answer for a possible copy of an earlier one
+    answer: int = 0  # what tells its text from others, from 1; 0 if that is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +236,17 @@ def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> Usag
     return OutcomesError("\n".join([f"{path}: cannot be read as outcomes:", *lines]))
 
 
-def may_be_copy(audit: IndependenceAudit, log: Log, found: Found) -> bool:
-    """Return whether an answer may be a copy of an earlier one to the same question, by its text.
+def audited(audit: IndependenceAudit, log: Log, found: Found) -> Found:
+    """Return a trial, and by its text whether it may be a copy of an earlier answer to the same question.
 
     Without the text of the answer its score and number of tokens are compared. A run has found its own.
     """
     if found.missing is not None or log.format == RUN:
-        return found.repeats
+        return found
     text = found.text if found.text and found.whole else f"{found.category} {found.score} {found.tokens[1]}"
-    kind = audit.observe(found.model, (found.task, found.question), Completion(text, ""))
-    return kind == SAME_TEXT or found.repeats
+    completion = Completion(text, "")
+    kind = audit.observe(found.model, (found.task, found.question), completion)
+    return replace(found, repeats=kind == SAME_TEXT or found.repeats, answer=completion.digest + 1)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import Coded, OutcomesError
-from adaptive_eval.interop.found import RUN, Flaw, Found, Log, checked, flawed, may_be_copy
+from adaptive_eval.interop.found import RUN, Flaw, Found, Log, audited, checked, flawed
 from adaptive_eval.simulate.coins import asked
 from adaptive_eval.trial import COPY_REASON, ScoreRange
 from adaptive_eval.trial import NOT_THERE as NOT_THERE
@@ -39,19 +39,22 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE trials (
     id INTEGER PRIMARY KEY, model INTEGER, question INTEGER, series INTEGER, number INTEGER,
-    category INTEGER, score REAL, missing TEXT, lost INTEGER, rest TEXT,
+    category INTEGER, score REAL, missing TEXT, lost INTEGER, answer INTEGER, repeats INTEGER, rest TEXT,
     UNIQUE (model, question, series, number)
 );
 CREATE TABLE prompts (question INTEGER PRIMARY KEY, prompt TEXT, target TEXT);
 """
 
 _INSERT = """
-INSERT INTO trials (model, question, series, number, category, score, missing, lost, rest)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO trials (model, question, series, number, category, score, missing, lost, answer, repeats, rest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _COUNTS = f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')"
 """Condition of a trial that is there and no copy."""
+
+_TEXT = "answer * max(repeats) OVER (PARTITION BY model, question, answer)"
+"""What tells the texts of answers apart that may be copies of one another; 0 for other answers."""
 
 _REST = (
     *("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at"),
@@ -125,6 +128,7 @@ class Gatherer:
         self._logs = 0
         self._copies = 0
         self._redrawn: Counter[str] = Counter()  # trials of each model in which another draw counts
+        self._repeats = False  # whether an answer may be a copy
         self._in_order = True
 
     def close(self) -> None:
@@ -197,12 +201,13 @@ class Gatherer:
         if number is None:
             number = self._next.get((model, question, series), 0)
             self._next[model, question, series] = number + 1
-        found = replace(found, repeats=may_be_copy(self._audit, log, found))
+        found = audited(self._audit, log, found)
+        self._repeats |= found.repeats
         self._copies += found.missing == COPY_REASON
         rest = json.dumps({name: value for name in _REST if (value := getattr(found, name))})
         self._redrawn[found.model] += found.redrawn
         lost = bool(found.discarded) and not found.redrawn
-        result = (found.category, found.score, found.missing, lost, rest)
+        result = (found.category, found.score, found.missing, lost, found.answer, found.repeats, rest)
         try:
             self._db.execute(_INSERT, (model, question, series, number, *result))
         except sqlite3.IntegrityError:
@@ -344,31 +349,36 @@ class Gatherer:
         """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
         return self._cells("1", any_order=True)[0]
 
-    def answers(self, *, any_order: bool) -> tuple[TrialCells, Ints]:
+    def answers(self, *, any_order: bool) -> tuple[TrialCells, Ints, Ints | None]:
         """Return where every trial but copies belongs, and its category or score as a whole number.
 
-        It is −1 without an answer, and if another draw than the first has given it.
+        It is −1 without an answer, and if another draw than the first has given it. If answers may be copies,
+        a number above 0 tells their texts apart; it is 0 for others.
         """
         return self._cells(_COUNTS, any_order)
 
-    def _cells(self, chosen: str, any_order: bool) -> tuple[TrialCells, Ints]:
+    def _cells(self, chosen: str, any_order: bool) -> tuple[TrialCells, Ints, Ints | None]:
         """Return chosen trials; of a cell in random order if `any_order`, as files may be sorted."""
         ordered = [number for task in self._tasks.values() for number in task.numbers]
         place = np.empty(len(ordered), dtype=np.int64)
         place[ordered] = np.arange(len(ordered))
         query = (
             "SELECT id, model, question, "  # noqa: S608
-            "CASE WHEN lost THEN -1 ELSE CAST(coalesce(category, score, -1) AS INTEGER) END "
+            "CASE WHEN lost THEN -1 ELSE CAST(coalesce(category, score, -1) AS INTEGER) END, "
+            f"{_TEXT if self._repeats else 0} "
             f"FROM trials WHERE {chosen} ORDER BY model, question, series, number"
         )
-        table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8, i8"))
+        table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8, i8, i8"))
         if any_order and not self._in_order:  # runs are in the order of their trials
             table = table[random_order(table["f1"], table["f2"])]
-        rows, model, question, category = (table[name].astype(np.int64) for name in table.dtype.names or ())
+        rows, model, question, category, text = (
+            table[name].astype(np.int64) for name in table.dtype.names or ()
+        )
         starts = np.flatnonzero(np.r_[True, (np.diff(model) != 0) | (np.diff(question) != 0)])
         lengths = np.diff(np.r_[starts, rows.size])
         repeat = np.arange(rows.size) - np.repeat(starts, lengths)
-        return TrialCells(rows, model, place[question], repeat), category
+        cells = TrialCells(rows, model, place[question], repeat)
+        return cells, category, np.where(category < 0, 0, text) if self._repeats else None
 
     def trials(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the trials that are there, by row number: the fields of :class:`Found` that are known."""

@@ -195,13 +195,17 @@ def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
 
 def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | None:
     """Return the answers of logs as a table, copies left out; None if scores are numbers."""
-    gathered, (cells, categories) = gatherer.gathered(), gatherer.answers(any_order=any_order)
+    gathered, (cells, categories, answers) = gatherer.gathered(), gatherer.answers(any_order=any_order)
     if any(score not in (0.0, 1.0) for scores in gathered.scores.values() for score in scores):
         return None
     questions = [(task, question) for task, ids in gathered.tasks.items() for question in ids]
     depth = int(cells.repeat.max(initial=-1)) + 1
     table = np.full((len(gathered.models), len(questions), depth), NO_TRIAL, dtype=np.int16)
     table[cells.model, cells.question, cells.repeat] = np.where(categories < 0, LOST, categories)
+    texts = None
+    if answers is not None:
+        texts = np.zeros(table.shape, dtype=np.int64)
+        texts[cells.model, cells.question, cells.repeat] = answers
     models = np.flatnonzero((table >= 0).any(axis=(1, 2)))
     asked = np.flatnonzero((table[models] != NO_TRIAL).any(axis=(0, 2)))  # or lost by all
     names = tuple(gathered.models[row] for row in models.tolist())
@@ -212,7 +216,9 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | Non
     told = gathered.copies, tuple(warnings), frozenset(gathered.weights.values())
     groups = [group for task in gathered.tasks for group in gathered.clusters.get(task, ())]
     clusters = tuple(groups[column] for column in asked.tolist()) if groups else None
-    return RecordedOutcomes(names, known, table[np.ix_(models, asked)], *told, clusters, gathered.rules)
+    here = np.ix_(models, asked)
+    kept = None if texts is None else texts[here]
+    return RecordedOutcomes(names, known, table[here], *told, clusters, gathered.rules, kept)
 
 
 def copies_words(copies: int) -> str:

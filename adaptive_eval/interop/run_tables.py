@@ -24,13 +24,14 @@ from adaptive_eval.interop.trial_weights import Weights, weights_of_run
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TargetLookup, TrialRecord
+from adaptive_eval.store.records import LoggedTrial, TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.trial import (
     CHECK,
     SAME_TEXT,
     DiscardCause,
     ScoreRange,
+    TrialKey,
     score_of,
     sent_messages,
     shown_message,
@@ -311,6 +312,7 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
     models = [choices.named(name, directory) for name in columns.models]
     with RunReader(directory) as reader:
         keys = {record.request.key: record.missing for record in reader.trials(missing=True)}
+        texts = equal_texts(reader)
         columns = with_lost_draws(columns, reader)
     reasons = {(key.model, key.index): reason for key, reason in keys.items()}
     names = ("model", "question", "repeat", "category", "step")
@@ -320,7 +322,9 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         place = f"question {name!r}, repeat {repeat}"
         known = (models[model], choices.task or task, name, place, repeat)
         reason = reasons.get((columns.models[model], step), "no answer")
-        yield Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
+        found = Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
+        text = texts.get(TrialKey(columns.models[model], step), 0)
+        yield replace(found, repeats=text > 0, answer=text) if text else found
 
 
 def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumns:
@@ -335,6 +339,30 @@ def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumn
         of_model = columns.model == columns.models.index(model)
         category[of_model & np.isin(columns.step, steps)] = -1
     return replace(columns, category=category)
+
+
+def equal_texts(reader: RunReader) -> dict[TrialKey, int]:
+    """Return what tells texts apart, from 1, of a run's answers that may be copies of one another.
+
+    There are none if the config of the run takes them for draws of a sure model.
+    """
+    none = not any(found for _, found in reader.signals_named(SAME_TEXT).values())
+    if none or independent_copies(reader):
+        return {}
+
+    def texts() -> Iterator[tuple[LoggedTrial, tuple[str, str, str, int]]]:
+        for trial in chain.from_iterable(reader.logged()):
+            if trial.answer is not None:
+                yield trial, (trial.key.model, trial.task, trial.question, trial.answer + 1)
+
+    doubted = {text for trial, text in texts() if SAME_TEXT in trial.signals}
+    return {trial.key: text[-1] for trial, text in texts() if text in doubted}
+
+
+def independent_copies(reader: RunReader) -> bool:
+    """Return whether the config of a run takes answers that may be copies for draws of a sure model."""
+    config = config_of_file(reader)
+    return config is not None and config.on.copies == "independent"
 
 
 def redrawn_causes(reader: RunReader) -> frozenset[DiscardCause]:
@@ -356,7 +384,7 @@ def trials_of_run(
     counted: Weights = MappingProxyType({}),
 ) -> Iterator[Found]:
     """Yield the trials of a run with their texts: all, or those of one model and task."""
-    redrawn = redrawn_causes(reader)
+    redrawn, independent = redrawn_causes(reader), independent_copies(reader)
     for record in reader.trials(model=model, task=task):
         request, answer, score = record.request, record.completion, record.score
         prompt = shown_prompt(record.sent)
@@ -376,7 +404,7 @@ def trials_of_run(
             weight=counted.get((request.key.model, request.key.index), 0.0),
             discarded=record.discarded,
             redrawn=bool(record.discarded) and counts,
-            repeats=score is not None and SAME_TEXT in score.signals,
+            repeats=not independent and score is not None and SAME_TEXT in score.signals,
             checks={} if score is None else _checks(score.signals),
             **_parts(answer, "text", "finish_reason", "latency"),
             **_parts(score, "category", "extracted", "reason"),

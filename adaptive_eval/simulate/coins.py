@@ -8,7 +8,7 @@ answered, so that runs with different policies and concurrencies can be compared
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,14 @@ class ReplicateAnswers(Protocol):
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
         """Return the next categories of some models."""
+
+
+@runtime_checkable
+class RepeatedAnswers(Protocol):
+    """Answers of one replicate some of which may be copies of earlier ones."""
+
+    def copied(self, models: Ints, start: int, stop: int) -> Ints | None:
+        """Return what tells the texts of possible copies apart, 0 for other answers; None without any."""
 
 
 class AnswerSource(Protocol):

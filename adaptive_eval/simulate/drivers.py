@@ -22,7 +22,7 @@ from adaptive_eval.core.model_states import Completed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError, UsageError
-from adaptive_eval.simulate.coins import ENDLESS, ReplicateAnswers
+from adaptive_eval.simulate.coins import ENDLESS, RepeatedAnswers, ReplicateAnswers
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
@@ -130,7 +130,7 @@ class _LockstepRun:
         done = self.board.progress[rows]
         for begin in np.unique(done[done < stop]).tolist():
             later = rows[done == begin]
-            _absorb(self.board, later, begin, stream.take(later, begin, stop))
+            _absorb(self.board, stream, later, begin, stop)
         view.take_turns(rows, start, stop)
         view.progress[rows] = stop
         comparison.advance()
@@ -182,7 +182,7 @@ def run_fixed(spec: SessionSpec, board: SessionAnswers, stream: ReplicateAnswers
     rows = np.arange(models)
     for start in range(0, steps, LONGEST):
         stop = min(start + LONGEST, steps)
-        _absorb(board, rows, start, stream.take(rows, start, stop))
+        _absorb(board, stream, rows, start, stop)
         board.forget(stop)
     mu, sigma = board.posterior()
     difference = mu[goal.first] - np.where(goal.single, goal.value, mu[goal.second])
@@ -214,12 +214,20 @@ def _block_end(comparison: SessionContrasts, rows: Ints, start: int, limit: Ints
     return int(min(stop, *map(laid_out, rows.tolist())))
 
 
-def _absorb(board: SessionAnswers, rows: Ints, start: int, block: Ints) -> None:
-    stop = start + block.shape[1]
+def _absorb(board: SessionAnswers, stream: ReplicateAnswers, rows: Ints, start: int, stop: int) -> None:
+    block, copied = stream.take(rows, start, stop), _copied(stream, rows, start, stop)
+    for row, step in np.argwhere(copied > 0).tolist():
+        board.doubt(int(rows[row]), start + step, int(copied[row, step]))
     task = board.run_sequence.task(start, stop)
     for index, cells in enumerate(board.cells):
         cells.absorb(rows, block[:, task == index])
     board.progress[rows] = stop
+
+
+def _copied(stream: ReplicateAnswers, rows: Ints, start: int, stop: int) -> Ints:
+    """Return the texts of answers that may be copies, 0 for others."""
+    found = stream.copied(rows, start, stop) if isinstance(stream, RepeatedAnswers) else None
+    return np.zeros((rows.size, 0), dtype=np.int64) if found is None else found
 
 
 def _reason(comparison: SessionContrasts) -> StopReason:
@@ -330,6 +338,7 @@ class _VirtualRun:
         self._launched = 0
         self._index = {name: model for model, name in enumerate(spec.names)}
         self._answers: list[list[int]] = [[] for _ in spec.models]
+        self._copied: dict[tuple[int, int], int] = {}  # texts of possible copies, by model and index
         self._scores = {
             task.name: cells.scores.tolist()
             for task, cells in zip(spec.tasks, session.board.cells, strict=True)
@@ -370,7 +379,9 @@ class _VirtualRun:
         if self.latency is not None:
             score = 0.0 if lost else self._scores[request.task][category]
             seconds = self.latency.draw(model, score, self.rng)
-        outcome = Missing(request.key, NO_ANSWER) if lost else TrialOutcome(request.key, category)
+        text = self._copied.get((model, request.key.index))
+        answered = TrialOutcome(request.key, category, answer=text, repeats=text is not None)
+        outcome = Missing(request.key, NO_ANSWER) if lost else answered
         heappush(self.arrivals, (self.now + seconds, self._launched, outcome))
         self._launched += 1
         self.trials[model] += 1
@@ -381,7 +392,10 @@ class _VirtualRun:
             start = len(known)
             laid_out = self.session.board.run_sequence.laid_out(model)
             stop = int(min(start + AHEAD, self.stream.limit[model], laid_out))
-            known.extend(self.stream.take(np.array([model]), start, stop)[0].tolist())
+            row = np.array([model])
+            known.extend(self.stream.take(row, start, stop)[0].tolist())
+            for _, step in np.argwhere(copied := _copied(self.stream, row, start, stop)).tolist():
+                self._copied[model, start + step] = int(copied[0, step])
         return known[index]
 
     # ------------------------------------------------------------------ completing

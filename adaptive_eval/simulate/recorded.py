@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.determinism import READERS
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, asked, to_score_units
@@ -43,6 +44,9 @@ class RecordedOutcomes:
         Group of each question.
     rules : frozenset of str
         Stopping rules of the runs that the trials come from.
+    texts : ndarray of int, shape (L, Q, N), optional
+        A number above 0 for a trial whose answer may be a copy of others of its model to its question: they
+        have the same number. 0 for all other trials.
 
     Attributes
     ----------
@@ -71,6 +75,7 @@ class RecordedOutcomes:
     weights: frozenset[tuple[float, ...]] = frozenset()
     clusters: tuple[str, ...] | None = None
     rules: frozenset[str] = frozenset()
+    texts: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         categories = np.asarray(self.categories)
@@ -104,6 +109,15 @@ class RecordedOutcomes:
     def answered(self) -> Ints:
         """Trials of each model on each question that have an answer, shape (L, Q)."""
         return np.asarray((self.categories >= 0).sum(axis=2), dtype=np.int64)
+
+    @cached_property
+    def equal(self) -> Ints:
+        """Ordered pairs of answers that may be copies of one another, shape (L, Q)."""
+        shape = self.categories.shape
+        if self.texts is None:
+            return np.zeros(shape[:2], dtype=np.int64)
+        cells = np.repeat(np.arange(shape[0] * shape[1]), shape[2])
+        return equal_pairs(cells, self.texts.ravel(), shape[0] * shape[1]).reshape(shape[:2])
 
     @property
     def trials(self) -> int:
@@ -169,7 +183,8 @@ class RecordedOutcomes:
         if unknown:
             raise OutcomesError(f"no outcomes of model {unknown[0]!r}; there are {', '.join(self.models)}")
         rows = [self.models.index(name) for name in models]
-        return replace(self, models=tuple(models), categories=self.categories[rows])
+        texts = None if self.texts is None else self.texts[rows]
+        return replace(self, models=tuple(models), categories=self.categories[rows], texts=texts)
 
     def asked_of_all(self) -> RecordedOutcomes:
         """Return the outcomes with lost trials if a model has none of a question that others have.
@@ -197,12 +212,24 @@ class RecordedOutcomes:
             questions=tuple(self.questions[column] for column in columns),
             categories=np.where(absent, LOST, categories),
             clusters=clusters,
+            texts=None if self.texts is None else self.texts[:, kept],
         )
 
     def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""
         total = np.where(self.categories < 0, 0.0, unit_scores(weights)[self.categories]).sum(axis=2)
         return np.asarray(total / np.where(self.answered > 0, self.answered, np.nan))
+
+
+def equal_pairs(cells: Ints, texts: Ints, size: int) -> Ints:
+    """Return in how many ordered pairs trials of each of `size` cells have the same text, which is not 0.
+
+    >>> equal_pairs(np.array([0, 0, 0, 1, 1]), np.array([7, 7, 7, 7, 0]), 2).tolist()
+    [6, 0]
+    """
+    there = texts > 0
+    (cell, _), number = np.unique(np.stack([cells[there], texts[there]]), axis=1, return_counts=True)
+    return np.bincount(cell, weights=number * (number - 1), minlength=size).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +265,18 @@ class RecordedAnswers:
     def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> _Replay:
         """Shuffle the trials for one replicate."""
         self._check(spec)
-        categories = self.recorded.categories
+        categories, texts = self.recorded.categories, self.recorded.texts
+        places = np.arange(categories.shape[2])[None, None]
         if self.shuffled:
-            categories = _shuffled(categories, self.recorded.counts, np.random.default_rng(seed))
+            places = _shuffled(categories.shape[2], self.recorded.counts, np.random.default_rng(seed))
+            categories = np.take_along_axis(categories, places, axis=2)
+        copied = None
+        if texts is not None and not spec.independent_copies:
+            copied = _again(np.take_along_axis(texts, places, axis=2))
+            if spec.stopping.rule not in READERS:
+                categories = np.where(copied > 0, LOST, categories)
         claimed = np.array([model.deterministic for model in spec.models])
-        return _Replay(categories, self.recorded.counts, run_sequence, claimed & _alike(categories))
+        return _Replay(categories, self.recorded.counts, run_sequence, claimed & _alike(categories), copied)
 
     def _check(self, spec: SessionSpec) -> None:
         questions = tuple((task.name, id_) for task in spec.tasks for id_ in task.questions)
@@ -266,12 +300,18 @@ class _Replay:
     """
 
     def __init__(
-        self, categories: NDArray[np.int16], counts: Ints, run_sequence: RunSequence, steady: Bools
+        self,
+        categories: NDArray[np.int16],
+        counts: Ints,
+        run_sequence: RunSequence,
+        steady: Bools,
+        copied: Ints | None,
     ) -> None:
         answer = categories.max(axis=2, keepdims=True)
         further = steady[:, None, None] & (categories == NO_TRIAL)
         self._categories = np.concatenate([np.where(further, answer, categories), answer], axis=2)
         self._counts, self._run_sequence, self._steady = counts, run_sequence, steady
+        self._copied = copied
         self._limit = np.full(len(counts), ENDLESS, dtype=np.int64)
         self._looked = np.zeros(len(counts), dtype=np.int64)
 
@@ -298,6 +338,15 @@ class _Replay:
         found = self._categories[models[:, None], questions, repeats]
         return np.where(found == LOST, MISSING, found).astype(np.int64)
 
+    def copied(self, models: Ints, start: int, stop: int) -> Ints | None:
+        """Return what tells the texts of possible copies apart, 0 for other answers; None without any."""
+        if self._copied is None:
+            return None
+        questions, repeats = asked(self._run_sequence, models, start, stop)
+        there = repeats < self._copied.shape[2]
+        repeats = np.where(there, repeats, 0)
+        return np.asarray(np.where(there, self._copied[models[:, None], questions, repeats], 0))
+
 
 def _alike(categories: NDArray[np.int16]) -> Bools:
     """Return which models have answered each question the same every time."""
@@ -307,12 +356,23 @@ def _alike(categories: NDArray[np.int16]) -> Bools:
     return np.asarray((most == least).all(axis=1))
 
 
-def _shuffled(categories: NDArray[np.int16], counts: Ints, rng: np.random.Generator) -> NDArray[np.int16]:
-    """Return every cell's trials in random order, the missing ones still last."""
-    result = categories.copy()
-    full = counts == categories.shape[2]
-    result[full] = rng.permuted(categories[full], axis=1)
+def _again(texts: Ints) -> Ints:
+    """Return the texts without the first of each in its cell."""
+    order = texts.argsort(axis=2, kind="stable")
+    found = np.take_along_axis(texts, order, axis=2)
+    found[:, :, 1:] *= found[:, :, 1:] == found[:, :, :-1]
+    found[:, :, 0] = 0
+    again = np.empty_like(found)
+    np.put_along_axis(again, order, found, axis=2)
+    return again
+
+
+def _shuffled(depth: int, counts: Ints, rng: np.random.Generator) -> Ints:
+    """Return the places of every cell's trials in random order, the missing ones still last."""
+    result = np.tile(np.arange(depth), (*counts.shape, 1))
+    full = counts == depth
+    result[full] = rng.permuted(result[full], axis=1)
     for model, question in np.argwhere(~full).tolist():
         count = counts[model, question]
-        result[model, question, :count] = rng.permutation(categories[model, question, :count])
+        result[model, question, :count] = rng.permutation(count)
     return result

@@ -231,7 +231,7 @@ class Answers:
         questions = cells.sequence.questions
         rest = (self.target, spread, cells.repeat_weight, cells.asked, self.guard)
         block = score_block(cells.latest(), questions, *rest)
-        if cells.copied is None:
+        if not cells.doubtful:
             return block
         return block.widened(score_block(cells.latest_without_copies(), questions, *rest))
 

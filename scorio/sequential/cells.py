@@ -225,9 +225,18 @@ class Cells:
             questions = self.sequence.of(row, start, stop)[0]
             self._copies.absorb(model, questions, self.categories[model, start:stop])
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether any answer may be a copy."""
+        return bool(self._copies.models)
+
     def without_copies(self, path: PathBlock, models: Integers, start: int, stop: int) -> PathBlock:
         """Return :meth:`path` of some models as if answers that may be copies were some."""
         return self._copies.reading(path, models, [slice(start, stop)] * len(models))
+
+    def left_of(self, references: Integers) -> Floats:
+        """Return :meth:`scorio.sequential.copies.Copies.left` of models that were loaded, shape (4, I)."""
+        return np.concatenate([self._copies.left(model, 0, 1) for model in references.tolist()], axis=1)
 
     def _pay(self, models: Integers, start: int, costs: Floats) -> None:
         at = models[:, None], self.sequence.of(models, start, start + costs.shape[1])
@@ -413,7 +422,9 @@ class Cells:
 
     # ------------------------------------------------------------------ models that are not asked
 
-    def load(self, model: int, counts: Integers, lost: Integers | None = None) -> None:
+    def load(
+        self, model: int, counts: Integers, lost: Integers | None = None, pairs: Integers | None = None
+    ) -> None:
         """Take in all trials of a reference at once.
 
         Parameters
@@ -424,8 +435,12 @@ class Cells:
             Its category counts of every question; a question without trials was not asked.
         lost : ndarray, shape (M,), optional
             Its trials of every question that have no answer.
+        pairs : ndarray, shape (M,), optional
+            Of its answers to every question, the ordered pairs that may be copies of one another.
         """
         self.counts[model] = counts
+        if pairs is not None and pairs.any():
+            self._copies.load(model, self.counts[model].sum(axis=1), pairs)
         self._refit(np.array([model]), slice(None))
         if lost is not None:
             self.lost[model] = lost

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio._arrays import Floats, Integers, Ints, floats
 from scorio.sequential.moments import PathBlock
 
 _TERMS = 6
@@ -37,6 +38,12 @@ class _OfModel:
         self._n = np.zeros(questions)
         self._excess = np.zeros(questions)  # Σ m² − n
         self._sums = np.zeros(_TERMS)
+
+    def load(self, answers: Floats, pairs: Floats) -> None:
+        """Take in all answers to each question at once, and how many ordered pairs of them are equal."""
+        self._n[:], self._excess[:] = answers, pairs
+        self._sums[:] = sum(map(self._terms, range(answers.size)))
+        self.left[:, 0] = self._now()
 
     def take(self, question: int, *, answered: bool) -> None:
         """Take in a step, with an answer to a question or without."""
@@ -97,6 +104,21 @@ class Copies:
             self._models[model] = _OfModel(self.questions)
         self._models[model].texts[step] = text
 
+    def load(self, model: int, answers: ArrayLike, pairs: ArrayLike) -> None:
+        """Take in all answers of a model that gets no further ones.
+
+        Parameters
+        ----------
+        model : int
+            The model.
+        answers : array_like, shape (M,)
+            Its answers to each question.
+        pairs : array_like, shape (M,)
+            Σ m² − n of each: ordered pairs of answers that may be copies of one another.
+        """
+        self._models[model] = _OfModel(self.questions)
+        self._models[model].load(floats(answers), floats(pairs))
+
     @property
     def models(self) -> list[int]:
         """The models with answers that may be copies."""
@@ -112,7 +134,13 @@ class Copies:
             self._models[model].take(question, answered=category >= 0)
 
     def left(self, model: int, start: int, stop: int) -> Floats:
-        """Return the factors of a model's figures after each step ``start .. stop-1``."""
+        """Return the factors of a model's figures after each step ``start .. stop-1``.
+
+        They are those of w and u, what is left of R, and the factor of G; of a model that was loaded after
+        step 0, and 1 without copies.
+        """
+        if model not in self._models:
+            return np.array([[1.0], [1.0], [np.inf], [1.0]])
         return self._models[model].left[:, start:stop]
 
     def reading(self, path: PathBlock, models: Integers, steps: list[slice]) -> PathBlock:
@@ -120,9 +148,8 @@ class Copies:
         factors = np.ones((3, *path.w.shape))
         repeats = path.r.copy()
         for row, (model, span) in enumerate(zip(models.tolist(), steps, strict=True)):
-            if model in self._models:
-                left = self.left(model, span.start, span.stop)
-                factors[:, row] = left[[0, 1, 3]]
-                repeats[row] = np.minimum(left[2], path.r[row])
+            left = self.left(model, span.start, span.stop)
+            factors[:, row] = left[[0, 1, 3]]
+            repeats[row] = np.minimum(left[2], path.r[row])
         noise, avg_noise, trust = factors
         return replace(path, w=path.w * noise, u=path.u * avg_noise, g=path.g * trust, r=repeats)

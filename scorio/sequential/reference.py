@@ -196,19 +196,19 @@ class ReferenceReader(Reader):
     ) -> ContrastBlock:
         """Return the estimates; `spread` is that over clusters, `first` the differences of new questions."""
         rows, c = self._row[contrasts, None], np.maximum(count, 1)
-        repeats = self._results.repeats[rows]
         fall, rise, gone = sums[6:]
         most = np.maximum(live.lost_score + rise, live.lost - live.lost_score + fall)
         slack = (most + asked - live.seen + gone) / c
-        single = np.maximum(live.r, repeats) == 0.0
+        single = np.maximum(live.r, self._results.drawn[3, rows]) == 0.0
         of_questions = Spread(np.maximum(sums[1], 0.0), np.ones(1))
         step = np.ones(1) if self.margins is None else self._typical_step(contrasts, first)
 
-        def as_read(live: PathBlock) -> ContrastBlock:
+        def as_read(live: PathBlock, held: Floats) -> ContrastBlock:
+            wider, avg_wider, trust, repeats = held[:, rows]
             noise = (
-                live.w + sums[4] / c,
-                live.u + sums[5] / c,
-                np.minimum(live.g, self._results.trust[rows]),
+                live.w + wider * sums[4] / c,
+                live.u + avg_wider * sums[5] / c,
+                np.minimum(live.g, trust),
                 np.minimum(live.r, repeats),
             )
             block = self._block(sums[0] / c, noise, spread or of_questions, count, single, slack, live.trials)
@@ -221,11 +221,12 @@ class ReferenceReader(Reader):
             margins = self.margins[contrasts, None]
             return block.for_ties(margins, self.target, live.trials, largest, step)
 
-        block = as_read(live)
-        if self.cells.copied is None:
+        block = as_read(live, self._results.drawn)
+        if not self.cells.doubtful:
             return block
         start = stop - live.w.shape[1]
-        return block.widened(as_read(self.cells.without_copies(live, self.live[contrasts], start, stop)))
+        live = self.cells.without_copies(live, self.live[contrasts], start, stop)
+        return block.widened(as_read(live, self._results.copied))
 
     def _with_extra_questions(self, contrasts: Integers, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""
@@ -257,8 +258,10 @@ class _Results:
     asked: Floats
     total: Floats
     spread: Floats
-    trust: Floats
-    repeats: Floats
+    # factors of the sums of v/n and u, G and R, shape (4, references): if all answers are draws, and if those
+    # that may be copies are
+    drawn: Floats
+    copied: Floats
 
     @classmethod
     def of(cls, cells: Cells, references: Ints) -> _Results:
@@ -270,6 +273,8 @@ class _Results:
         centred = np.maximum(latest.square[references, 0] - total**2 / np.maximum(asked, 1.0), 0.0)
         share = np.stack([cells.lost_share(model) for model in references.tolist()])
         gone = np.stack([cells.only_lost(model) for model in references.tolist()])
+        trust, repeats = latest.g[references, 0], latest.r[references, 0]
+        wider, avg_wider, left, share_left = cells.left_of(references)
         return cls(
             score,
             (noise, avg_noise, share * score, share * (1.0 - score)),
@@ -279,6 +284,6 @@ class _Results:
             asked,
             total,
             centred / np.maximum(asked - 1.0, 1.0),
-            latest.g[references, 0],
-            latest.r[references, 0],
+            np.stack([np.ones(trust.size), np.ones(trust.size), trust, repeats]),
+            np.stack([wider, avg_wider, trust * share_left, np.minimum(repeats, left)]),
         )

@@ -11,6 +11,7 @@ from run_examples import STARTED, Coins
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.previous_trials import _judging
 from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.core.references import reference_warnings
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
@@ -19,7 +20,7 @@ from adaptive_eval.run.rescoring import RescoringSpec, read_rubric, read_scorer,
 from adaptive_eval.scoring.rubric import attempt_signals
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import COPY_REASON, TrialKey, TrialRequest
+from adaptive_eval.trial import COPY_REASON, SAME_TEXT, TrialKey, TrialRequest
 
 QUESTIONS = 12
 TASK = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
@@ -52,7 +53,7 @@ def built(folder, *models, tasks=(TASK,), seed=3, **parts):
     return build(config_from_data(plain(*models, seed=seed, tasks=list(tasks), **parts), base_dir=folder))
 
 
-def stored_run(folder, name, chances, *, steps=40, gaps=(), copies=(), missing=0.0, **parts):
+def stored_run(folder, name, chances, *, steps=40, gaps=(), copies=(), alike=(), missing=0.0, **parts):
     """Write a run whose models have walked `steps` steps; return its trials by model and step."""
     allocation = {"questions": "schedule"}
     run = built(folder, *chances, goal={"kind": "width", "width": 0.1}, allocation=allocation, **parts)
@@ -72,6 +73,8 @@ def stored_run(folder, name, chances, *, steps=40, gaps=(), copies=(), missing=0
                     record = replace(record, completion=None, score=None, missing=COPY_REASON)
                 if record.score is not None:
                     signals = {**record.score.signals, **attempt_signals(record.completion)}
+                    if (model, step) in alike:
+                        signals[SAME_TEXT] = True
                     record = replace(record, score=replace(record.score, signals=signals))
                 writer.launch([request], STARTED)
                 writer.outcome(record)
@@ -107,6 +110,38 @@ class TestReferences:
             assert reference.source == "from first"
             assert np.array_equal(reference.counts["t"], expected_counts(trials, reference.name))
             assert reference.lost["t"].sum() == 0
+
+    @pytest.mark.parametrize("word", ["bounded", "independent"])
+    def test_takes_answers_that_may_be_copies_for_as_many_draws_as_they_are_at_least(self, folder, word):
+        """A coin that is always right gives one text, of which the run says twice that it came again."""
+        at = [("a", step) for step in (30, 35)]
+        trials = stored_run(folder, "first", {"a": 1.0}, alike=at, on={"copies": word})
+        run = built(folder, "new", references=REFERENCE)
+        (reference,) = run.spec.references
+        asked = {trials[key].request.question for key in at}
+        number = expected_counts(trials, "a")[:, 1]
+        pairs = [
+            n * (n - 1) * (one in asked and word == "bounded") for one, n in zip(IDS, number, strict=True)
+        ]
+        assert reference.alike["t"].tolist() == pairs
+        told = [words for words in reference_warnings(run.spec) if "text of another" in words]
+        assert len(told) == (word == "bounded")
+        assert np.array_equal(reference.counts["t"], expected_counts(trials, "a"))
+
+    def test_takes_equal_texts_of_a_file_for_one_draw_if_they_are_long(self, folder):
+        rows = []
+        for question in IDS:
+            texts = [f"{question} " * 400] * 3 + [f"{question} {number}" * 400 for number in range(2)]
+            texts = ["no"] * 5 if question == "n3" else texts
+            rows += [{"model": "a", "question": question, "category": 1, "text": text} for text in texts]
+        lines = [json.dumps({**row, "repeat": number}) for number, row in enumerate(rows)]
+        (folder / "old.jsonl").write_text("\n".join(lines), "utf-8")
+        (reference,) = built(
+            folder, "new", references=[{"file": "old.jsonl", "models": ["a"]}]
+        ).spec.references
+        assert set(reference.alike["t"][1:].tolist()) == {6, 0}
+        assert reference.alike["t"][3] == 0
+        assert reference.counts["t"].tolist() == [[0, 5]] * QUESTIONS
 
     def test_a_trial_that_a_file_never_had_is_not_lost(self, folder):
         rows = [f"a,n{number},{number % 2}," for number in range(QUESTIONS)]
