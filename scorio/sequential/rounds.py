@@ -157,7 +157,8 @@ class Snapshot:
     `variance` is the one-trial variance from which the round was laid out, with the `prior` (L,) it was
     estimated with; `n`, `sx`, `sxx` are all trials so far. `score` holds the sum of the weighted round means,
     `weight` that of the weights, `square` that of weight²/trials, `lost` that of weight times the share of
-    trials without an answer. `unit` (L,) is the variance of the part that has weight 1.
+    trials without an answer, `asked` that of the weights of rounds without any answer, too. `unit` (L,) is
+    the variance of the part that has weight 1.
     """
 
     variance: Floats
@@ -170,12 +171,13 @@ class Snapshot:
     weight: Floats
     square: Floats
     lost: Floats
+    asked: Floats
 
     @classmethod
     def blank(cls, models: int, questions: int) -> Snapshot:
         """Return a state in which no model has any trial."""
         ones = np.ones((models, questions))
-        zeros = np.zeros((7, models, questions))
+        zeros = np.zeros((8, models, questions))
         return cls(ones, ScorePrior(*np.zeros((3, models))), np.ones(models), *zeros)
 
     def estimate(self, models: Integers) -> Floats:
@@ -318,6 +320,7 @@ class Rounds:
             weight = np.asarray(n > 0.0, np.float64)
             square = (n > 0.0) / of_first
             share = lost / np.maximum(n + lost, 1.0)
+            asked = np.asarray(n + lost > 0.0, np.float64)
         else:
             old = self.snapshots[number - 1][models]
             r, sums, _, gone = self._now[:, models]
@@ -326,10 +329,11 @@ class Rounds:
             score = old.score + h * sums / many
             share = old.lost + h * gone / np.maximum(r + gone, 1.0)
             weight = old.weight + h * (r > 0.0)
+            asked = old.asked + h * (r + gone > 0.0)
             square = old.square + h * h * (r > 0.0) / many
             of_first = np.maximum(self.snapshots[0].n[models], 1.0)
         unit = (variance / of_first).sum(axis=1)
-        rows = Snapshot(variance, prior, unit, n, sx, sxx, score, weight, square, share)
+        rows = Snapshot(variance, prior, unit, n, sx, sxx, score, weight, square, share, asked)
         self.snapshots[number][models] = rows
         self._now[:, models] = 0.0
 
@@ -439,7 +443,7 @@ class Rounds:
         path[5] = estimate.sum(axis=2)
         if gone is not None:
             asked = r + gone
-            whole = state.weight[:, None] + h * (asked > 0.0)
+            whole = state.asked[:, None] + h * (asked > 0.0)
             lost = state.lost[:, None] + h * gone / np.maximum(asked, 1.0)
             lost = of_kept(lost / np.maximum(whole, 1e-300))
             path[7], path[8] = lost.sum(axis=2), (lost * estimate).sum(axis=2)

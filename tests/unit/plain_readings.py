@@ -61,6 +61,8 @@ class Plain:
             elif trial.score != DROPPED:
                 self.answers.setdefault(trial.question, []).append(trial.score)
         self.means = {question: float(np.mean(given)) for question, given in self.answers.items()}
+        self.estimates = self.means
+        self.shares = {q: self.lost[q] / (len(xs) + self.lost[q]) for q, xs in self.answers.items()}
         self.prior = self._prior(len(trials) if stored else self._fitted_at())
 
     @property
@@ -69,7 +71,11 @@ class Plain:
 
     @property
     def score(self):
-        return float(np.mean(list(self.means.values()))) if self.means else 0.0
+        return float(np.mean(list(self.estimates.values()))) if self.estimates else 0.0
+
+    @property
+    def repeats(self):
+        return float(sum(map(len, self.answers.values())) - len(self.answers))
 
     def _fitted_at(self):
         """Return the last step at which the prior was fitted."""
@@ -126,34 +132,92 @@ class Plain:
 
     def noise_of_copies(self):
         """Return the same if answers that may be copies were some: n²/Σ m² of n answers are left."""
-        plain, copies = self.noise(), Counter()
+        plain, copies, repeats = self.noise(), Counter(), self.repeats
         for trial in self.trials:
             if trial.text is not None:
                 copies[trial.question, trial.text] += 1
-        if not copies or plain.r == 0.0:
+        if not copies or repeats == 0.0:
             return plain
-        inverse = inverse_left = left = shared = 0.0
+        inverse = inverse_left = left = shared = answers = 0.0
         for question, xs in self.answers.items():
             n, sizes = len(xs), [1 + more for (one, _), more in copies.items() if one == question]
             squares = n - sum(sizes) + sum(size**2 for size in sizes)
-            inverse, inverse_left = inverse + 1.0 / n, inverse_left + squares / n**2
+            inverse, inverse_left, answers = inverse + 1.0 / n, inverse_left + squares / n**2, answers + n
             left, shared = left + n**2 / squares, shared + (squares - n) / n
-        alike, wider = max(plain.r - shared, 1e-9) / plain.r, inverse_left / inverse
-        repeats = max(left - len(self.answers), 0.0)
-        return Noise(plain.w * wider / alike, plain.u * wider, plain.g * left / self.count, repeats)
+        alike, wider = max(repeats - shared, 1e-9) / repeats, inverse_left / inverse
+        r = min(max(left - len(self.answers), 0.0), plain.r)
+        return Noise(plain.w * wider / alike, plain.u * wider, plain.g * left / answers, r)
 
     def ends(self):
-        """Return the sums over asked questions of the means, lost answers being worth 0, and 1."""
-        ends = []
-        for worth in (0.0, 1.0):
-            filled = [
-                float(np.mean([*self.answers.get(question, []), *[worth] * self.lost[question]]))
-                if question in self.answers
-                else worth
-                for question in self.asked
-            ]
-            ends.append(sum(filled) / max(len(self.asked), 1))
-        return ends
+        """Return the least and the greatest mean over asked questions, each lost answer being worth 0, or 1.
+
+        A question without an answer may have any score.
+        """
+        low = sum((1.0 - self.shares[q]) * mean for q, mean in self.estimates.items())
+        high = low + sum(self.shares.values()) + len(self.asked) - len(self.estimates)
+        return low / max(len(self.asked), 1), high / max(len(self.asked), 1)
+
+
+class PlainRounds(Plain):
+    """The same of a model in a round of its own; `only` some questions may count.
+
+    Passes 1 and 2 have the weight 1. A round begins after 2, 4, 8, … passes; its weight follows from the
+    noise that was known when half of the round before was still to be asked.
+    """
+
+    def __init__(self, trials, scores, questions, only=None):
+        super().__init__(trials, scores, questions)
+        first = 2 * questions
+        begins, due = [first], [first - int(0.5 * questions)]
+        while 2 * begins[-1] < len(trials):
+            due.append(2 * begins[-1] - int(0.5 * begins[-1]))
+            begins.append(2 * begins[-1])
+        start = Plain(trials[:first], scores, questions)
+        n, every = {q: max(len(start.answers.get(q, ())), 1) for q in range(questions)}, range(questions)
+        weight = {q: float(q in start.answers) for q in every}
+        total = {q: start.means.get(q, 0.0) for q in every}
+        square = {q: weight[q] / n[q] for q in every}
+        lost = {q: start.lost[q] / max(len(start.answers.get(q, ())) + start.lost[q], 1) for q in every}
+        asked = {q: float(q in start.answers or start.lost[q] > 0) for q in every}
+        for number, (begin, at) in enumerate(zip(begins, due, strict=True)):
+            is_last = number + 1 == len(begins)
+            end = len(trials) if is_last else begins[number + 1]
+            known = Plain(trials[:at], scores, questions)
+            prior = known._prior(at)
+            known.answers |= {q: [] for q in every if q not in known.answers}
+            noise = {q: known.variance(q, prior) for q in every}
+            inside = Plain(trials[begin:end], scores, questions)
+            r = {q: len(inside.answers.get(q, ())) for q in every}
+            unit = sum(noise[q] / n[q] for q in every)
+            h = unit / sum(noise[q] / max(r[q], 1) for q in every)
+            if is_last:
+                seen = [q for q in every if weight[q] > 0.0 and (only is None or q in only)]
+                self.means = {q: total[q] / weight[q] for q in seen}
+            for q in every:
+                total[q] += h * inside.means.get(q, 0.0)
+                weight[q] += h * (r[q] > 0)
+                square[q] += h * h * (r[q] > 0) / max(r[q], 1)
+                lost[q] += h * inside.lost[q] / max(r[q] + inside.lost[q], 1)
+                asked[q] = asked[q] + h * (r[q] + inside.lost[q] > 0)
+        self.asked, self.prior = set(every), prior
+        self.estimates = {q: total[q] / weight[q] for q in seen}
+        self.squares = {q: square[q] / weight[q] ** 2 for q in seen}
+        self.shares = {q: lost[q] / asked[q] for q in seen}
+
+    @property
+    def count(self):
+        return sum(len(self.answers[q]) for q in self.estimates)
+
+    def noise(self):
+        w, u, g = ([0.0], [0.0], 0.0) if not self.estimates else ([], [], 0.0)
+        size, p1, p2 = len(self.scores), float(np.mean(self.scores)), float(np.mean(np.square(self.scores)))
+        for q, estimate in self.estimates.items():
+            v, n = self.variance(q), 1.0 / self.squares[q]
+            squared = estimate if size == 2 else float(np.mean(np.square(self.answers[q])))
+            a, b = (size * p1 + n * estimate) / (n + size), (size * p2 + n * squared) / (n + size)
+            w, g = [*w, v * self.squares[q]], g + len(self.answers[q]) * v
+            u.append(((n + size) / n) ** 2 * (b - a * a) / (n + size + 1.0))
+        return Noise(float(np.mean(w)), float(np.mean(u)), g, float(self.count - len(self.estimates)))
 
 
 def variance_of(square, guard, size, questions, total, noise, target):
@@ -201,7 +265,7 @@ def pair(first, second, *, guard, margin, target, clusters=None):
     trials = float(min(first.count, second.count))
     most = sum(one.score * (1.0 - one.score) for one in (first, second))
     step = _step(first.scores, _first_gaps(first, second), guard)
-    single = first.count == len(first.answers) and second.count == len(second.answers)
+    single = first.repeats == second.repeats == 0.0
 
     def read(noise):
         of = lambda kappa: variance_of(square, kappa, size, c, first.size, noise, target)  # noqa: E731
@@ -217,7 +281,8 @@ def pair(first, second, *, guard, margin, target, clusters=None):
 def _first_gaps(first, second):
     """Return the differences at the steps at which a question first had answers of both."""
     found, seen = {}, ({}, {})
-    for one, other in zip(first.trials, second.trials, strict=True):
+    shared = 2 * first.size if isinstance(first, PlainRounds) else None
+    for one, other in zip(first.trials[:shared], second.trials[:shared], strict=True):
         for trial, known in zip((one, other), seen, strict=True):
             if trial.score not in (LOST, DROPPED):
                 known.setdefault(trial.question, []).append(trial.score)
@@ -244,27 +309,30 @@ def _margin(difference, variance, guarded, questions, trials, most, margin, step
 def against_stored(live, stored, *, guard, margin, target, clusters=None):
     """Return what is read of a model against one whose trials are all in, on one task."""
     common = [q for q in live.means if q in stored.means]
+    unasked = len(live.asked) - len(live.means)
+    gone = sum(1 for q in live.means if q not in stored.means and stored.lost[q])
+    if isinstance(live, PlainRounds):  # there the questions of both are read alone
+        live = PlainRounds(live.trials, live.scores, live.size, common)
     gaps = {q: live.means[q] - stored.means[q] for q in common}
     c = max(len(common), 1)
     shares = {q: stored.lost[q] / (len(stored.answers[q]) + stored.lost[q]) for q in common}
     fall = sum(shares[q] * stored.means[q] for q in common)
     rise = sum(shares.values()) - fall
-    own = {q: live.lost[q] / (len(xs) + live.lost[q]) for q, xs in live.answers.items()}
-    own_fall = sum(share * live.means[q] for q, share in own.items())
-    gone = sum(1 for q in live.means if q not in stored.means and stored.lost[q])
-    most = max(own_fall + rise, sum(own.values()) - own_fall + fall)
-    slack = (most + len(live.asked) - len(live.means) + gone) / c
+    own_fall = sum(share * live.estimates[q] for q, share in live.shares.items())
+    most = max(own_fall + rise, sum(live.shares.values()) - own_fall + fall)
+    slack = (most + unasked + gone) / c
     square, size = spread(gaps, clusters) if gaps else (0.0, 1.0)
     w = sum(stored.variance(q) / len(stored.answers[q]) for q in common) / c
     u = sum(stored.avg_variance(q) for q in common) / c
     of_stored, trials = replace(stored.noise(), w=w, u=u), float(live.count)
     step = _step(live.scores, _first_gaps_with(live, stored), guard)
-    single = live.count == len(live.answers) and of_stored.r == 0.0
+    single = live.repeats == of_stored.r == 0.0
 
     def read(noise):
         of = lambda kappa: variance_of(square, kappa, size, c, live.size, noise, target)  # noqa: E731
         plain = 0.0 if single and len(live.scores) == 2 and clusters is None else guard
-        difference, variance, guarded = sum(gaps.values()) / c, of(plain), of(guard)
+        variance, guarded = of(plain), of(guard)
+        difference = (sum(live.estimates[q] for q in common) - sum(stored.means[q] for q in common)) / c
         if clusters is None:
             beyond = _beyond(stored, gaps)
             guarded = float(with_extra_questions(difference, guarded, beyond)[1])
@@ -280,7 +348,8 @@ def against_stored(live, stored, *, guard, margin, target, clusters=None):
 
 def _first_gaps_with(live, stored):
     found = {}
-    for trial in live.trials:
+    shared = 2 * live.size if isinstance(live, PlainRounds) else None
+    for trial in live.trials[:shared]:
         if trial.score not in (LOST, DROPPED) and trial.question in stored.means:
             found.setdefault(trial.question, trial.score - stored.means[trial.question])
     return list(found.values())

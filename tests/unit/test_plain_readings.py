@@ -11,7 +11,14 @@ import plain_readings as plain
 import pytest
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import ModelSpec, ReferenceSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec import (
+    AllocationSpec,
+    ModelSpec,
+    ReferenceSpec,
+    SessionSpec,
+    StoppingSpec,
+    TaskSpec,
+)
 from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
 from scorio.sequential.moments import unit_scores
 
@@ -26,6 +33,9 @@ CASES = {
     "clusters": ((27,), BINARY, "population", True),
     "several tasks in clusters": ((9, 14), GRADED, "population", True),
     "more questions than were asked": ((90,), BINARY, "benchmark", False),
+    "rounds": ((9,), BINARY, "rounds", False),
+    "rounds, graded": ((8,), GRADED, "rounds", False),
+    "rounds of several tasks": ((9, 5), BINARY, "rounds", False),
 }
 
 
@@ -43,11 +53,13 @@ def spec_of(sizes, weights, target, clustered, rng):
                 lost[f"t{number}"] = rng.integers(0, 2, size)
                 lost[f"t{number}"][:2] = number, 1
     references = [ReferenceSpec(f"r{place}", *one, lost=lost) for place, (*one, lost) in enumerate(stored)]
+    order, target = ("rounds", "benchmark") if target == "rounds" else ("schedule", target)
     stopping = StoppingSpec(
-        confidence=0.8 if target == "population" else 1.0 - 1e-9, equivalence=0.1, target=target, max_passes=5
+        confidence=0.8 if target == "population" else 1.0 - 1e-9, equivalence=0.1, target=target, max_passes=9
     )
     models = tuple(ModelSpec(name) for name in ("a", "b", "c"))
-    return SessionSpec(models, tuple(tasks), stopping=stopping, references=tuple(references), seed=3)
+    given = {"references": tuple(references), "allocation": AllocationSpec(questions=order)}
+    return SessionSpec(models, tuple(tasks), stopping=stopping, seed=3, **given)
 
 
 def played(spec, rng, steps):
@@ -101,8 +113,9 @@ def read(request):
                     trials += [plain.Trial(question, float(scores[category]))] * number
                 trials += [plain.Trial(question, plain.LOST)] * int(lost[question])
             return plain.Plain(trials, scores, size, stored=True)
-        own = [log[name, step] for step in range(steps)]
-        return plain.Plain([trial for place, trial in own if place == task], scores, size)
+        own = [trial for place, trial in (log[name, step] for step in range(steps)) if place == task]
+        in_rounds = spec.own_rounds[task] and len(own) > 2 * size
+        return (plain.PlainRounds if in_rounds else plain.Plain)(own, scores, size)
 
     return session, answers, clusters
 
