@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
 
 from scorio._arrays import Bools, Floats
 from scorio.sequential.cells import Cells
@@ -110,6 +109,8 @@ def _means(stored: StoredAnswers, weight: Floats) -> Floats:
 
 def _shifted(score: Floats, weight: Floats, value: float) -> Floats:
     """Return scores whose logits are all shifted so that their weighted mean is `value`."""
+    from scipy.special import expit, logit
+
     logits, low, high = logit(score), -30.0, 30.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
