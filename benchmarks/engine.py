@@ -46,13 +46,14 @@ from typing import Any
 
 from canned_server import canned_server
 
-from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.run.execution import collector_frozen as frozen
+from adaptive_eval.stops import StopReason
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 
@@ -94,13 +95,20 @@ class _InOrder:
     def presume_billed(self, key: TrialKey) -> bool:
         return True
 
+    def may_repeat(self, key: TrialKey) -> bool:
+        return False
+
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         raise SystemExit(f"trial {key} was given up")
 
-    def stop_model(self, model: str, reason: str) -> Sequence[Decision]:
+    def stop_model(
+        self, model: str, reason: str, *, spent: bool = False, unusable: bool = False
+    ) -> Sequence[Decision]:
         raise SystemExit(f"the server failed: {reason}")
 
-    def end(self, reason: StopReason, text: str, evidence: object = None) -> Sequence[Decision]:
+    def end(
+        self, reason: StopReason, text: str = "", evidence: Mapping[str, object] | None = None
+    ) -> Sequence[Decision]:
         self.verdict = StopVerdict(reason, text)
         return []
 

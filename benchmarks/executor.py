@@ -104,7 +104,7 @@ def cpu_of_workers() -> dict[int, float]:
 async def turn(built: Built, url: str, trials: int, in_flight: int) -> _Figures:
     with workplace_of(built, print) as workplace:
         chat = endpoint_at(built.config.models[0], url)
-        async with chat, workplace.executor(built) as executor:
+        async with chat, workplace(built) as executor:
             if isinstance(executor, RemoteExecutor):
                 await _complete(executor, built.config.executor.actors)
             await work(executor, chat, 2 * in_flight, in_flight)  # connections, imports

@@ -52,7 +52,7 @@ def run(spec: SessionSpec, chance: Floats, seed: int, *, claims: bool) -> tuple[
     """Return the trials of a run, the models that it chooses, and whether it ends before its cap."""
     board = SessionAnswers(spec)
     stream = GivenChances(chance).begin(spec, board.run_sequence, np.random.SeedSequence(seed))
-    one = drivers._Run(spec, board, stream)
+    one = drivers._LockstepRun(spec, board, stream)
     if not claims:
         levels = one.comparison.fold.levels
         one.comparison.fold.levels = replace(levels, claims=0)
