@@ -76,6 +76,7 @@ def decided_spec(
         allocation=decisions.allocation,
         spend=decisions.spend,
         seed=seed,
+        independent_copies=decisions.on.copies == "independent",
         early_repeats=early_repeats,
     )
 

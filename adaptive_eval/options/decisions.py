@@ -248,6 +248,13 @@ Spend: TypeAlias = Annotated[
 ]
 
 
+class OnStored(Section):
+    """What is said of stored answers."""
+
+    copies: Literal["bounded", "independent"] = "bounded"
+    """As `on.copies` of a config."""
+
+
 class Decisions(Section):
     """How a session decides, for commands that have no config."""
 
@@ -255,6 +262,7 @@ class Decisions(Section):
     stopping: StoppingSpec = StoppingSpec()
     allocation: AllocationSpec = AllocationSpec()
     spend: Spend = "trials"
+    on: OnStored = OnStored()
 
 
 def conflicts(

@@ -154,6 +154,27 @@ def test_equal_models_are_not_told_apart_by_wrong_answers_that_are_absent():
     assert pair.difference == pytest.approx(shown[pair.first] - shown[pair.second])
 
 
+def test_equal_texts_of_a_table_are_draws_by_the_word_of_the_user(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = []
+    for question, repeat in np.ndindex(30, 12):
+        for model, chance in (("sure", 0.8), ("varied", 0.55)):
+            right = bool(rng.random() < chance)
+            text = f"{question} " * 400 + (str(right) if model == "sure" else f"{right} {repeat}")
+            rows.append({"model": model, "question": str(question), "score": int(right), "text": text})
+    path = tmp_path / "texts.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    bounded, independent = (
+        analysis_of(path, "--sequential", "-o", f"on.copies={word}") for word in ("bounded", "independent")
+    )
+    assert independent["in_one_order"]["winners"] == 1
+    assert bounded["in_one_order"]["trials"] > 2 * independent["in_one_order"]["trials"]
+    assert analysis_of(path, "--sequential")["in_one_order"] == bounded["in_one_order"]
+    printed("analyze", path, "--sequential", "--write", tmp_path / "run", "-o", "on.copies=independent")
+    (pair,) = RunReader(tmp_path / "run").latest_snapshot().results["pairs"]
+    assert pair["verdict"] == "better"
+
+
 # The usual public form of results: nothing is repeated, and all of it is read.
 
 
