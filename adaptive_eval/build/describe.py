@@ -7,7 +7,8 @@ from adaptive_eval.build.rubrics import rubric_of
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.interop.run_groups import stored_groups, unchanged_tasks
-from adaptive_eval.interop.run_tables import RunDescription, config_of_file, run_rule, run_weights
+from adaptive_eval.interop.run_tables import RunDescription, run_rule, run_weights
+from adaptive_eval.interop.stored_config import config_of_file
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.tasks.task import Task

@@ -16,7 +16,7 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, Choices
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_groups import stored_groups
-from adaptive_eval.interop.run_tables import equal_texts, with_lost_draws
+from adaptive_eval.interop.stored_config import equal_texts, with_lost_draws
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes, equal_pairs

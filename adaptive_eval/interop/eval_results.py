@@ -11,7 +11,8 @@ from typing import Any
 
 from adaptive_eval.config.document import write_document
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.run_tables import config_of_file, file_names
+from adaptive_eval.interop.run_tables import file_names
+from adaptive_eval.interop.stored_config import config_of_file
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.numbers import count, interval, trimmed

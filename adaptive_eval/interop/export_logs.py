@@ -18,10 +18,10 @@ from adaptive_eval.interop.run_tables import (
     RunDescription,
     cells_of_run,
     checks_of,
-    config_of_file,
     file_names,
     tasks_of_run,
 )
+from adaptive_eval.interop.stored_config import config_of_file
 from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader

@@ -13,18 +13,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
-import numpy as np
-
-from adaptive_eval.config import RunConfig, parse_config
+from adaptive_eval.config import parse_config
 from adaptive_eval.core.results import from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
 from adaptive_eval.interop.run_groups import groups_by_field, in_groups, stored_groups
+from adaptive_eval.interop.stored_config import (
+    equal_texts,
+    independent_copies,
+    redrawn_causes,
+    with_lost_draws,
+)
 from adaptive_eval.interop.trial_weights import Weights, weights_of_run
 from adaptive_eval.options.task_options import TaskConfig
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import LoggedTrial, TargetLookup, TrialRecord
+from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.trial import (
     CHECK,
@@ -76,7 +80,10 @@ def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) 
         found = _checks(signals)
         row |= {name: found.get(name) for name in checks}
         row["weight"] = counted.get((key.model, key.index), 0.0)
-        yield row if texts else {name: value for name, value in row.items() if name not in TEXTS}
+        if not texts:
+            for name in TEXTS:
+                del row[name]
+        yield row
 
 
 def _row(record: TrialRecord, weights: tuple[float, ...] | None, about: RunDescription) -> dict[str, Any]:
@@ -296,12 +303,6 @@ def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
     return {task.name: task.rubric.category_weights for task in _tasks(meta)}
 
 
-def config_of_file(reader: RunReader) -> RunConfig | None:
-    """Return the config that a run file holds; None of an imported run."""
-    meta = reader.meta()
-    return parse_config(meta["config"], meta.get("source", "config")) if "config" in meta else None
-
-
 def _tasks(meta: Mapping[str, str]) -> Sequence[TaskConfig]:
     """Return the tasks of a run's config; none of an imported run."""
     return parse_config(meta["config"], meta.get("source", "config")).tasks if "config" in meta else ()
@@ -325,50 +326,6 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         found = Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
         text = texts.get(TrialKey(columns.models[model], step), 0)
         yield replace(found, repeats=text > 0, answer=text) if text else found
-
-
-def with_lost_draws(columns: OutcomeColumns, reader: RunReader) -> OutcomeColumns:
-    """Return the outcomes of a run, without a category if discarded draws make a trial lost."""
-    redrawn = redrawn_causes(reader)
-    lost: dict[str, list[int]] = {}
-    for record in reader.trials(discarded=True):
-        if set(record.discarded) - redrawn:
-            lost.setdefault(record.request.key.model, []).append(record.request.key.index)
-    category = columns.category.copy()
-    for model, steps in lost.items():
-        of_model = columns.model == columns.models.index(model)
-        category[of_model & np.isin(columns.step, steps)] = -1
-    return replace(columns, category=category)
-
-
-def equal_texts(reader: RunReader) -> dict[TrialKey, int]:
-    """Return what tells texts apart, from 1, of a run's answers that may be copies of one another.
-
-    There are none if the config of the run takes them for draws of a sure model.
-    """
-    none = not any(found for _, found in reader.signals_named(SAME_TEXT).values())
-    if none or independent_copies(reader):
-        return {}
-
-    def texts() -> Iterator[tuple[LoggedTrial, tuple[str, str, str, int]]]:
-        for trial in chain.from_iterable(reader.logged()):
-            if trial.answer is not None:
-                yield trial, (trial.key.model, trial.task, trial.question, trial.answer + 1)
-
-    doubted = {text for trial, text in texts() if SAME_TEXT in trial.signals}
-    return {trial.key: text[-1] for trial, text in texts() if text in doubted}
-
-
-def independent_copies(reader: RunReader) -> bool:
-    """Return whether the config of a run takes answers that may be copies for draws of a sure model."""
-    config = config_of_file(reader)
-    return config is not None and config.on.copies == "independent"
-
-
-def redrawn_causes(reader: RunReader) -> frozenset[DiscardCause]:
-    """Return the causes of discarded draws for which another draw counts in a run."""
-    config = config_of_file(reader)
-    return frozenset() if config is None else frozenset(config.on.discarded)
 
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
