@@ -46,7 +46,7 @@ from scorio.sequential.contrasts import Target
 from scorio.sequential.control import StoredAnswers, control
 from scorio.sequential.evidence import MIXTURE
 from scorio.sequential.moments import DROPPED, MISSING, fit_prior
-from scorio.sequential.trial_bets import MOST, TrialBets
+from scorio.sequential.trial_bets import MOST, TrialBets, worst_lead
 from scorio.sequential.trial_sequence import RunSequence
 
 SIZES: Final = 16
@@ -277,11 +277,6 @@ class ScoreBets:
                 )
         return score
 
-    def _worst(self, rows: Ints) -> Floats:
-        """Return by how much the worst score exceeds the number, for each bet: 0 or 1."""
-        value = self.values[rows, None]
-        return np.where(self._sizes[rows] > 0.0, -value, 1.0 - value)
-
     def _lead(self, rows: Ints, score: Floats, question: Ints) -> Floats:
         """Return by how much scores exceed the number; of trials without one, by how much earlier ones do."""
         value = self.values[rows, None]
@@ -408,7 +403,7 @@ class ScoreBets:
         bets = np.clip(self._sizes[rows] / variance, -most / (1.0 - value), most / value)
         log_e = np.empty_like(change)
         for column, one in enumerate(question.tolist()):
-            worst = self._weight[task[column]] * self._worst(rows)
+            worst = self._weight[task[column]] * worst_lead(self.values[rows], self._sizes[rows])
             self._plain[rows] += np.where(lost[:, [column]], np.log1p(bets * worst), 0.0)
             before, after = groups.add(rows, one, change[:, column])
             self._plain[rows] += np.log1p(bets * after[:, None]) - np.log1p(bets * before[:, None])

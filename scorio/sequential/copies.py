@@ -134,10 +134,10 @@ class Copies:
             self._models[model].take(question, answered=category >= 0)
 
     def left(self, model: int, start: int, stop: int) -> Floats:
-        """Return the factors of a model's figures after each step ``start .. stop-1``.
+        """Return what copies change in a model's figures after each step ``start .. stop-1``.
 
-        They are those of w and u, what is left of R, and the factor of G; of a model that was loaded after
-        step 0, and 1 without copies.
+        The four rows are factors of w and of u, the largest R, and a factor of G. A model whose answers were
+        loaded at once, or that has no copies, has one column.
         """
         if model not in self._models:
             return np.array([[1.0], [1.0], [np.inf], [1.0]])

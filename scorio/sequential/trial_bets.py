@@ -13,11 +13,16 @@ MOST: Final = 0.99
 """No bet risks more than this share of its stake."""
 PRIOR_TRIALS: Final = 10.0
 """Trials for which the largest variance counts where a variance has to be learned."""
-LEAST_NOISE: Final = 0.05
+LEAST_LEFT: Final = 0.05
 """Share of the variance θ₀(1 − θ₀) that no prediction takes away."""
 
 Predict = Callable[[float], Floats]
 """From a number to by how much each question is predicted to exceed it, with a weighted mean of 0."""
+
+
+def worst_lead(values: Floats, sizes: Floats) -> Floats:
+    """Return by how much the worst score, 0 or 1, exceeds the number of a contrast, for each of its bets."""
+    return np.where(sizes > 0.0, -values[:, None], 1.0 - values[:, None])
 
 
 class TrialBets:
@@ -54,7 +59,7 @@ class TrialBets:
                 self._predicted[row] = predict(number)
         explained = (weight * self._predicted**2).mean(axis=1)[self._place]
         largest = values * (1.0 - values)
-        self._variance = np.maximum(largest - explained, LEAST_NOISE * largest)
+        self._variance = np.maximum(largest - explained, LEAST_LEFT * largest)
         fall = (weight * (self._predicted + numbers[:, None])).max(axis=1)
         rise = (weight * (1.0 - self._predicted - numbers[:, None])).max(axis=1)
         self._least, self._most = -MOST / rise[self._place], MOST / fall[self._place]
@@ -81,17 +86,12 @@ class TrialBets:
         bets, risk = self._bets(rows, beyond, counted), beyond[:, :, None]
         lost = lost & counted
         if lost.any():
-            worst = self._worst(rows)[:, None] - predicted[:, :, None]
+            worst = worst_lead(self._values[rows], self._sizes[rows])[:, None] - predicted[:, :, None]
             risk = np.where(lost[:, :, None], weight[:, None] * worst, risk)
         won = np.concatenate([self.won[rows, None], np.log1p(bets * risk)], axis=1)
         won = np.cumsum(won, axis=1)[:, 1:]
         self.won[rows] = won[:, -1]
         return won
-
-    def _worst(self, rows: Ints) -> Floats:
-        """Return by how much the worst score exceeds the number, for each bet: 0 or 1."""
-        value = self._values[rows, None]
-        return np.where(self._sizes[rows] > 0.0, -value, 1.0 - value)
 
     def _bets(self, rows: Ints, beyond: Floats, counted: Bools) -> Floats:
         """Return λ for each difference at each step, from what earlier steps have shown of the variance."""
