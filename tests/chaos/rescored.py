@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
@@ -62,13 +63,13 @@ class RescoredOrdeal:
         return self.random.choice(ways)
 
     def killed_after(self, seconds: float, *, of_its_end: bool = False) -> None:
-        """Kill a rescoring that long after its start, or after it has opened the run file to write.
+        """Kill a rescoring that long after its start, or after the run file's log has been written to.
 
         The kill is counted by what is stored by then.
         """
-        asked, before = len(self.judge.asked), len(self.scorings)
+        asked, before, log = len(self.judge.asked), len(self.scorings), self.log()
         with started("rescore", self.run, *self.options(), cwd=self.folder) as running:
-            while of_its_end and not (self.run / "run.db-wal").exists() and running.for_a_moment(0.001):
+            while of_its_end and self.log() in (log, None) and running.for_a_moment(0.001):
                 pass
             is_killed = running.for_a_moment(seconds)
             if is_killed:
@@ -84,6 +85,13 @@ class RescoredOrdeal:
             if len(self.scorings) > before:
                 stage = "the scoring stored"
             self.books.figures.faults[f"kill of rescore: {stage}"] += 1
+
+    def log(self) -> tuple[int, int] | None:
+        """Return the size of the run file's log, which a kill leaves behind, and when it was written."""
+        with suppress(FileNotFoundError):
+            found = (self.run / "run.db-wal").stat()
+            return (found.st_size, found.st_mtime_ns) if found.st_size else None
+        return None
 
     def look(self) -> None:
         """Look whether all earlier scorings are as they were, and each new one is whole."""
