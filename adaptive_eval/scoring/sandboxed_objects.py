@@ -363,10 +363,10 @@ class End:
     def _encoded(self, values: list[Any]) -> list[Any]:
         if values and {*map(type, values)} == {int} and -(2**53) < min(values) <= max(values) < 2**53:
             return values
-        return [value if type(value) in _ATOMS else self.encode(value) for value in values]
+        return [*map(self.encode, values)]
 
     def _decoded(self, parts: Iterable[Any]) -> list[Any]:
-        return [self.decode(part) if type(part) is list else part for part in parts]
+        return [*map(self.decode, parts)]
 
     def _number_of(self, value: Any) -> int:
         number = self.numbers.get(id(value))
@@ -405,11 +405,12 @@ class End:
     def _description(self, kind: type) -> dict[str, Any]:
         names = [name for name in SPECIAL if _says(kind, name)]
         bases = [one for one in kind.__bases__ if one.__module__ == kind.__module__ or _is_error(one)]
+        doc = kind.__doc__ if isinstance(kind.__doc__, str) else None
         return {
             "name": kind.__name__,
             "qualname": kind.__qualname__,
             "module": kind.__module__,
-            "doc": kind.__doc__ if isinstance(kind.__doc__, str) else None,
+            "doc": doc,
             "bases": [*map(self._class, bases)],
             "special": names,
             "plain": next((one.__name__ for one in _PLAIN_BASES if issubclass(kind, one)), None),

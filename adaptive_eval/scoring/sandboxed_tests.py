@@ -127,8 +127,11 @@ def _answer(end: End) -> None:
 
 def _derived(name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:
     """Return a class that the tests derive from one of the answer, whose methods stay with the tests."""
-    own = {key: _method(value) if callable(value) else value for key, value in space.items()}
-    return type(bases[0])(name, bases, own | {"__module__": "answer"})
+    own = {**space, "__module__": "answer"}
+    for key, value in space.items():
+        if callable(value):
+            own[key] = _method(value)
+    return type(bases[0])(name, bases, own)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -274,12 +277,17 @@ class _AnswerModule(ModuleType):
 
 def _of_library(name: str, text: str) -> ModuleType | None:
     """Return the module of the standard library that the tests use by its name without importing it."""
-    used = re.findall(rf"\b{name}\.(\w+)", text) if name in sys.stdlib_module_names else []
-    if used:
+    used = re.findall(rf"\b{name}\.(\w+)", text)
+    if used and name in sys.stdlib_module_names:
         with suppress(ImportError):
             module = importlib.import_module(name)
-            return module if all(hasattr(module, one) for one in used) else None
+            if all(hasattr(module, one) for one in used):
+                return module
     return None
+
+
+def _without_handle(one: Any) -> Any:
+    return set(one) if isinstance(one, Handle) else one
 
 
 def _adapt(text: str, end: End) -> None:
@@ -299,9 +307,10 @@ def _adapt(text: str, end: End) -> None:
         of_sets = unittest.TestCase.assertSetEqual
 
         def compare(self: Any, *sets: Any, **message: Any) -> None:
-            of_sets(self, *(set(one) if isinstance(one, Handle) else one for one in sets), **message)
+            # Plain sets, since unittest asks one of them about the other.
+            of_sets(self, *map(_without_handle, sets), **message)
 
-        unittest.TestCase.assertSetEqual = compare  # type: ignore[method-assign] # its own asks one about the other
+        unittest.TestCase.assertSetEqual = compare  # type: ignore[method-assign]
     if "doctest" in text:
         import doctest
 

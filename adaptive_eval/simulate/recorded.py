@@ -207,13 +207,10 @@ class RecordedOutcomes:
         absent = ~there[:, :, None] & (np.arange(categories.shape[2]) < fewest[:, :, None])
         columns = np.flatnonzero(kept).tolist()
         clusters = self.clusters and tuple(self.clusters[column] for column in columns)
-        return replace(
-            self,
-            questions=tuple(self.questions[column] for column in columns),
-            categories=np.where(absent, LOST, categories),
-            clusters=clusters,
-            texts=None if self.texts is None else self.texts[:, kept],
-        )
+        questions = tuple(self.questions[column] for column in columns)
+        texts = None if self.texts is None else self.texts[:, kept]
+        categories = np.where(absent, LOST, categories)
+        return replace(self, questions=questions, categories=categories, clusters=clusters, texts=texts)
 
     def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""

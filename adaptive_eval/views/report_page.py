@@ -137,7 +137,7 @@ def _ranking(tables: ReportTables) -> PageSection:
     groups = tied_groups(results)
     blocks: list[Block] = [tables.ranking()]
     for group in groups[:MOST_TIES]:
-        named = [tables.names[one] for one in group] if tables.html else group
+        named = list(map(tables.names.__getitem__, group)) if tables.html else group
         blocks.append(Para(f"{' and '.join(named)}: {tie_words(results.equivalence)}."))
     if len(groups) > MOST_TIES:
         more = count(len(groups) - MOST_TIES, "further group is", "further groups are")
