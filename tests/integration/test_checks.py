@@ -10,6 +10,7 @@ from scripted_chat import scripted_chat
 
 import adaptive_eval
 from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.scorer import NOT_FOUND
 from adaptive_eval.trial import Completion, Question
 
 BRIEF = "def brief(answer):\n    return len(answer.split()) <= 30\n"
@@ -56,11 +57,20 @@ def test_parts_are_combined_as_asked(by, expected):
     assert [scored(text, parts=parts, **by) for text in texts] == expected
 
 
-def test_a_part_on_a_scale_of_its_own_counts_as_a_share_of_it():
-    parts = {"right": "numeric", "overlap": {"kind": "f1", "range": (0.0, 2.0)}}
+@pytest.mark.parametrize(("low", "high"), [(0.0, 2.0), (-1.0, 3.0)])
+def test_a_part_on_a_scale_of_its_own_counts_as_a_share_of_it(low, high):
+    parts = {"right": "numeric", "overlap": {"kind": "f1", "range": (low, high)}}
     found = build_scorer("checks", {"parts": parts, "by": "mean"}).score(Completion("4", "stop"), QUESTION)
     assert found.signals["check_overlap"] == 1.0
     assert found.signals["score"] == 0.75
+
+
+@pytest.mark.parametrize(("by", "nothing"), [("all", [False, True, True]), ("any", [False, False, True])])
+def test_nothing_is_found_where_a_part_that_is_needed_finds_nothing(by, nothing):
+    parts = {"number": "numeric", "word": {"kind": "regex", "pattern": r"(\d) apples"}}
+    scorer = build_scorer("checks", {"parts": parts, "by": by})
+    found = [scorer.score(Completion(text, "stop"), QUESTION) for text in ("4 apples", "It is 5.", "No.")]
+    assert [one.reason.startswith(NOT_FOUND) for one in found] == nothing
 
 
 def json_lines(folder):

@@ -68,6 +68,7 @@ def test_probabilities_are_calibrated_against_what_the_verifier_says_about_nothi
     soft = scored(server, content_free=(), temperature=2.0)
     roots = [math.sqrt(p) for p in (0.6, 0.2, 0.2)]
     assert soft.signals["verifier_a"] == pytest.approx(roots[0] / sum(roots))
+    assert soft.signals["verifier_raw_a"] == pytest.approx(0.6), "what the verifier itself has said"
 
 
 def test_the_baseline_is_asked_once_and_averaged_over_its_texts(serve):

@@ -30,11 +30,12 @@ def bets_on(sequence, said, scores=BINARY, copies=(), **options):
 
 
 @pytest.mark.parametrize("block", [1, 7, 200])
-def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(block):
+@pytest.mark.parametrize("copied_by", [(0,), (1,), (0, 1), ()])
+def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(block, copied_by):
     rng, steps = np.random.default_rng(5), 60
     said = (rng.random((2, steps)) < [[0.9], [0.4]]).astype(int)
     said[:, 30:45] = rng.random((2, 15)) < 0.5
-    copies = [(0, step) for step in range(30, 45)]
+    copies = [(copied_by[step % len(copied_by)], step) for step in range(30, 45) if copied_by]
     said[0, [5, 50]], said[1, 20] = MISSING, MISSING
     said[1, 55] = KNOWN
     bets = bets_on(TrialSequence(range(20)), said, copies=copies)
@@ -42,7 +43,7 @@ def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(bl
     found = np.concatenate(parts, axis=1)[0]
     first = second = first_copies = second_copies = lost = 0
     for step, (a, b) in enumerate(said.T.tolist()):
-        copied = 30 <= step < 45
+        copied = bool(copied_by) and 30 <= step < 45
         lost += MISSING in (a, b)
         if min(a, b) >= 0:
             first, second = first + (a > b and not copied), second + (a < b and not copied)
@@ -53,7 +54,7 @@ def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(bl
         high, low = max(first, second), min(first, second)
         low = min(low + lost + (second_copies if first > second else first_copies), high)
         assert found[step] == pytest.approx(by_counts(high, low), abs=1e-12)
-    assert min(first_copies, second_copies) > 1
+    assert min(first_copies, second_copies) > 1 or not copied_by
 
 
 def test_a_copy_of_a_grade_counts_where_it_lowers_a_bet():
@@ -136,6 +137,21 @@ def test_of_a_round_the_part_that_asks_every_question_is_bet_on():
         step = stop
     assert reads == [12, 18, 18, 24, 24]
     assert bet_steps([12, 18, 24, 30, 48], questions, 12.0).tolist() == reads
+
+
+def test_an_answer_that_is_lost_where_nothing_is_bet_loses_no_bet():
+    won = []
+    for lost in ([], [20, 21], [16]):  # the round from step 12 on asks every question once by step 18
+        said = np.array([[1], [0]]).repeat(30, axis=1)
+        said[0, lost] = MISSING
+        sequence = TrialSequence(range(6), own=1)
+        cells = Cells(sequence, BINARY, 2)
+        bets = AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])
+        for begin, end in ((0, 12), (12, 18), (18, 24)):
+            cells.absorb(np.arange(2), said[:, begin:end])
+            read = bets.read(PAIR, begin, end).log_e[0, -1]
+        won.append(read)
+    assert won == pytest.approx([by_counts(18, 0)] * 2 + [by_counts(17, 1)])
 
 
 @pytest.mark.parametrize("squares", [0.0, 3.0, 400.0])

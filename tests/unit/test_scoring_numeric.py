@@ -300,3 +300,12 @@ def test_open_thresholds_are_known_and_frozen():
     assert rubric.with_thresholds(found).open_thresholds == ()
     with pytest.raises(ValueError, match="len_p66"):
         rubric.with_thresholds({"len_p33": 0.1})
+
+
+def test_the_chance_of_a_letter_is_that_among_the_letters_over_all_ways_to_write_it():
+    tokens = [("B", 0.3), (" B", 0.1), ("A", 0.05), ("(A", 0.05), ("The", 0.5)]
+    likely = [{"token": token, "logprob": math.log(chance)} for token, chance in tokens]
+    answer = Completion("B", "length", logprobs={"content": [{"top_logprobs": likely}]})
+    scorer = build_scorer("choice_probability", {})
+    found = [scorer.score(answer, Question("t", "q", letter)).signals["score"] for letter in "ABC"]
+    assert found == pytest.approx([0.2, 0.8, 0.0])

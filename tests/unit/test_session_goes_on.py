@@ -223,13 +223,15 @@ def test_a_prior_enters_no_decision_nor_any_figure_but_bayes(settings):
 
 
 class TestBayes:
-    def test_each_task_starts_from_the_earlier_trials_of_its_own(self):
-        tables = {"m0": {"t": counts_of(0.9), "u": counts_of(0.2, trials=10)}}
+    @pytest.mark.parametrize("earlier", [0, 1])
+    def test_each_task_starts_from_the_earlier_trials_of_its_own(self, earlier):
+        tables = {f"m{earlier}": {"t": counts_of(0.9), "u": counts_of(0.2, trials=10)}}
         spec = make_spec(2, 30, goal="budget", trials=240)
         tasks = (spec.tasks[0], replace(spec.tasks[0], name="u", weight=3.0))
         spec = replace(spec, tasks=tasks, prior=PriorSpec(tables, SOURCE))
         session, shares = drive(Session(spec), coin([0.6, 0.5])), np.array([0.25, 0.75])
-        for model, own in enumerate((tables["m0"], {"t": None, "u": None})):
+        for model in range(2):
+            own = tables.get(f"m{model}", {"t": None, "u": None})
             counts = zip((cells.counts[model] for cells in session.board.cells), own.values(), strict=True)
             mu, sigma = np.transpose([bayes(None, counts=now, prior_counts=old) for now, old in counts])
             line = session.results().models[model]
