@@ -40,6 +40,7 @@ FASTEST = 2.0
         # processes
         ("worker", None, 3.0, "killed"), ("killed", None, 0.0, "killed"), ("cancelled", None, 3.0, "killed"),
         ("withdrawn", None, 0.0, None), ("expired", None, 86_400.0, None),
+        ("expired", 504, 86_400.0, None), ("connection", 502, 60.0, None),
     ],
 )  # fmt: skip
 def test_which_attempt_gave_up_a_draw(kind, status, latency, cause):
@@ -64,12 +65,17 @@ def test_a_status_is_judged_by_the_fastest_answer_of_its_server_or_else_of_the_o
     discards.answered("y", 1.5)
     discards.answered("y", 4.0)
     assert discards.causes([late], ["x", "y"]) == ["server"]
+    several = Discards({"fast": 1.0, "slow": 9.0})
+    for servers in (["fast", "slow", "y"], ["slow", "fast", "y"]):
+        assert several.causes([late], servers) == ["server"], "the fastest of them"
 
 
 def test_of_batches_a_killed_process_gives_up_nothing_and_a_status_always_may():
     discards = Discards({"x": 1.0})
     assert discards.causes([attempt("x", 0.1)], ["x"], batched=True) == ["server"]
-    assert discards.causes([attempt("", 0.0, "killed", None)], ["x"], batched=True) == []
+    for ended in ("killed", "cancelled"):
+        assert discards.causes([attempt("", 0.0, ended, None)], ["x"], batched=True) == []
+        assert discards.causes([attempt("", 0.0, ended, None)], ["x"]) == ["killed"]
 
 
 QUESTIONS = tuple(f"q{number}" for number in range(40))

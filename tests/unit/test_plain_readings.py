@@ -98,7 +98,7 @@ def read(request):
     sizes, weights, target, clustered = CASES[request.param]
     rng = np.random.default_rng([7, *request.param.encode()])
     spec = spec_of(sizes, weights, target, clustered, rng)
-    session, log = played(spec, rng, 52 if len(sizes) == 1 else 74)
+    session, log = played(spec, rng, 78)
     scores = unit_scores(weights)
     clusters = [np.arange(size) // 3 for size in sizes] if clustered else [None] * len(sizes)
 
