@@ -49,12 +49,11 @@ class Redactor:
         # Longest first: a secret that contains another one must go as a whole.
         ordered = sorted(patterns, key=lambda form: (-len(form), form))
         self._forms = tuple((form, form in spellings, patterns[form]) for form in ordered)
-        self._finds_spellings = bool(spellings)
 
     def __call__(self, text: str) -> str:
         """Return `text` with every occurrence of a secret replaced by ``[redacted]``."""
         text = self._hidden(text)
-        plain = _plain(text) if self._finds_spellings else text
+        plain = _plain(text)
         if plain == text:
             return text
         hidden = self._hidden(plain)
@@ -79,7 +78,6 @@ def _forms(secret: str) -> Iterator[str]:
     """Yield a secret in the ways in which it may be written."""
     yield secret
     yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
-    yield from (html.escape(secret), html.escape(secret, quote=False))
     for escaped in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield from (escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
 
