@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from command_line import command, finished, mimic_config
+from command_line import command, finished, mimic_config, started, stored_trials, write_config
 from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.assembly import build, config_of_run
@@ -82,6 +82,24 @@ def test_a_judge_that_changes_is_told_from_models_that_do_and_again_when_the_run
         watches = built.watches()
         built.rebuild(built.session(), reader, watches)
     assert [one.model for one in watches.judges.changes] == [change["model"]]
+    command("validate", run, code=0)
+
+
+@pytest.mark.slow
+def test_anchors_go_on_where_a_killed_run_stopped(judge, tmp_path):
+    passes = 2 * QUESTIONS
+    config = config_of(judge(fair), 5 * passes, anchors=30)
+    config["models"] = [{**model, "concurrency": 4} for model in config["models"]]
+    file, run = write_config(tmp_path, config), tmp_path / "run"
+    for stored in (passes // 2, 2 * passes, 3 * passes):
+        with started("run", file, "--out", run, "--display", "none", cwd=tmp_path) as running:
+            running.until_stored(run, stored)
+        assert stored <= stored_trials(run) < 5 * passes  # it was killed in its midst
+    command("run", run, "--display", "none", code=0)
+    times = anchors_in(run)
+    assert len(times) == 30
+    assert set(times.values()) <= {4, 5}  # a few second trials come before their anchor is there
+    assert not json.loads((run / "report.json").read_text())["changes"]
     command("validate", run, code=0)
 
 
