@@ -13,14 +13,15 @@ from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
-from adaptive_eval.engine.retry import RetryPolicy, with_retries
+from adaptive_eval.engine.retry import with_retries
 from adaptive_eval.errors import REQUEST_STATUSES, EndpointError, ScorerUnavailable, TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.scorers import ScorerBudgetConfig
 from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer
 from adaptive_eval.scoring.text import sendable
 from adaptive_eval.trial import Completion, Message, Question
 
-RETRY = RetryPolicy(attempts=2, base=0.5, cap=0.5, total_wait=60.0)
+RETRY = RetryConfig(attempts=2, max_seconds=60.0)
 """One more attempt after a dropped connection or a busy server; then the engine scores the answer later."""
 
 _ROUNDING = 5e-9

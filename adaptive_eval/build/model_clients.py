@@ -33,7 +33,6 @@ from adaptive_eval.engine.limits import (
 )
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solver, Solvers
 from adaptive_eval.errors import UsageError, UserCodeError, last_line, user_code
 from adaptive_eval.options.limit_options import RateLimit, SharedLimits
@@ -102,14 +101,12 @@ def model_clients_of(
     solvers: Solvers = MappingProxyType({}),
 ) -> dict[str, ModelClient]:
     """Return how every model is asked."""
-    policy = RetryPolicy(attempts=retry.attempts, total_wait=retry.max_seconds)
     within = concurrency_within(config, most_connections())
     return {
         model.name: ModelClient(
             endpoints[model.name],
             _limit(model, within, config.goal.kind),
-            policy,
-            requeues=retry.requeue,
+            retry,
             samples=samples.get(model.name, 1),
             rate=model.rate_limit or RateLimit(),
             prompt_tokens=prompt_bound,

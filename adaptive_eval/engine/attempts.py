@@ -118,7 +118,7 @@ class TrialRunner:
     async def _repeat(self, trial: TrialTask, sending: Sending) -> Repeat | None:
         """Send a request that tests seeds; None if no budget has room for it."""
         try:
-            async with asyncio.timeout(trial.client.retry.total_wait):
+            async with asyncio.timeout(trial.client.retry.max_seconds):
                 slot = await self.dispatch.admit(sending)
             if not self.on_repeat(trial, slot.member):
                 return None

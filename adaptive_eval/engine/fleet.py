@@ -206,7 +206,7 @@ class Fleet:
         pool = self.pools[model]
         was_out = member.presence.out_since
         # No longer than a trial would wait: a server that says "tomorrow" is asked again before.
-        longest = sending.sender.client.retry.total_wait
+        longest = sending.sender.client.retry.max_seconds
         if isinstance(result, EndpointError):
             if server.adaptive is not None:
                 server.adaptive.failed(result, sent_at=now - latency, now=now)

@@ -239,7 +239,7 @@ class InFlightTrials:
             self.drop(trial)
             return "abandoned"
         spent = trial.spent.total_tokens > 0 and not paid  # another run of its solver would be paid as well
-        if trial.wanted and not spent and trial.requeued < trial.client.requeues:
+        if trial.wanted and not spent and trial.requeued < trial.client.retry.requeue:
             self._hold_as_asked(trial, failure)
             trial.queue_again()
             lane.queue.append(trial)
@@ -251,7 +251,7 @@ class InFlightTrials:
         """Spare the server of a trial that starts again at once for as long as it has asked to wait."""
         wait = failure.retry_after if isinstance(failure, TransientEndpointError) else None
         if wait is not None and trial.sending.last is not None:
-            longest = trial.client.retry.total_wait
+            longest = trial.client.retry.max_seconds
             trial.sending.last.hold(self._clock.now() + min(wait, longest))
 
     def discarded(self, trial: TrialTask) -> tuple[DiscardCause, ...]:

@@ -7,10 +7,10 @@ from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.limits import ConcurrencyLimit
 from adaptive_eval.engine.pool import Pool
 from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Message
 
 
@@ -27,9 +27,8 @@ class ModelClient:
     # trials in flight. None: as many as its servers can take; a server without a limit gets an adaptive
     # one.
     limit: ConcurrencyLimit | None
-    # how long one trial is attempted before it frees its slot
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    requeues: int = 1  # how often a trial without an answer is queued again; after that it is missing
+    # how long one trial is attempted before it frees its slot, and how often it is queued again
+    retry: RetryConfig = field(default_factory=RetryConfig)
     # after this many consecutive missing trials the model is stopped: a server without usable answers must
     # not turn the whole trial sequence into missing trials
     outage: int = 8
@@ -51,7 +50,7 @@ class ModelClient:
     @property
     def patience(self) -> float:
         """Seconds for which no server may be there before the model is stopped."""
-        return self.retry.total_wait if self.discovery is None else self.discovery.patience
+        return self.retry.max_seconds if self.discovery is None else self.discovery.patience
 
 
 @dataclass(frozen=True, slots=True)

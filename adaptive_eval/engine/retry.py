@@ -1,54 +1,48 @@
-"""When a failed request is sent again: a pure decision, and tenacity's retries with it."""
+"""When a failed request is sent again: a pure decision, and tenacity's retries with it.
+
+References
+----------
+.. [1] M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tenacity import BaseRetrying, RetryCallState, retry_if_exception
 
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """The limits of retrying.
+_BASE, _CAP = 1.0, 60.0
+"""The wait before attempt k + 1 is uniform between 0 and min(cap, base · 2^(k − 1)) seconds: full jitter [1],
+so that clients that failed together do not come back together."""
 
-    References
-    ----------
-    .. [1] M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+
+def wait_after(error: BaseException | None, attempt: int, jitter: float) -> float:
+    """Return the seconds to wait after attempt number `attempt` has failed with `error`.
 
     Examples
     --------
-    >>> policy = RetryPolicy(attempts=5, base=1.0, cap=10.0, total_wait=100.0)
     >>> busy = TransientEndpointError("busy", kind="server")
-    >>> [policy.wait(busy, attempt, jitter=0.5) for attempt in range(1, 6)]
-    [0.5, 1.0, 2.0, 4.0, 5.0]
-    >>> policy.allows(attempt=4, waited=95.0), policy.allows(attempt=5, waited=0.0)
-    (True, False)
+    >>> [wait_after(busy, attempt, jitter=0.5) for attempt in range(1, 9)]
+    [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     """
+    asked = error.retry_after if isinstance(error, TransientEndpointError) else None
+    if asked:  # the requests that were refused together come back over a quarter of the time
+        return asked + jitter * min(_BASE, asked / 4)
+    # 2^(k − 1) overflows a float beyond k = 1024; the cap is reached long before.
+    return jitter * min(_CAP, _BASE * 2.0 ** min(attempt - 1, 64))
 
-    attempts: int = 10  # most attempts, the first included
-    # the wait before attempt k + 1 is uniform between 0 and min(cap, base · 2^(k − 1)) seconds: full jitter
-    # [1]_, so that clients that failed together do not come back together
-    base: float = 1.0
-    cap: float = 60.0
-    # most seconds spent waiting between the attempts of one trial. A server that asks for more is not
-    # waited for.
-    total_wait: float = 600.0
 
-    def wait(self, error: BaseException | None, attempt: int, jitter: float) -> float:
-        """Return the seconds to wait after attempt number `attempt` has failed with `error`."""
-        asked = error.retry_after if isinstance(error, TransientEndpointError) else None
-        if asked:  # the requests that were refused together come back over a quarter of the time
-            return asked + jitter * min(self.base, asked / 4)
-        # 2^(k − 1) overflows a float beyond k = 1024; the cap is reached long before.
-        return jitter * min(self.cap, self.base * 2.0 ** min(attempt - 1, 64))
+def is_allowed(retry: RetryConfig, attempt: int, waited: float) -> bool:
+    """Return whether another attempt may follow attempt number `attempt`, after so many seconds.
 
-    def allows(self, attempt: int, waited: float) -> bool:
-        """Return whether another attempt may follow attempt number `attempt`, after so many seconds."""
-        return attempt < self.attempts and waited <= self.total_wait
+    A server that asks for more seconds than `retry` has is not waited for.
+    """
+    return attempt < retry.attempts and waited <= retry.max_seconds
 
 
 def is_transient(error: BaseException) -> bool:
@@ -75,7 +69,7 @@ class _Retrying(BaseRetrying):
 
 def with_retries(
     attempt: Callable[[], Awaitable[T]],
-    policy: RetryPolicy,
+    retry: RetryConfig,
     *,
     sleep: Callable[[float], Awaitable[None]],
     jitter: Callable[[], float],
@@ -93,19 +87,20 @@ def with_retries(
     ...     raise TransientEndpointError("busy", kind="server")
     >>> async def no_wait(seconds):
     ...     print(f"waits {seconds:g} s")
-    >>> policy, half, never = RetryPolicy(attempts=3), lambda: 0.5, lambda: False
-    >>> asyncio.run(with_retries(attempt, policy, sleep=no_wait, jitter=half, unwanted=never))
+    >>> retry, half, never = RetryConfig(attempts=3), lambda: 0.5, lambda: False
+    >>> asyncio.run(with_retries(attempt, retry, sleep=no_wait, jitter=half, unwanted=never))
     Traceback (most recent call last):
     adaptive_eval.errors.TransientEndpointError: busy
     """
 
     def wait(state: RetryCallState) -> float:
         error = None if state.outcome is None else state.outcome.exception()
-        return policy.wait(error, state.attempt_number, jitter())
+        return wait_after(error, state.attempt_number, jitter())
 
     def stop(state: RetryCallState) -> bool:
-        return unwanted() or not policy.allows(state.attempt_number, state.idle_for + state.upcoming_sleep)
+        waited = state.idle_for + state.upcoming_sleep
+        return unwanted() or not is_allowed(retry, state.attempt_number, waited)
 
-    retry = retry_if_exception(worth)
-    retrying = _Retrying(retry=retry, wait=wait, stop=stop, sleep=sleep, reraise=True)  # type: ignore[arg-type]
+    again = retry_if_exception(worth)
+    retrying = _Retrying(retry=again, wait=wait, stop=stop, sleep=sleep, reraise=True)  # type: ignore[arg-type]
     return retrying(attempt)

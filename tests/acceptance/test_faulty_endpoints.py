@@ -1,7 +1,6 @@
 """Endpoints that misbehave: failures are counted, none is scored, and the rest goes on."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 from command_line import (
@@ -17,7 +16,6 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, SEED_TEST, WITHDRAWN
@@ -33,7 +31,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adaptive_eval.build.model_clients.RetryPolicy", partial(RetryPolicy, base=0.05))
+    monkeypatch.setattr("adaptive_eval.engine.retry._BASE", 0.05)
 
 
 @pytest.fixture

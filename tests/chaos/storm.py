@@ -32,9 +32,9 @@ from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunDiskFull, TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest, Usage
 
@@ -271,9 +271,9 @@ def one_session(world: World, number: int, end: str) -> Session:
                 start = rng.uniform(0.0, 30.0)
                 pool[0].down = (start, start + rng.uniform(1.0, 100.0))
                 pool[0].sick = rng.choice(("", "that hangs", "with HTML"))
-            retry = RetryPolicy(attempts=4, base=1.0, cap=5.0, total_wait=60.0)
+            retry = RetryConfig(attempts=4, max_seconds=60.0)
             limit, samples = FixedConcurrency(200), world.spec.samples_per_prompt
-            clients[model] = ModelClient(pool, limit, retry, requeues=1, outage=60, samples=samples)
+            clients[model] = ModelClient(pool, limit, retry, outage=60, samples=samples)
         runner = Runner(
             session,
             writer,

@@ -22,9 +22,9 @@ from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.events import Remarked
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Missing, TrialKey
 
 
@@ -38,8 +38,7 @@ class Scene:
     resolve_after: int | None = None
     scripts: dict[str, Any] = field(default_factory=dict)
     others: list[ScriptedEndpoint] = field(default_factory=list)
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    requeues: int = 1
+    retry: RetryConfig = field(default_factory=RetryConfig)
     outage: int = 8
     jitter: Callable[[], float] = lambda: 0.0
     options: RunnerOptions = field(default_factory=RunnerOptions)
@@ -82,7 +81,6 @@ class Scene:
             () if model in self.discoveries else self.pool(model),
             FixedConcurrency(self.concurrency) if isinstance(self.concurrency, int) else self.concurrency,
             self.retry,
-            self.requeues,
             self.outage,
             rate=self.rates.get(model, RateLimit()),
             prompt_tokens=lambda messages: 0 if self.solver is None else 10 * len(messages),

@@ -12,10 +12,10 @@ from test_engine_sharing import Shared
 from adaptive_eval.engine.health import HealthMonitor
 from adaptive_eval.engine.limits import Server, ServerLimits
 from adaptive_eval.engine.pool import REFUSALS, Member, Pool
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import REDRAWN
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Completion, Score
 
 
@@ -65,8 +65,8 @@ def test_a_draw_is_given_up_by_each_attempt_that_may_have_begun_to_answer(failur
 
 
 def test_a_trial_that_stays_without_an_answer_says_what_it_gave_up():
-    retry = RetryPolicy(attempts=2)
-    scene = played(script=at_step_3(failing("timeout"), 9, 30.0), retry=retry, requeues=0)
+    retry = RetryConfig(attempts=2, requeue=0)
+    scene = played(script=at_step_3(failing("timeout"), 9, 30.0), retry=retry)
     assert discarded(scene) == {3: ("timeout",) * 2}
     assert [one.key.index for one in scene.missing()] == [3]
 
@@ -168,6 +168,6 @@ def test_of_several_answers_the_longest_pause_counts(pauses):
 
 
 def test_a_trial_that_is_queued_again_spares_its_server_as_long_as_that_has_asked():
-    once = RetryPolicy(attempts=1)
+    once = RetryConfig(attempts=1)
     scene = played(steps=1, script=fails(busy(30.0)), retry=once)
     assert scene.server.starts == [0.0, 30.0]

@@ -11,8 +11,8 @@ from scripted import ScriptedScoring, broken, refused
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.events import Draining
 from adaptive_eval.engine.in_flight import InFlightTrials
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Score, TrialKey
 
 # The runner when it is told to end: interrupts and deadlines, under an owned clock.
@@ -36,7 +36,7 @@ def test_a_trial_that_fails_while_answers_are_stored_is_not_queued_again_after_a
         return 1.0 if step == 0 else (2.0, broken())
 
     # Launched at 3 s; stored from 4 s to 7 s; the other fails at 5 s.
-    scene = played(2, script, commit_seconds=3.0, retry=RetryPolicy(attempts=1), stop_at=[6.0])
+    scene = played(2, script, commit_seconds=3.0, retry=RetryConfig(attempts=1), stop_at=[6.0])
     assert scene.verdict.reason == "interrupted"
     assert set(scene.outcomes) == {TrialKey("a", 0)}
     assert scene.controller.abandoned == {TrialKey("a", 1): False}

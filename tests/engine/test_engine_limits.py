@@ -19,8 +19,8 @@ from adaptive_eval.engine.limits import (
     ServerLimits,
     SlidingWindow,
 )
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Usage
 
 # Limits of models and of the servers that they share, under an owned clock: all hold at once.
@@ -155,7 +155,7 @@ def test_a_silence_ends_when_it_ends():
     ("script", "pause", "seconds"), [(fails(busy(600.0)), 0.0, 42.0), (1.0, 600.0, 22.0)]
 )
 def test_no_silence_is_longer_than_a_trial_would_wait(script, pause, seconds):
-    scene = Scene(2, script, 1, retry=RetryPolicy(total_wait=20.0))
+    scene = Scene(2, script, 1, retry=RetryConfig(max_seconds=20.0))
     scene.server.pause = lambda step: pause
     scene.play()
     assert scene.seconds == pytest.approx(seconds)
@@ -175,7 +175,7 @@ def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
     scene = Scene(
         {"a": 50, "b": 50},
         concurrency=concurrency,
-        retry=RetryPolicy(attempts=8),
+        retry=RetryConfig(attempts=8),
         jitter=lambda: 0.5,
         most_tokens=60,
         scripts={"a": draw.unsteady(1), "b": draw.unsteady(2)},
@@ -272,7 +272,7 @@ def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alon
 
 def test_no_more_is_asked_than_the_scorer_can_afford_and_queued_trials_count():
     scoring, script = ScoreWithin(10), fails(busy(retry_after=50.0))
-    retry, scorer = RetryPolicy(attempts=1), {"scoring": scoring, "allowance": scoring}
+    retry, scorer = RetryConfig(attempts=1), {"scoring": scoring, "allowance": scoring}
     scene = played({"a": 40, "b": 40}, scripts={"a": script}, retry=retry, **scorer)
     assert scene.verdict.reason == "budget"
     assert scene.verdict.evidence == {"left": 1}  # one for each, or for none

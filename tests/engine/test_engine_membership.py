@@ -13,8 +13,8 @@ from scripted import Chance, ScriptedEndpoint, broken, refused, vanished
 from adaptive_eval.engine.discovery import Discovery, Reading
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 
 ONE, TWO, THREE = (f"http://gpu{number}:8000/v1" for number in (1, 2, 3))
 
@@ -71,7 +71,7 @@ def cluster(says, *urls, wrong=(), every=10.0, script=1.0):
     return Cluster(Scripted(says if callable(says) else lambda at: says, every=every), servers, set(wrong))
 
 
-ONCE = {"retry": RetryPolicy(attempts=1), "requeues": 0}
+ONCE = {"retry": RetryConfig(attempts=1, requeue=0)}
 
 
 def scene_of(found, steps=200, *, models="a", patience=600.0, concurrency=8, **changes):
@@ -275,6 +275,6 @@ def test_whatever_servers_do_the_books_are_right(seed, concurrency, stop_at):
         found.servers[url].script = draw.unsteady(number, error)
         if number:
             found.servers[url].up = lambda at, url=url: draw(url, "up", int(at) // 7) < 0.6
-    retry = RetryPolicy(attempts=20, total_wait=10_000.0)
+    retry = RetryConfig(attempts=20, max_seconds=10_000.0)
     scene = scene_of(found, 120, concurrency=concurrency, retry=retry, jitter=lambda: 0.5)
     scene.check_answered_once(120, stop_at)

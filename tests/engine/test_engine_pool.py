@@ -13,8 +13,8 @@ from scripted import Chance, ScriptedEndpoint, broken, busy, refused
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import Presence
 from adaptive_eval.engine.pool import REFUSALS, Pool, Silence
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import TrialKey
 
 
@@ -46,7 +46,7 @@ def test_requests_of_all_models_on_a_server_count():
 # One goes
 
 
-ONCE = RetryPolicy(attempts=1)
+ONCE = RetryConfig(attempts=1)
 
 
 def dies(at, back=float("inf")):
@@ -55,7 +55,7 @@ def dies(at, back=float("inf")):
 
 def test_a_server_that_vanishes_costs_only_what_it_had_in_flight():
     dying = server(2, 2.0, up=dies(20.5))
-    scene = played(400, concurrency=8, retry=ONCE, requeues=0, others=[dying, server(3)])
+    scene = played(400, concurrency=8, retry=ONCE, others=[dying, server(3)])
     assert scene.verdict.reason == "resolved"
     assert not scene.missing()
     assert 1 <= len(scene.failed) <= 8
@@ -87,7 +87,7 @@ PAGE = TransientEndpointError("malformed answer: JSON was expected, not: <html>"
 def test_a_server_that_answers_nothing_useful_is_asked_little_and_loses_no_trial(error, most):
     """After each probe it gets a few requests, ever less often; one that refuses the model gets no more."""
     sick = server(2, (0.1, error))
-    scene = played(300, concurrency=6, others=[sick], requeues=3)
+    scene = played(300, concurrency=6, others=[sick], retry=RetryConfig(requeue=3))
     assert scene.verdict.reason == "resolved"
     assert not scene.missing()
     assert not scene.controller.stopped_models
@@ -121,12 +121,12 @@ def test_a_request_that_is_wrong_everywhere_stops_the_model():
 # All go
 
 
-PATIENT = RetryPolicy(attempts=2, total_wait=300.0)
+PATIENT = RetryConfig(attempts=2, max_seconds=300.0, requeue=0)
 
 
 def test_all_gone_for_a_while_leaves_no_hole():
     away = dies(10.5, back=200.0)
-    scene = Scene(300, concurrency=8, retry=PATIENT, requeues=0, others=[server(2, up=away)])
+    scene = Scene(300, concurrency=8, retry=PATIENT, others=[server(2, up=away)])
     scene.server.up = away
     assert scene.play().reason == "resolved"
     assert not scene.missing()
@@ -176,7 +176,7 @@ def test_whatever_happens_to_servers_the_books_are_right(seed, servers, concurre
         return lambda now: number == 0 or draw(number, int(now) // 7) < 0.6
 
     others = [server(number, draw.unsteady(number), up=up(number)) for number in range(1, servers)]
-    retry = RetryPolicy(attempts=9)
+    retry = RetryConfig(attempts=9)
     scene = Scene(120, draw.unsteady(0), concurrency, others=others, retry=retry, jitter=lambda: 0.5)
     scene.check_answered_once(120, stop_at)
 

@@ -16,8 +16,8 @@ from scripted import ScoreByStep, ScriptedController, ScriptedScoring, broken, b
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Decided, Draining, Finished, Launched, Progress, Stopped
 from adaptive_eval.engine.in_flight import Unlogged
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import RunFileError, SessionError
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Score, TrialKey, TrialOutcome, TrialRequest, Usage
 
 
@@ -292,7 +292,7 @@ def test_whatever_happens_the_books_are_right(
         dict.fromkeys(names, 30),
         concurrency=concurrency,
         resolve_after=resolve_after,
-        retry=RetryPolicy(attempts=3),
+        retry=RetryConfig(attempts=3),
         scripts={name: partial(script, name) for name in names},
         jitter=lambda: 0.5,
         commit_seconds=commit_seconds,

@@ -13,12 +13,12 @@ from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Message, Score, TrialKey, TrialRequest, Usage
 
 
@@ -110,7 +110,7 @@ def test_one_request_answers_the_trials_of_a_question_and_pays_the_prompt_once()
 def test_an_answer_that_waits_for_its_scorer_keeps_the_request_that_gave_it():
     away = ScorerUnavailable("the judge is away", kind="judge")
     scoring = ScriptedScoring(lambda key, time: away if time == 1 else Score(1))
-    scene = played(4, retry=RetryPolicy(attempts=1), scoring=scoring)
+    scene = played(4, retry=RetryConfig(attempts=1), scoring=scoring)
     assert scene.sizes == [(0, 4)]
     assert {(one.sent["seed"], one.sent["n"]) for one in scene.outcomes.values()} == {(0, 4)}
 
@@ -161,7 +161,7 @@ def test_trials_whose_request_fails_for_good_come_back_to_the_queue_on_their_own
     def script(step, attempt):
         return busy() if step == 0 and attempt <= 2 else 1.0
 
-    scene = played(4, script, retry=RetryPolicy(attempts=2))
+    scene = played(4, script, retry=RetryConfig(attempts=2))
     scene.check_texts(4)
     assert scene.sizes == [(0, 4), (0, 4), (0, 1), (1, 1), (2, 1), (3, 1)]
 
@@ -177,7 +177,7 @@ def test_trials_whose_request_fails_for_good_come_back_to_the_queue_on_their_own
 def test_an_interrupt_lets_shared_requests_come_back_or_abandons_all_of_them(
     interrupts, script, answered, abandoned
 ):
-    patient = {"retry": RetryPolicy(base=100.0), "jitter": lambda: 0.9}
+    patient = {"jitter": lambda: 54.0}
     scene = played(24, script, 8, stop_at=[1.0] * interrupts, **patient)
     scene.check_texts(answered)
     assert scene.controller.abandoned == {TrialKey("a", step): paid for step, paid in abandoned.items()}

@@ -11,9 +11,9 @@ from scripted import ScriptedEndpoint, ScriptedScoring, broken, busy, fails, ref
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.engine.clock import Deadlines
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
+from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -55,7 +55,7 @@ def until(seconds: float) -> RunnerOptions:
 
 
 def test_what_is_cancelled_with_a_request_out_is_told_as_such():
-    wait = {"retry": RetryPolicy(base=100.0, cap=100.0), "jitter": lambda: 0.9}
+    wait = {"jitter": lambda: 90.0}
     scene = played({"a": 3, "b": 2}, scripts={"a": 60.0, "b": (0.1, broken())}, options=until(5.0), **wait)
     out = {TrialKey("a", step): True for step in range(3)}
     assert scene.controller.abandoned == {**out, TrialKey("b", 0): False, TrialKey("b", 1): False}
@@ -89,7 +89,7 @@ def spec(limits: BudgetSpec = LIMITS) -> SessionSpec:
 def sit(directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scoring=None) -> Session:
     """Run or go on with a real session and a real run file against scripted endpoints."""
     exists = (directory / "run.db").exists()
-    retry = {"retry": RetryPolicy(attempts=3), "jitter": lambda: 0.5}
+    retry = {"retry": RetryConfig(attempts=3), "jitter": lambda: 0.5}
     scene = Scene({"a": 30, "b": 30}, script, 8, fresh=True, **retry)
     scene.controller = session = resumed(directory, limits) if exists else Session(spec(limits))
     scene.options, scene.scoring = options or scene.options, scoring or scene.scoring

@@ -15,7 +15,6 @@ from adaptive_eval.build.grading import (
     resume_accounts,
 )
 from adaptive_eval.build.model_clients import prompt_bound
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring.model_graded import LONGEST, Bill
 from adaptive_eval.scoring.registry import build_scorer
@@ -35,7 +34,7 @@ def judge():
 @pytest.fixture
 def at_once(monkeypatch):
     """Let a second attempt follow without a wait."""
-    monkeypatch.setattr("adaptive_eval.build.grading_model.RETRY", RetryPolicy(attempts=2, base=0.0))
+    monkeypatch.setattr("adaptive_eval.engine.retry._BASE", 0.0)
 
 
 def verdict(word, reason="because"):
