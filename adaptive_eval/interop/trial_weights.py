@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from adaptive_eval.core.results import Results, from_json
+from adaptive_eval.interop.stored_config import with_lost_draws
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import STEPS, ScoreRange
@@ -23,14 +24,14 @@ def weights_of_run(reader: RunReader, worth: Mapping[str, tuple[float, ...]]) ->
     latest = reader.latest_snapshot()
     if latest is None:
         return {}
-    results, columns = from_json(latest.results), reader.outcomes()
+    results, columns = from_json(latest.results), with_lost_draws(reader.outcomes(), reader)
     samples = int(json.loads(reader.meta().get("identity", "{}")).get("samples_per_request", 1))
     found: dict[tuple[str, int], float] = {}
     for line in results.models:
         if line.model in columns.models:
             rows = np.flatnonzero(columns.model == columns.models.index(line.model))
             rows = rows[np.argsort(columns.step[rows], kind="stable")]
-            counted = rows[: line.trials + line.missing]
+            counted = rows[: line.trials + line.missing + line.discarded_trials]
             for task, share in _shares(results, columns).items():
                 for row, weight in _of_task(columns, counted, task, worth, results, samples):
                     found[line.model, int(columns.step[row])] = share * weight

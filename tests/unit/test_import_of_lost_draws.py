@@ -73,9 +73,14 @@ def test_an_import_keeps_what_is_lost_and_what_may_be_a_copy(tmp_path):
         table = read_recorded([again], Choices())
         assert (table.categories == LOST).sum() == before[0]["late"], f"a reference from {form}"
     with RunReader(tmp_path / "run") as reader:
+        rows = list(trial_rows(reader, describe_run(reader), texts=False))
         about = replace(describe_run(reader), redrawn=frozenset({"timeout"}))
-        rows = list(trial_rows(reader, about, texts=False))
-    assert sum(row["redrawn"] for row in rows) == before[0]["late"]
+        kept = list(trial_rows(reader, about, texts=False))
+    assert sum(row["redrawn"] for row in kept) == before[0]["late"]
+    for line in lines:
+        of_model = [row for row in rows if row["model"] == line.model]
+        assert {row["weight"] for row in of_model if row["discarded"]} <= {0.0}
+        assert sum(row["weight"] * row["score"] for row in of_model) == pytest.approx(line.score)
 
 
 def test_an_import_counts_another_draw_where_the_run_did_and_says_so(tmp_path):
