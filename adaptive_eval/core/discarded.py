@@ -1,6 +1,6 @@
 """What discarded draws, and other lost answers, mean for the verdicts of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def _further(account: Account) -> float:
 
 
 def discards_of(spec: SessionSpec, states: ModelStates) -> dict[str, dict[str, int]]:
-    """Return how many draws of each model were given up, by cause."""
+    """Return how many draws of lost trials of each model were given up, by cause."""
     found = {}
     for model, causes in zip(spec.models, states.causes, strict=True):
         if causes:
@@ -91,13 +91,17 @@ def discards_of(spec: SessionSpec, states: ModelStates) -> dict[str, dict[str, i
     return found
 
 
-def discard_warnings(comparison: SessionContrasts, states: ModelStates) -> Iterator[Coded]:
-    """Say of each model how many trials another draw than the first has answered, and what that does."""
+def discard_warnings(
+    comparison: SessionContrasts, states: ModelStates, names: Container[str] | None = None
+) -> Iterator[Coded]:
+    """Say of each model, or of those in `names`, how many trials a later draw has answered, and what it does."""
     spec = comparison.spec
     slack = spec.scale[1] * comparison.answers.scores().slack[:, 0]
     for row, model in enumerate(spec.models):
-        causes = causes_words(states.causes[row])
+        if names is not None and model.name not in names:
+            continue
         if lost := states.discarded[row]:
+            causes = causes_words(states.causes[row])
             yield Coded(
                 "warning/discarded",
                 f"{model.name}: {_trials(lost)} answered by a later draw ({causes}). "
@@ -105,6 +109,7 @@ def discard_warnings(comparison: SessionContrasts, states: ModelStates) -> Itera
                 f"to 1; lost answers can move the score by up to {slack[row]:.3f}",
             )
         if kept := states.redrawn[row]:
+            causes = causes_words(states.redrawn_causes[row])
             yield Coded(
                 "warning/redrawn",
                 f"{model.name}: {_trials(kept)} answered by another draw than the first ({causes}), and "

@@ -33,7 +33,9 @@ class ModelStates:
         self.redrawn = none.copy()
         """Answered trials that count although earlier draws of them were given up: the user says so."""
         self.causes: list[Counter[DiscardCause]] = [Counter() for _ in none]
-        """How many draws were given up for each cause."""
+        """How many draws of lost trials were given up for each cause."""
+        self.redrawn_causes: list[Counter[DiscardCause]] = [Counter() for _ in none]
+        """The same of trials that count although draws of them were given up."""
         self.after_stop = none.copy()
         """Trials completed after the session had stopped."""
         self.skipped = none.copy()
@@ -143,7 +145,8 @@ class Intake:
                 states.absent[model, trial.task, trial.question] += 1
             if outcome.discarded:
                 states.missing[model] += not answered
-                states.causes[model].update(outcome.discarded)
+                kept = states.redrawn_causes if category >= 0 else states.causes
+                kept[model].update(outcome.discarded)
                 states.discarded[model] += answered and category < 0
                 states.redrawn[model] += category >= 0
             if category >= 0 and self._may_be_copy(outcome):

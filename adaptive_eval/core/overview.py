@@ -480,6 +480,7 @@ def lost_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str
         "lost": _some(lost),
         "discarded": discards_of(spec, states),
         "discarded_trials": _some(discarded),
+        "redrawn": sorted(spec.redrawn),
     }
 
 

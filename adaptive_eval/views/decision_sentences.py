@@ -1,7 +1,7 @@
 """Decisions and stops as sentences, made from their evidence."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -257,7 +257,7 @@ def _lost(found: Evidence) -> str:
     discarded = found.get("discarded_trials", {})
     if not discarded:
         return f"{begin}; {_OTHERS_LOST}"
-    of_draws = f"{begin}; {_given_up(discarded, found['discarded'])}"
+    of_draws = f"{begin}; {_given_up(discarded, found['discarded'], found.get('redrawn', ()))}"
     return of_draws if discarded == found["lost"] else f"{of_draws}; for the others, {_OTHERS_LOST}"
 
 
@@ -268,19 +268,25 @@ _OTHERS_LOST = (
 )
 
 
-def _given_up(trials: Mapping[str, int], causes: Mapping[str, Mapping[DiscardCause, int]]) -> str:
-    """Return how many lost answers came after a first draw that was given up, why, and what helps."""
+def _given_up(
+    trials: Mapping[str, int], causes: Mapping[str, Mapping[DiscardCause, int]], redrawn: Collection[str]
+) -> str:
+    """Return how many lost answers came after a first draw that was given up, why, and what helps.
+
+    Draws given up for the causes `redrawn` count already.
+    """
     draws: Counter[DiscardCause] = Counter()
     for model in trials:
         draws.update(causes[model])
     known = [cause for cause in DISCARD_CAUSES if draws[cause]]
     ways = ", ".join(_FEWER[cause] for cause in known)
+    counted = [cause for cause in DISCARD_CAUSES if cause in known or cause in redrawn]
     total = sum(trials.values())
     those = "1 of them has" if total == 1 else f"{total:,} of them have"
     return (
         f"{those} an answer, but an earlier draw was given up ({causes_words(draws)}; `adaptive-eval samples "
         f"RUN --discarded` shows them): in a new run, {ways}; or, if the cause does not depend on the "
-        f"answer, count them by -o 'on.discarded=[{', '.join(known)}]'"
+        f"answer, count them by -o 'on.discarded=[{', '.join(counted)}]'"
     )
 
 

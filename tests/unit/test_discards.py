@@ -125,6 +125,8 @@ def test_a_run_that_discarded_draws_leave_undecided_says_how_many_why_and_the_wa
         assert said in words
     assert "--missing" not in words  # since no other answer is lost
     assert "--missing" in describe(replace(stop, evidence={**stop.evidence, "lost": {"a": lost + 1}}))
+    more = {**stop.evidence, "redrawn": ["killed"]}
+    assert "on.discarded=[timeout, server, killed]" in describe(replace(stop, evidence=more))
     none = {**stop.evidence, "discarded_trials": {}}
     assert "on.discarded" not in describe(replace(stop, evidence=none))
 
@@ -136,6 +138,20 @@ def test_verdicts_rest_on_another_draw_where_the_user_says_so():
     assert [one.code for one in session.results().warnings if "redrawn" in one.code] == ["warning/redrawn"]
     only_one = told(4, frozenset({"timeout"})).results().models[0]
     assert (only_one.discarded_trials > 0, only_one.redrawn_trials) == (True, 0)
+
+
+def test_causes_of_draws_that_count_and_of_lost_ones_are_told_apart():
+    spec = SessionSpec(
+        (ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", QUESTIONS),), redrawn=frozenset({"killed"})
+    )
+    session, of_a = Session(spec), iter([("killed",), ("timeout", "server")])
+    for _ in range(6):
+        (request,) = session.ask(1)
+        causes = next(of_a, ()) if request.key.model == "a" else ()
+        session.tell([TrialOutcome(request.key, 1, discarded=causes)])
+    lost, kept = [one for one in session.results().warnings if one.startswith("a: ")]
+    assert "(1 took longer than the timeout, 1 failed at the server after it may have begun)" in lost
+    assert "(1 lost with the process or cancelled)" in kept
 
 
 def test_a_discarded_draw_is_told_twice_as_the_same_and_not_as_another():
