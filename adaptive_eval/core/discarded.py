@@ -94,7 +94,7 @@ def discards_of(spec: SessionSpec, states: ModelStates) -> dict[str, dict[str, i
 def discard_warnings(
     comparison: SessionContrasts, states: ModelStates, names: Container[str] | None = None
 ) -> Iterator[Coded]:
-    """Say of each model, or of those in `names`, how many trials a later draw has answered, and what it does."""
+    """Say of each model, or of `names`, how many trials a later draw has answered, and what that does."""
     spec = comparison.spec
     slack = spec.scale[1] * comparison.answers.scores().slack[:, 0]
     for row, model in enumerate(spec.models):

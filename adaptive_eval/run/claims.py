@@ -13,6 +13,7 @@ import numpy as np
 
 from adaptive_eval.build.changed_settings import stored_changes
 from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
+from adaptive_eval.core.discarded import discard_warnings
 from adaptive_eval.core.forecast import LIKELY, forecast
 from adaptive_eval.core.goals import SINGLE, AllDecided, Goal
 from adaptive_eval.core.held import LABELS
@@ -132,7 +133,7 @@ def check(run: Place, asked: Sequence[Asked] = ()) -> list[Claim]:
             raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
         if IMPORTED in reader.meta() or spec.labels is not None:
             results = _shared(made, reader, len(claims))
-            return [_of_imported(results, claim) for claim in claims]
+            return [_with_discards(_of_imported(results, one), one, made.session) for one in claims]
         if spec.stopping.rule != "anytime":
             raise UsageError(
                 f"the run is decided by the rule {spec.stopping.rule}, which has no evidence for or against "
@@ -212,7 +213,7 @@ def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together
     ahead = forecast(comparison, session.budget, session.states, ended=True)
     found = {}
     for claim, pair in zip(claims, results.pairs, strict=True):
-        found[claim] = _claim(claim, pair, results, ahead)
+        found[claim] = _with_discards(_claim(claim, pair, results, ahead), claim, session)
     return found
 
 
@@ -277,6 +278,13 @@ def _advice(goal: str, ahead: RunForecast | None) -> str:
         f"{settings} -o budget.trials={likely.trials:.0f}, which decides it with a chance of about "
         f"{100 * likely.resolved:.0f} % (at least {100 * LIKELY:.0f} % is advised)"
     )
+
+
+def _with_discards(claim: Claim, asked: Asked, session: Session) -> Claim:
+    """Return a claim that tells which draws of its models were given up, why, and what that could change."""
+    names = [asked.model, asked.than] if isinstance(asked, NotWorse) else [asked.model]
+    told = discard_warnings(session.comparison, session.states, names)
+    return replace(claim, text=". ".join([claim.text, *told]))
 
 
 def results_of(run: Place) -> Results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -14,13 +14,20 @@ from scipy.special import betainc, betaincc, betaln
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.interop.run_tables import run_weights
+from adaptive_eval.interop.stored_config import with_lost_draws
 from adaptive_eval.run.claims import Claim, Place
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import STEPS, ScoreRange
-from scorio.sequential.parts import Floats
+from adaptive_eval.trial import COPY_REASON, NOT_THERE, STEPS, ScoreRange, TrialKey
+from scorio.sequential.parts import Bools, Floats
 
 MOST_LISTED = 10
 """Questions that a claim lists of each kind."""
+
+LOST = -1
+"""In place of 1 for a right answer and 0 for another: it is lost, and may have been either."""
+
+_NO_DRAWS = (COPY_REASON, NOT_THERE)
+"""Why trials are missing that are no draws of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,8 @@ def each_question(
         The directory of a run.
     asked : str
         Such as ``"8 of 10"``: of the first ten answers to each question at least eight are right. An answer
-        is right if its category is worth most. With fewer answers a question is undecided.
+        is right if its category is worth most. With fewer answers a question is undecided. A lost answer may
+        have been right or wrong.
     model : str, optional
         Default: every model of the run, a claim each.
     confidence : float, optional
@@ -78,7 +86,12 @@ def each_question(
     if confidence is not None and wanted.right == wanted.of:
         raise UsageError(f"--each-question {asked!r}: no share is above 1; with --confidence ask for less")
     with RunReader(Path(run)) as reader:
-        columns, weights, meta = reader.outcomes(), run_weights(reader), reader.meta()
+        columns, weights, meta = (
+            with_lost_draws(reader.outcomes(), reader),
+            run_weights(reader),
+            reader.meta(),
+        )
+        never = {one.request.key for one in reader.trials(missing=True) if one.missing in _NO_DRAWS}
     if not len(columns):
         raise RunFileError(f"{run} has no answers yet", code="run/no-results")
     if model is not None and model not in columns.models:
@@ -91,15 +104,17 @@ def each_question(
         )  # also those not asked yet
     names = [_name(one, list(every)) for one in every]
     order = np.lexsort((columns.step, columns.model))
-    order = order[columns.category[order] >= 0]
     claims = []
     for number, name in enumerate(columns.models):
         if model not in (None, name):
             continue
         answers: dict[str, list[int]] = {question: [] for question in names}
         for row in order[columns.model[order] == number].tolist():
-            question = int(columns.question[row])
-            answers[names[question]].append(int(columns.category[row] == best[question]))
+            if TrialKey(name, int(columns.step[row])) in never:
+                continue
+            question, category = int(columns.question[row]), int(columns.category[row])
+            given = LOST if category < 0 else int(category == best[question])
+            answers[names[question]].append(given)
         claims.append(_claim(name, answers, wanted, confidence))
     return claims
 
@@ -115,7 +130,7 @@ def _name(question: tuple[str, str], every: Sequence[tuple[str, str]]) -> str:
 
 
 def _claim(
-    model: str, answers: dict[str, list[int]], wanted: QuestionClaim, confidence: float | None
+    model: str, answers: Mapping[str, list[int]], wanted: QuestionClaim, confidence: float | None
 ) -> Claim:
     """Return the claim about one model, from its answers to each question in their order."""
     names = list(answers)
@@ -128,7 +143,7 @@ def _claim(
         share = wanted.right / wanted.of
         what = f"a share of right answers above {share:g} (at {100 * confidence:g} %, at every look)"
         counted = list(answers.values())
-    shown = {name: f"{sum(given)}/{len(given)}" for name, given in zip(names, counted, strict=True)}
+    shown = {name: _counts(given) for name, given in zip(names, counted, strict=True)}
     failed = [f"{name} {shown[name]}" for name, one in zip(names, verdicts, strict=True) if one is False]
     open_ = [f"{name} {shown[name]}" for name, one in zip(names, verdicts, strict=True) if one is None]
     held = len(names) - len(failed) - len(open_)
@@ -145,11 +160,21 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MOST_LISTED])}{more}"
 
 
+def _counts(given: Sequence[int]) -> str:
+    """Return how many answers are right, and how many are lost."""
+    lost = given.count(LOST)
+    words = f"{given.count(1)}/{len(given)}"
+    return f"{words} ({lost} lost)" if lost else words
+
+
 def _of_first(given: Sequence[int], wanted: QuestionClaim) -> bool | None:
-    """Return whether enough of the first answers are right; None if there are fewer answers."""
+    """Return whether enough of the first answers are right; None if too few came, or lost ones decide."""
     if len(given) < wanted.of:
         return None
-    return sum(given[: wanted.of]) >= wanted.right
+    first = given[: wanted.of]
+    if first.count(1) >= wanted.right:
+        return True
+    return None if first.count(1) + first.count(LOST) >= wanted.right else False
 
 
 def _by_confidence(
@@ -172,6 +197,8 @@ def _by_confidence(
 def peak_evidence(given: Sequence[int], share: float) -> tuple[float, float]:
     """Return the highest log e-values so far that a chance is above `share`, and that it is below.
 
+    A lost answer is taken for what speaks against either.
+
     Each is the likelihood of a uniform mixture over that side to the likelihood at `share`: for a chance on
     the other side its mean is at most 1, so that it ever reaches 1/α with probability at most α.
 
@@ -181,11 +208,15 @@ def peak_evidence(given: Sequence[int], share: float) -> tuple[float, float]:
     >>> above > log(20), below > 0.5
     (True, False)
     """
+    answers = np.asarray(given)
+    above = _peak(answers == 1, share, betaincc, 1.0 - share)
+    return above, _peak(answers != 0, share, betainc, share)
+
+
+def _peak(given: Bools, share: float, inside: Callable[..., Floats], width: float) -> float:
+    """Return the highest log e-value for a side of `share`, whose `width` is known, from right answers."""
     right = np.concatenate([[0.0], np.cumsum(given)])
     wrong = np.arange(right.size) - right
     base: Floats = betaln(right + 1.0, wrong + 1.0) - right * log(share) - wrong * np.log1p(-share)
-    sides = betaincc(right + 1.0, wrong + 1.0, share), betainc(right + 1.0, wrong + 1.0, share)
-    found = []
-    for inside, width in zip(sides, (1.0 - share, share), strict=True):
-        found.append(float((base + np.log(np.maximum(inside, 1e-300)) - log(width)).max()))
-    return found[0], found[1]
+    of_side = np.maximum(inside(right + 1.0, wrong + 1.0, share), 1e-300)
+    return float((base + np.log(of_side) - log(width)).max())

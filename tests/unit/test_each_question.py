@@ -8,7 +8,8 @@ from command_line import in_process
 
 import adaptive_eval
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.each_question import QuestionClaim, _by_confidence, each_question, peak_evidence
+from adaptive_eval.run.claims import AtLeast, check
+from adaptive_eval.run.each_question import LOST, QuestionClaim, _by_confidence, each_question, peak_evidence
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 
 ROWS = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(12)]
@@ -68,6 +69,48 @@ def test_what_does_not_go_together_is_refused(run):
         assert in_process("check", str(run), *options, cwd=run.parent).code == 2
     with pytest.raises(UsageError, match="nobody"):
         each_question(run, "8 of 10", "nobody")
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds"), [("1 of 1", None), ("1 of 2", True), ("2 of 2", None), ("1 of 3", None)]
+)
+def test_a_lost_answer_may_have_been_right_or_wrong(run_with_a_late_answer, rule, holds):
+    (claim,) = each_question(run_with_a_late_answer, rule)
+    assert claim.holds is holds
+    assert ("q3 0/1 (1 lost)" in claim.text) is (rule == "1 of 1")
+
+
+def test_a_check_tells_discarded_draws_why_and_what_they_could_change(run_with_a_late_answer):
+    (claim,) = check(run_with_a_late_answer, [AtLeast("slow", 0.1)])
+    assert claim.holds is True
+    assert "slow: 1 trial was answered by a later draw (1 took longer than the timeout)" in claim.text
+    assert "can move the score by up to 0.0" in claim.text
+
+
+@pytest.fixture(scope="module")
+def run_with_a_late_answer(tmp_path_factory):
+    """Return a run of a model that is always right, and gives up its first draw on q3."""
+    late = ["question 3"]
+
+    def slow(prompt):
+        if prompt in late:
+            late.remove(prompt)
+            raise TimeoutError
+        return "yes"
+
+    folder = tmp_path_factory.mktemp("late") / "run"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", adaptive_eval.EvaluationWarning)
+        asked = {"stopping": {"max_passes": 2}, "budget": {"trials": 24}, "concurrency": 1}
+        adaptive_eval.evaluate({"slow": slow}, ROWS, "budget", out=folder, **asked)
+    return folder
+
+
+@pytest.mark.parametrize(("side", "worst"), [(0, 0), (1, 1)])
+def test_a_lost_answer_is_no_evidence_for_either_side(side, worst):
+    answers = [1, 1, 0, LOST, 1]
+    taken = [worst if answer == LOST else answer for answer in answers]
+    assert peak_evidence(answers, 0.6)[side] == peak_evidence(taken, 0.6)[side]
 
 
 def test_failing_questions_share_the_level_by_holm_and_holding_ones_do_not():
