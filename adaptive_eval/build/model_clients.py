@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.model import AUTO_CONCURRENCY, MOST_SAMPLES, ModelConfig
+from adaptive_eval.config.model import MOST_SAMPLES, ModelConfig
 from adaptive_eval.endpoints.apis import (
     AnthropicMessages,
     OpenAIChat,
@@ -25,11 +25,9 @@ from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.engine.limits import (
     MOST,
-    AdaptiveConcurrency,
     BatchRounds,
     ConcurrencyLimit,
     FixedConcurrency,
-    ServerLimits,
 )
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
@@ -135,23 +133,14 @@ def _limit(model: ModelConfig, within: Mapping[str, int], goal: str) -> Concurre
     return BatchRounds(BatchRounds.most) if goal == "budget" else BatchRounds()
 
 
-def server_limits(config: RunConfig, endpoints: Mapping[str, Sequence[Endpoint]]) -> dict[str, ServerLimits]:
+def server_limits(config: RunConfig, endpoints: Mapping[str, Sequence[Endpoint]]) -> dict[str, SharedLimits]:
     """Return the limits of servers by the address under which they are asked."""
     asked = {
         written: endpoint.url
         for model in config.models
         for written, endpoint in zip(model.addresses, endpoints[model.name], strict=False)
     }
-    return {asked.get(server.url, server.url): limits_of(server) for server in config.servers}
-
-
-def limits_of(server: SharedLimits) -> ServerLimits:
-    """Return fresh limits for a server, as a section has them."""
-    limit: ConcurrencyLimit | None = None
-    if server.concurrency is not None:
-        written = server.concurrency
-        limit = AdaptiveConcurrency(AUTO_CONCURRENCY) if written == "auto" else FixedConcurrency(written)
-    return ServerLimits(limit, server.rate_limit or RateLimit())
+    return {asked.get(server.url, server.url): server for server in config.servers}
 
 
 def prompt_bound(messages: Sequence[Message]) -> int:
@@ -201,7 +190,7 @@ def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | N
     headers = {name: header.read(name) for name, header in model.headers.items()}
     samples, batch = model.samples_per_request, None
     if model.batch is not None:
-        batch = BatchOptions(f"{run} {model.name}", model.batch.gather, model.batch.poll, notes)
+        batch = BatchOptions(f"{run} {model.name}", model.batch, notes)
     return _APIS[model.api](
         address,
         model.model_id,

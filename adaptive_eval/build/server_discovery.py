@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from adaptive_eval.build.model_clients import endpoint_at, limits_of
+from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
@@ -41,9 +41,7 @@ class Finder:
             if section.source not in sources:
                 sources[section.source] = file_source(section.path, config.base_dir, every=section.every)
             source = sources[section.source]
-            self.discoveries[model.name] = Discovery(
-                source, partial(self.connect, model), section.patience, partial(limits_of, section.each)
-            )
+            self.discoveries[model.name] = Discovery(source, partial(self.connect, model), section)
 
     async def connect(self, model: ModelConfig, url: str) -> OpenAIEndpoint:
         """Return the client for `model` at `url`, once the server there has said that it serves the model."""

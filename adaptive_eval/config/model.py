@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from adaptive_eval.options.limit_options import (
+    AUTO_CONCURRENCY,
     BudgetSpec,
     Concurrency,
     Price,
@@ -24,9 +25,6 @@ from adaptive_eval.options.section import (
     Seconds,
     Section,
 )
-
-AUTO_CONCURRENCY = 16
-"""Requests in flight to begin with where `concurrency` is ``auto``."""
 
 MOST_SAMPLES = 8
 """The most samples of a request for ``auto``: more take half as many answers again of early decisions."""

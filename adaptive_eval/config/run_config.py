@@ -31,8 +31,6 @@ from adaptive_eval.tasks.sources import is_file_source
 class MimicConfig(ServerOptions):
     """The mimic server: an OpenAI-compatible server of biased coins."""
 
-    seed: int = Field(default=0, ge=0, lt=2**63)
-    """Seed of every answer, length, latency and random fault."""
     latency: LatencySpec = LatencySpec()
     """How long answers take, if a model does not say."""
     tokens: TokenSpec = TokenSpec()

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.failures import malformed
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.request_options import BatchConfig
 
 T = TypeVar("T")
 Result: TypeAlias = "asyncio.Future[Any]"
@@ -33,17 +34,14 @@ class BatchOptions:
     ----------
     label : str
         Of the run: a session that continues it finds its batches by this.
-    gather : float
-        A batch is sent once no request has come for so many seconds.
-    poll : float
-        Seconds between two looks at a batch.
+    times : BatchConfig
+        When a batch is sent and looked at.
     notes : Path, optional
         File of the run for what a server without labels does not keep.
     """
 
     label: str
-    gather: float = 5.0
-    poll: float = 30.0
+    times: BatchConfig = field(default_factory=BatchConfig)
     notes: Path | None = None
 
 
@@ -112,7 +110,7 @@ class Batches:
 
     def __init__(self, interface: BatchInterface) -> None:
         self._interface = interface
-        self._options = interface.options
+        self._times = interface.options.times
         self._waiting = _Waiting()
         self._earlier: dict[str, Result] | None = None
         self._adopting = asyncio.Lock()
@@ -158,7 +156,7 @@ class Batches:
         waiting.size += size
         if waiting.timer is not None:
             waiting.timer.cancel()
-        waiting.timer = loop.call_later(self._options.gather, self._submit)
+        waiting.timer = loop.call_later(self._times.gather, self._submit)
         return result
 
     def _submit(self) -> None:
@@ -198,7 +196,7 @@ class Batches:
         try:
             batch = await begin()
             while batch.under_way:
-                await asyncio.sleep(self._options.poll)
+                await asyncio.sleep(self._times.poll)
                 batch = await self._patiently(partial(self._interface.look, batch))
             answered = await self._patiently(lambda: self._interface.answers(batch))
         except EndpointError as error:
@@ -212,7 +210,7 @@ class Batches:
             try:
                 return await ask()
             except TransientEndpointError:
-                await asyncio.sleep(self._options.poll)
+                await asyncio.sleep(self._times.poll)
 
 
 def json_lines(content: bytes, exchange: Exchange) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from adaptive_eval.config.model import DiscoveryConfig
 from adaptive_eval.core.results import Decision
 from adaptive_eval.engine.health import HealthMonitor, Presence
-from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import Coded, EndpointError, PermanentEndpointError
@@ -46,9 +46,7 @@ class Discovery:
     # returns the endpoint at an address once it has said that it serves the model; raises EndpointError
     # where it does not. Asked again for an address, it may return the same endpoint.
     connect: Callable[[str], Awaitable[Endpoint]]
-    patience: float = 600.0  # seconds without any server after which the model is stopped
-    # returns limits for a server that has none in the config
-    limits: Callable[[], ServerLimits] = ServerLimits
+    config: DiscoveryConfig
 
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
@@ -235,9 +233,8 @@ class PoolChanges:
         alike: dict[str, list[str]] = {}
         for model, members in self._pool_members.items():
             if members.lacking:
-                words = (
-                    f"for a server, {members.discovery.patience:g} s at most: {'; '.join(members.lacking)}"
-                )
+                patience, why = members.discovery.config.patience, "; ".join(members.lacking)
+                words = f"for a server, {patience:g} s at most: {why}"
                 alike.setdefault(words, []).append(model)
         for words, models in alike.items():
             verb = "waits" if len(models) == 1 else "wait"

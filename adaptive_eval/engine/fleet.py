@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from adaptive_eval.engine.clock import Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, Server, ServerLimits
+from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, Server
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import AT_END, Late, Member, Pool, Prober, Silence, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
+from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.trial import Completion
 
@@ -163,7 +164,7 @@ class Fleet:
     def __init__(
         self,
         clients: Mapping[str, ModelClient],
-        limits: Mapping[str, ServerLimits],
+        limits: Mapping[str, SharedLimits],
         clock: Clock,
         tasks: asyncio.TaskGroup,
         on_slots: Callable[[], None],
@@ -338,8 +339,8 @@ class Fleet:
         client = self._clients[model]
         server = self._servers.get(endpoint.url)
         if server is None:
-            found = ServerLimits if client.discovery is None else client.discovery.limits
-            server = Server(endpoint.url, self._limits.get(endpoint.url) or found())
+            found = SharedLimits() if client.discovery is None else client.discovery.config.each
+            server = Server(endpoint.url, self._limits.get(endpoint.url, found))
             self._servers[endpoint.url] = server
         if client.limit is None and server.concurrency is None:
             server.concurrency = AdaptiveConcurrency()

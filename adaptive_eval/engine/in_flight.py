@@ -11,7 +11,7 @@ from adaptive_eval.engine.attempts import Result, TrialRunner
 from adaptive_eval.engine.discards import Discards
 from adaptive_eval.engine.fleet import Fleet
 from adaptive_eval.engine.independence import COPY
-from adaptive_eval.engine.limits import BatchRounds, ConcurrencyLimit, ServerLimits
+from adaptive_eval.engine.limits import BatchRounds, ConcurrencyLimit
 from adaptive_eval.engine.model_client import ModelClient, OfServers
 from adaptive_eval.engine.pool import Member
 from adaptive_eval.engine.protocols import Clock, Executor
@@ -24,6 +24,7 @@ from adaptive_eval.errors import (
     ScorerUnavailable,
     TransientEndpointError,
 )
+from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.store.records import CANCELLED, SEED_TEST, WITHDRAWN, AttemptRecord, EndpointHealth
 from adaptive_eval.trial import FILTERED, DiscardCause, TrialKey
 
@@ -82,7 +83,7 @@ class InFlightTrials:
     def __init__(
         self,
         clients: Mapping[str, ModelClient],
-        servers: Mapping[str, ServerLimits],
+        servers: Mapping[str, SharedLimits],
         *,
         clock: Clock,
         executor: Executor,

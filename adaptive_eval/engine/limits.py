@@ -2,11 +2,11 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from adaptive_eval.errors import EndpointError, TransientEndpointError
-from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.limit_options import AUTO_CONCURRENCY, RateLimit, SharedLimits
 
 MINUTE = 60.0
 
@@ -237,7 +237,7 @@ class AdaptiveConcurrency:
     slower = 1.5  # answers that take so many times as long, without more requests: others use the server too
     fewest = 8  # answers that make a round, at least
 
-    def __init__(self, start: int = 16, most: int = MOST) -> None:
+    def __init__(self, start: int = AUTO_CONCURRENCY, most: int = MOST) -> None:
         self.most = most
         self._limit = float(start)
         self._doubling = True
@@ -316,32 +316,25 @@ class AdaptiveConcurrency:
         self._before = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """The limits of a server."""
-
-    # requests in flight; without it the limits of the models alone hold. An
-    # :class:`~adaptive_eval.engine.limits.AdaptiveConcurrency` learns from how they go.
-    concurrency: ConcurrencyLimit | None = None
-    rate: RateLimit = field(default_factory=RateLimit)  # requests and tokens a minute
-
-
 class Server:
     """Counts the requests in flight at one server, and how many more may start.
 
     Examples
     --------
-    >>> from adaptive_eval.engine.limits import FixedConcurrency
-    >>> server = Server("http://gpu1:8000/v1", ServerLimits(FixedConcurrency(2)))
+    >>> server = Server("http://gpu1:8000/v1", SharedLimits(concurrency=2))
     >>> server.enter(tokens=0, now=0.0)
     >>> server.free(tokens=0, now=0.0)
     1
     """
 
-    def __init__(self, url: str, limits: ServerLimits) -> None:
+    def __init__(self, url: str, limits: SharedLimits) -> None:
         self.url = url
-        self.concurrency = limits.concurrency
-        self.rates = RateLimiter(limits.rate)
+        self.concurrency: ConcurrencyLimit | None = None
+        if limits.concurrency == "auto":
+            self.concurrency = AdaptiveConcurrency()
+        elif limits.concurrency is not None:
+            self.concurrency = FixedConcurrency(limits.concurrency)
+        self.rates = RateLimiter(limits.rate_limit or RateLimit())
         self.in_flight = 0
 
     @property

@@ -50,7 +50,7 @@ class ModelClient:
     @property
     def patience(self) -> float:
         """Seconds for which no server may be there before the model is stopped."""
-        return self.retry.max_seconds if self.discovery is None else self.discovery.patience
+        return self.retry.max_seconds if self.discovery is None else self.discovery.config.patience
 
 
 @dataclass(frozen=True, slots=True)

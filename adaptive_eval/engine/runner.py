@@ -22,7 +22,6 @@ from adaptive_eval.engine.events import (
 )
 from adaptive_eval.engine.in_flight import InFlightTrials, Unlogged
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
-from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import (
     Allowance,
@@ -36,6 +35,7 @@ from adaptive_eval.engine.protocols import (
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.engine.watches import Watches
 from adaptive_eval.errors import SessionError
+from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.store.records import AttemptRecord, LoggedTrial, TrialRecord
 from adaptive_eval.trial import COPY_REASON, UNSCORED, Score, TrialKey, TrialRequest
 
@@ -76,7 +76,7 @@ class Runner:
         recorder: Recorder,
         clients: Mapping[str, ModelClient],
         *,
-        servers: Mapping[str, ServerLimits] | None = None,
+        servers: Mapping[str, SharedLimits] | None = None,
         prompts: Prompts,
         executor: Executor,
         clock: Clock | None = None,

@@ -171,7 +171,7 @@ class KnownQuestion(Section):
 class ServerOptions(Section):
     """Options of the whole mimic server."""
 
-    seed: int = Field(default=0, ge=-(2**63), lt=2**63)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     """Seed of every answer, length, latency and random fault."""
     correlation: Probability = 1.0
     """Correlation between models of how hard a question is; 1: the same questions are hard for every

@@ -121,6 +121,9 @@ def auto_or_up_to(most: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+AUTO_CONCURRENCY = 16
+"""Requests in flight to begin with where `concurrency` is ``auto``."""
+
 Concurrency: TypeAlias = Annotated[int | Literal["auto"], auto_or_up_to(10_000)]
 """A number of requests in flight."""
 

@@ -95,7 +95,9 @@ async def _found(
     found: dict[str, tuple[ModelEndpoint, ...]] = {}
     for source in {one.source: None for one in finder.discoveries.values()}:
         reading = await source.read()
-        patience = {name: one.patience for name, one in finder.discoveries.items() if one.source is source}
+        patience = {
+            name: one.config.patience for name, one in finder.discoveries.items() if one.source is source
+        }
         listed = ", ".join(reading.addresses)
         listed = listed or f"nothing now; a run waits {min(patience.values()):g} s for a server"
         say(f"found      {', '.join(patience)}: {source.name} names {listed}")

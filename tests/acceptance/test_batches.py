@@ -33,6 +33,7 @@ from adaptive_eval.engine.limits import BatchRounds
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec, LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.options.request_options import BatchConfig
 from adaptive_eval.store.records import TrialRecord
 
 SLOW = LatencySpec(median=0.2, sigma=0.3)
@@ -201,7 +202,7 @@ class Noting(BatchInterface):
     most, most_bytes = 3, 1000
 
     def __init__(self) -> None:
-        self.options = BatchOptions("run", gather=0.0, poll=0.0)
+        self.options = BatchOptions("run", BatchConfig(gather=0.0, poll=0.001))
         self.sent: list[dict[str, Any]] = []
         self.earlier: list[dict[str, Any]] = []  # batches of an earlier session
         self.busy: Iterator[bool] = iter(())  # whether the next looks at a batch fail

@@ -20,7 +20,7 @@ from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.events import Remarked
-from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
+from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.options.limit_options import RateLimit
@@ -42,7 +42,7 @@ class Scene:
     outage: int = 8
     jitter: Callable[[], float] = lambda: 0.0
     options: RunnerOptions = field(default_factory=RunnerOptions)
-    servers: dict[str, ServerLimits] = field(default_factory=dict)
+    servers: dict[str] = field(default_factory=dict)
     discoveries: dict[str, Discovery] = field(default_factory=dict)
     rates: dict[str, RateLimit] = field(default_factory=dict)
     most_tokens: int = 0

@@ -12,9 +12,9 @@ from scripted import ScriptedEndpoint, busy
 from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.engine.limits import AdaptiveConcurrency, ServerLimits
+from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.trial import DISCARD_CAUSES, Score, Usage
 
 
@@ -165,7 +165,7 @@ class ByCoin:
 def decided(limit, make, family):
     """Run a real session over four models, asked as `make` and `limit` say; return its end and its pairs."""
     names = dict.fromkeys("abcd", 0)
-    server = {"http://0/v1": ServerLimits(AdaptiveConcurrency(3))}
+    server = {"http://0/v1": SharedLimits(concurrency="auto")}
     scene = Scene(names, concurrency=limit, rates=dict.fromkeys(names, RateLimit(1500)), servers=server)
     spec = make_spec("abcd", 12, max_passes=8, equivalence=0.3, family=family)
     scene.controller = Session(replace(spec, redrawn=frozenset(DISCARD_CAUSES)))

@@ -9,17 +9,17 @@ from owned_clock import OwnedClock, run_owned
 
 from adaptive_eval.engine.fleet import Dispatch
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import FixedConcurrency, Server, ServerLimits
+from adaptive_eval.engine.limits import Server
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 
 
 def dispatch_of(servers, rates=(), **models):
     """Return a dispatch over models by the names of their servers; a number limits requests in flight."""
     made = {}
     for name, limit in servers.items():
-        limits = ServerLimits(FixedConcurrency(limit)) if isinstance(limit, int) else ServerLimits(rate=limit)
+        limits = SharedLimits(concurrency=limit) if isinstance(limit, int) else SharedLimits(rate_limit=limit)
         made[name] = Server(name, limits)
     pools = {}
     for model, names in models.items():

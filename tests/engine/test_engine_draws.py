@@ -10,11 +10,12 @@ from test_engine_failures import twice
 from test_engine_sharing import Shared
 
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import Server, ServerLimits
+from adaptive_eval.engine.limits import Server
 from adaptive_eval.engine.pool import REFUSALS, Member, Pool
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import REDRAWN
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Completion, Score
 
@@ -132,7 +133,7 @@ def test_a_request_for_several_answers_is_another_draw_of_each():
 
 def pool():
     endpoint = ScriptedEndpoint()
-    member = Member(endpoint, Server(endpoint.url, ServerLimits()), HealthMonitor("a", endpoint.url))
+    member = Member(endpoint, Server(endpoint.url, SharedLimits()), HealthMonitor("a", endpoint.url))
     return Pool([member]), member
 
 

@@ -14,12 +14,10 @@ from adaptive_eval.core.results import ModelResult, Range, RunForecast
 from adaptive_eval.engine.limits import (
     MINUTE,
     BatchRounds,
-    FixedConcurrency,
     RateLimiter,
-    ServerLimits,
     SlidingWindow,
 )
-from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Usage
 
@@ -59,7 +57,7 @@ def shared(scene):
 
 
 def test_models_that_share_a_server_share_its_places():
-    limits = ServerLimits(FixedConcurrency(6))
+    limits = SharedLimits(concurrency=6)
     scene = Scene(dict.fromkeys("abc", 60), concurrency=20, servers={SHARED: limits})
     load = shared(scene)
     scene.play()
@@ -72,7 +70,7 @@ def test_models_that_share_a_server_share_its_places():
 
 def test_servers_of_a_pool_have_limits_of_their_own():
     small = ScriptedEndpoint(url="http://small/v1")
-    limits = {small.url: ServerLimits(FixedConcurrency(3))}
+    limits = {small.url: SharedLimits(concurrency=3)}
     scene = played(100, concurrency=20, others=[small], servers=limits)
     assert small.most_in_flight == 3
     assert scene.server.most_in_flight == 17
@@ -105,7 +103,11 @@ def test_requests_a_minute():
 
 TOKENS = RateLimit(tokens_per_minute=2000)
 OF_MODEL = {"concurrency": 64, "most_tokens": 100, "rates": {"a": TOKENS}}
-OF_SERVER = {"concurrency": 64, "most_tokens": 100, "servers": {"http://a/v1": ServerLimits(rate=TOKENS)}}
+OF_SERVER = {
+    "concurrency": 64,
+    "most_tokens": 100,
+    "servers": {"http://a/v1": SharedLimits(rate_limit=TOKENS)},
+}
 
 
 @pytest.mark.parametrize("limits", [OF_MODEL, OF_SERVER], ids=["model", "server"])
@@ -179,7 +181,7 @@ def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
         jitter=lambda: 0.5,
         most_tokens=60,
         scripts={"a": draw.unsteady(1), "b": draw.unsteady(2)},
-        servers={SHARED: ServerLimits(FixedConcurrency(server), RateLimit(requests, tokens))},
+        servers={SHARED: SharedLimits(concurrency=server, rate_limit=RateLimit(requests, tokens))},
     )
     for number, endpoint in enumerate(scene.endpoints.values()):
         endpoint.usage = lambda step, number=number: Usage(20, int(40 * draw(number, step, 9)))

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scene import Scene
 from scripted import Chance, ScriptedEndpoint, broken, refused, vanished
 
+from adaptive_eval.config.model import DiscoveryConfig
 from adaptive_eval.engine.discovery import Discovery, Reading
 from adaptive_eval.engine.events import Progress
-from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 
 ONE, TWO, THREE = (f"http://gpu{number}:8000/v1" for number in (1, 2, 3))
@@ -63,7 +64,8 @@ class Cluster:
         return self.servers[url]
 
     def discovery(self, **changes):
-        return Discovery(self.source, self.connect, **{"patience": 600.0, **changes})
+        config = DiscoveryConfig(discover="file", path="servers.txt", **changes)
+        return Discovery(self.source, self.connect, config)
 
 
 def cluster(says, *urls, wrong=(), every=10.0, script=1.0):
@@ -247,7 +249,7 @@ def test_a_source_is_read_as_often_as_it_says_once_for_all_models():
 
 def test_models_that_find_the_same_server_share_its_limits():
     found = cluster([ONE], ONE)
-    discovery = found.discovery(limits=lambda: ServerLimits(FixedConcurrency(3)))
+    discovery = found.discovery(each=SharedLimits(concurrency=3))
     play(Scene({"a": 60, "b": 60}, concurrency=8, discoveries=dict.fromkeys("ab", discovery)), found)
     assert found.servers[ONE].most_in_flight == 3
 

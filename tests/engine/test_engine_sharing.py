@@ -11,13 +11,12 @@ from scripted import ScriptedController, ScriptedEndpoint, ScriptedScoring, busy
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
-from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
-from adaptive_eval.options.limit_options import RateLimit
+from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Message, Score, TrialKey, TrialRequest, Usage
 
@@ -213,8 +212,8 @@ def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, 
     "limits",
     [
         {"rates": {"a": RateLimit(requests_per_minute=60)}},
-        {"servers": {"http://a/v1": ServerLimits(FixedConcurrency(2))}},
-        {"servers": {"http://a/v1": ServerLimits(FixedConcurrency(2))}, "concurrency": None},
+        {"servers": {"http://a/v1": SharedLimits(concurrency=2)}},
+        {"servers": {"http://a/v1": SharedLimits(concurrency=2)}, "concurrency": None},
         {"rates": {"a": RateLimit(tokens_per_minute=80)}, "most_tokens": 8},
     ],
     ids=["a request a second", "two requests at a server", "the same, by its limit alone", "tokens"],
