@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -129,7 +129,12 @@ def savings(options: Options) -> None:
 
 
 def _saving(
-    options: Options, name: str, ways: list[Callable[..., BoardResult]], number: int, most: float, *place: int
+    options: Options,
+    name: str,
+    ways: Sequence[Callable[..., BoardResult]],
+    number: int,
+    most: float,
+    *place: int,
 ) -> None:
     """Print adaptive and uniform trials of some boards together."""
     seeds = options.seeds(4, *place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,11 @@ class BoardResult:
     def __add__(self, other: BoardResult) -> BoardResult:
         """Add other runs of the same board."""
         uniform = None if self.uniform is None or other.uniform is None else self.uniform + other.uniform
-        return BoardResult(
-            *(
-                uniform if name == "uniform" else getattr(self, name) + getattr(other, name)
-                for name in self.__slots__
-            )
-        )
+        sums: dict[str, Any] = {}
+        for one in fields(self):
+            if one.name != "uniform":
+                sums[one.name] = getattr(self, one.name) + getattr(other, one.name)
+        return BoardResult(**sums, uniform=uniform)
 
 
 def board_spec(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from decisions_options import Options, heading, percent, row
@@ -22,9 +23,10 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.decisions import POLICIES, RULES
+from adaptive_eval.options.decisions import POLICIES, RULES, QuestionPolicy
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Rate, simulate
 from adaptive_eval.simulate.coins import ReplicateAnswers
+from scorio.sequential.contrasts import Target
 from scorio.sequential.parts import Floats, RunSequence
 
 MEAN, MODELS, QUESTIONS, PASSES = 0.6, 4, 40, 8
@@ -63,8 +65,11 @@ def offered() -> Iterator[SessionSpec]:
     """Yield a session for each combination that is not refused."""
     task = TaskSpec("t", tuple(f"q{number}" for number in range(QUESTIONS)))
     models = tuple(ModelSpec(f"m{number}") for number in range(MODELS))
-    orders, ties = ("schedule", "rounds"), ("pair", "family")
-    stopping = product(RULES, ("holm", "pair"), ("benchmark", "population"), ties)
+    orders: tuple[QuestionPolicy, ...] = ("schedule", "rounds")
+    families: tuple[Literal["holm", "pair"], ...] = ("holm", "pair")
+    ties: tuple[Literal["pair", "family"], ...] = ("pair", "family")
+    targets: tuple[Target, ...] = ("benchmark", "population")
+    stopping = product(RULES, families, targets, ties)
     for (rule, family, target, tied), goal, order, policy in product(stopping, GOALS, orders, POLICIES):
         limit = MODELS * QUESTIONS * PASSES if goal.kind == "budget" else None
         spec = SessionSpec(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from decisions_many import first_calls
 from decisions_options import Options, below, heading, mark, percent, pooled, row, split
-from decisions_pairs import WEIGHTS, Pairs, Verdicts, against_stored, paths, verdicts
+from decisions_pairs import PLACES, WEIGHTS, Pairs, Verdicts, against_stored, paths, verdicts
 from numpy.typing import NDArray
 
 from adaptive_eval.options.decisions import QuestionPolicy
@@ -140,7 +140,7 @@ def _margins(options: Options, order: QuestionPolicy, rows: tuple[tuple[Any, ...
     for place, (questions, mean, margin, passes, shape) in enumerate(rows):
         if not options.wanted(questions):
             continue
-        for kind, placed in enumerate(("evenly", "in few", "unrelated")):
+        for kind, placed in enumerate(PLACES):
             results = []
             for gap in (margin, 0.0) if placed == "evenly" else (margin,):
                 boards = split(options.number(PER_CELL, 60), 100 if questions < 5000 else 20)
@@ -187,7 +187,7 @@ def extremes(options: Options) -> None:
             continue
         for cell, (mean, margin) in enumerate(EXTREMES):
             low, rates = min(max(mean - margin / 2, 0.002), 0.998 - margin), []
-            for kind, placed in enumerate(("evenly", "in few", "unrelated")):
+            for kind, placed in enumerate(PLACES):
                 boards = split(options.number(PER_CELL, 60), 100 if questions < 5000 else 50)
                 seeds = options.seeds(len(boards), 23, place, cell, kind)
                 pairs = [Pairs(size, questions, low, margin, placed=placed) for size in boards]

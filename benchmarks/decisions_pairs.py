@@ -7,7 +7,7 @@ is R sessions of two models that share array operations. Every pair draws its ow
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ CORRELATIONS = (0.0, 0.5, 0.9, 1.0)
 ALPHA = 0.05
 NAIVE = 1.645
 
+Placed = Literal["evenly", "in few", "unrelated"]
+PLACES: tuple[Placed, ...] = get_args(Placed)
 Outcome = Literal["binary", "graded", "skewed"]
 WEIGHTS: dict[Outcome, tuple[float, ...]] = {
     "binary": (0.0, 1.0),
@@ -72,7 +74,7 @@ class Pairs:
     gap: float = 0.0
     concentration: float = 8.0
     outcome: Outcome = "binary"
-    placed: Literal["evenly", "in few", "unrelated"] = "evenly"
+    placed: Placed = "evenly"
     order: QuestionPolicy = "schedule"
 
     def chances(self, seed: np.random.SeedSequence) -> NDArray[np.float64]:
@@ -183,15 +185,15 @@ def paths(pairs: Pairs, passes: int, seed: int) -> Paths:
     steps, piece = passes * pairs.questions, 512
     start = 0
     while start < steps:
-        stop = min(start + piece, steps, *(sequence.laid_out(model) for model in models.tolist()))
+        stop = int(min(start + piece, steps, *map(sequence.laid_out, models.tolist())))
         cells.absorb(models, stream.take(models, start, stop))
         block = reader.read(rows, stop)
         enough = block.trials >= MIN_TRIALS
         naive |= (enough & (np.abs(block.difference) >= NAIVE * np.sqrt(block.variance))).any(axis=1)
         missed |= (enough & (log_evidence(block.difference - pairs.gap, block.guarded) >= bar)).any(axis=1)
-        own = score_block(cells.path(models, start, stop), pairs.questions)
-        off = log_evidence(own.difference - truth, own.variance) >= bar
-        score_missed |= (off & (own.trials >= MIN_TRIALS)).any(axis=1)
+        alone = score_block(cells.path(models, start, stop), pairs.questions)
+        off = log_evidence(alone.difference - truth, alone.variance) >= bar
+        score_missed |= (off & (alone.trials >= MIN_TRIALS)).any(axis=1)
         cells.forget(stop)
         start = stop
     return Paths(rows.size, int(naive.sum()), int(missed.sum()), models.size, int(score_missed.sum()))

@@ -202,7 +202,7 @@ def _allocation(options: Options, path: Path) -> None:
             row(label, f"{trials[0]:,.0f}", *shares, *["–"] * (1 - len(shares)), f"{wrong}")
         if groups and label.startswith("pairs"):
             known = [
-                partial(noise_known, *chances[list(pair)], 0.03, 40 * number, seed)
+                partial(noise_known, chances[pair[0]], chances[pair[1]], 0.03, 40 * number, seed)
                 for pair, seed in zip(groups, options.seeds(len(groups), 21), strict=True)
             ]
             oracle = float(np.mean(options.run(known)))

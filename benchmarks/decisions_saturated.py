@@ -22,7 +22,7 @@ from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate, SimulationResult, simulate
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.clusters import ClusterSums
-from scorio.sequential.contrasts import score_block
+from scorio.sequential.contrasts import Target, score_block
 from scorio.sequential.courses import Courses
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.pairs import PairReader
@@ -314,7 +314,7 @@ def _called(
     found, ends = [], cells.sequence.complete(0, steps)
     for level in LEVELS:
         bar = -np.log(level)
-        target = "benchmark" if clusters is None else "population"
+        target: Target = "benchmark" if clusters is None else "population"
         reader = PairReader(cells, first, second, target=target, clusters=clusters, guard=bar)
         statistic = Anytime(level).statistic(reader.read(np.arange(first.size), steps), ends)
         found.append(int((statistic >= bar).any(axis=1).sum()))

@@ -255,8 +255,14 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
         tied |= open_ & tie[at] & ~statistic[at]
         board.forget(stop)
         start = stop
-    count = [int(one.sum()) for one in (tied[:pairs], won[:pairs], missed[:pairs], missed[pairs:])]
-    return Watched(pairs, *count[:3], rows.size - pairs, count[3])
+    return Watched(
+        pairs=pairs,
+        ties=int(tied[:pairs].sum()),
+        winners=int(won[:pairs].sum()),
+        missed=int(missed[:pairs].sum()),
+        scores=rows.size - pairs,
+        score_missed=int(missed[pairs:].sum()),
+    )
 
 
 def settings(options: Options) -> None:

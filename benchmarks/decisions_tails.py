@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from decisions_boards import board
@@ -166,7 +167,7 @@ def spaced(options: Options) -> None:
         means = tuple(np.round(0.5 + margin * np.arange(-4, 5), 6).tolist())
         for ties in ("pair", "family"):
             share = -(-options.number(2000, 8) // 4)
-            stopping = {"equivalence": margin, "ties": ties, "max_passes": 300}
+            stopping: dict[str, Any] = {"equivalence": margin, "ties": ties, "max_passes": 300}
             jobs = [
                 partial(board, means, 30, share, seed, **stopping) for seed in options.seeds(4, 18, place)
             ]

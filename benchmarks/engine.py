@@ -165,6 +165,7 @@ async def create(url: str, in_flight: int, trials: int) -> dict[str, float]:
 
     limits = httpx2.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
     texts: list[str | None] = []
+    sampling: dict[str, Any] = dict(SAMPLING)
     async with openai.AsyncOpenAI(
         base_url=url,
         api_key="none",
@@ -177,7 +178,7 @@ async def create(url: str, in_flight: int, trials: int) -> dict[str, float]:
                 model=MODEL,
                 messages=[{"role": "user", "content": prompt(step % QUESTIONS)}],
                 seed=step,
-                **SAMPLING,  # type: ignore[arg-type]
+                **sampling,
             )
             texts.append(answer.choices[0].message.content)
 

@@ -193,7 +193,8 @@ def at_margin(models: int, questions: int, margin: float, mean: float, seed: int
     # Each row gets its mean exactly, by a mixture with 0 or with 1.
     now = low.mean(axis=1)
     down, up = means / now, (1.0 - means) / (1.0 - now)
-    return np.where((down <= 1.0)[:, None], low * down[:, None], 1.0 - (1.0 - low) * up[:, None])
+    chance = np.where((down <= 1.0)[:, None], low * down[:, None], 1.0 - (1.0 - low) * up[:, None])
+    return np.asarray(chance)
 
 
 def main() -> None:
@@ -209,7 +210,8 @@ def main() -> None:
     options = parser.parse_args()
     for path in options.data:
         chance = chances(path)
-        spec = spec_of(*chance.shape, options.margin, options.k, options.passes)
+        models, questions = chance.shape
+        spec = spec_of(models, questions, options.margin, options.k, options.passes)
         uniform = replace(spec, allocation=AllocationSpec(models="uniform", questions="auto"))
         ours = {"decided": (spec, False), "claim": (spec, True), "uniform": (uniform, True)}
         true, found = chance.mean(axis=1), dict[str, list[tuple[int, bool]]]()
@@ -222,22 +224,22 @@ def main() -> None:
             for name, other in OTHERS.items() if options.k == 1 else ():
                 trials, leader = other(chance, options.margin, 0.05, seed)
                 found.setdefault(name, []).append((trials, bool(true.max() > true[leader] + options.margin)))
-        mean = {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
+        means = {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
         if options.k == 1:
-            mean["fixed N"] = [fixed_n(chance, options.margin, 0.05), 0.05]
+            means["fixed N"] = [fixed_n(chance, options.margin, 0.05), 0.05]
         print(f"{path.rsplit('/', 1)[-1]} {chance.shape} margin {options.margin}")
-        for name, (trials, wrong) in mean.items():
-            share = trials / mean["decided"][0]
-            print(f"  {name:12} {trials:9,.0f} trials ({share:.2f}), wrong {wrong:.3f}", flush=True)
+        for name, (trials, missed) in means.items():
+            share = trials / means["decided"][0]
+            print(f"  {name:12} {trials:9,.0f} trials ({share:.2f}), wrong {missed:.3f}", flush=True)
     for models in options.models if options.at_margin else ():
         for questions, mean in ((30, 0.5), (100, 0.9), (400, 0.5)):
             spec = spec_of(models, questions, 0.05, options.k, options.passes)
-            wrong = 0
+            failed = 0
             for seed in range(options.runs):
                 chance = at_margin(models, questions, 0.05, mean, seed)
                 _, chosen, met = run(replace(spec, seed=seed), chance, seed, claims=True)
-                wrong += met and models - 1 not in chosen
-            print(f"{models} models, {questions} questions, mean {mean}: wrong {wrong / options.runs:.3f}")
+                failed += met and models - 1 not in chosen
+            print(f"{models} models, {questions} questions, mean {mean}: wrong {failed / options.runs:.3f}")
 
 
 if __name__ == "__main__":

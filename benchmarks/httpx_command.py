@@ -56,5 +56,5 @@ class OverHttpx(HTTPClient):
 
 
 if __name__ == "__main__":
-    exchange.HTTPClient = OverHttpx  # type: ignore[misc]
+    vars(exchange)["HTTPClient"] = OverHttpx
     main()

@@ -133,10 +133,12 @@ def main() -> None:
         for gap, right in ((0.1, 0.95), (0.1, 0.85), (0.1, 0.5), (0.2, 0.95)):
             for share in (0.05, 0.1, 0.3):
                 parts = {"gap": gap, "right": right}
-                both, alone, *ended = labels_to_a_winner(given.runs, 20, share, _passes(share), **parts)
-                runs = " ".join(f"{one:.0%}" for one in ended)
-                cells = (f"{gap:.2f}", f"{right:.2f}", f"{share:.2f}", f"{both:.0f}", f"{alone:.0f}")
-                print("".join(f"{cell:>13}" for cell in (*cells, f"{both / alone:.2f}", runs)), flush=True)
+                both, single, *ended = labels_to_a_winner(given.runs, 20, share, _passes(share), **parts)
+                reached = " ".join(f"{one:.0%}" for one in ended)
+                figures = (gap, right, share, both, single, both / single)
+                forms = (".2f", ".2f", ".2f", ".0f", ".0f", ".2f")
+                cells = [format(*one) for one in zip(figures, forms, strict=True)]
+                print("".join(f"{cell:>13}" for cell in (*cells, reached)), flush=True)
 
 
 def _passes(share: float) -> int:

@@ -41,8 +41,8 @@ def main() -> None:
             spread = range_of(simulate(spec, answers, options.replicates, options.seed).total)
             ratios.append(actual / spread.median)
             held.append(spread.low <= actual <= spread.high)
-        spread = "  ".join(f"{value:.2f}" for value in np.quantile(ratios, (0.1, 0.5, 0.9)))
-        print(f"{path.stem:22} {len(held):5}  {spread:>32}  {np.mean(held):19.0%}", flush=True)
+        shares = "  ".join(f"{value:.2f}" for value in np.quantile(ratios, (0.1, 0.5, 0.9)))
+        print(f"{path.stem:22} {len(held):5}  {shares:>32}  {np.mean(held):19.0%}", flush=True)
 
 
 def pairs_of(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ Method = Callable[[NDArray[np.integer]], NDArray[np.number]]
 
 METHODS: dict[str, Method] = {
     "avg": rank.avg,
-    "bayes, quantile 0.05": partial(rank.bayes, quantile=0.05),
+    "bayes, quantile 0.05": lambda R: rank.bayes(R, quantile=0.05),
     "pass_at_k, k = 4": lambda R: rank.pass_at_k(R, min(4, R.shape[2])),
     "pass_hat_k, k = 4": lambda R: rank.pass_hat_k(R, min(4, R.shape[2])),
     "mg_pass_at_k, k = 4": lambda R: rank.mg_pass_at_k(R, min(4, R.shape[2])),

@@ -96,7 +96,7 @@ def make(folder: Path, trials: int) -> None:
                 writer.attempt(AttemptRecord(one.request.key, 1, "http://127.0.0.1:9/v1", 1.75e9, 1.5, 200))
                 writer.outcome(one)
             writer.commit()
-            session.tell([one.outcome for one in records])  # type: ignore[misc]
+            session.tell([one.outcome for one in records])
             stored += len(records)
 
 

@@ -175,7 +175,7 @@ def look(directory: Path, count: int, moments: Moments) -> None:
 
 def watch(directory: Path, count: int, moments: Moments, seconds: int) -> None:
     """Measure what serving a page costs while the run goes on, a snapshot a second."""
-    command = [Path(sys.executable).with_name("adaptive-eval"), "monitor", directory, "--web"]
+    command = [str(Path(sys.executable).with_name("adaptive-eval")), "monitor", str(directory), "--web"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://\S+", server.stdout.readline())

@@ -1,6 +1,8 @@
 """Draw docs/images/metrics.svg: what each metric makes of a question's chance of a right answer."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +10,7 @@ from scorio import eval as metrics
 from scorio.study.paper import Chart
 
 K, TRIALS = 8, 1000
-CURVES = {
+CURVES: dict[str, Callable[[list[list[int]]], Any]] = {
     "avg, Bayes": lambda counts: metrics.avg(None, counts=counts)[0],
     "Pass@8": lambda counts: metrics.pass_at_k(None, K, counts=counts),
     "AUC@8": lambda counts: metrics.auc_at_k(None, K, counts=counts),
@@ -21,7 +23,10 @@ CURVES = {
 }
 
 right = np.arange(0, TRIALS + 1, 10)
-lines = {name: (right / TRIALS, [curve([[TRIALS - c, c]]) for c in right]) for name, curve in CURVES.items()}
+lines = {
+    name: (right / TRIALS, [curve([[TRIALS - c, c]]) for c in right.tolist()])
+    for name, curve in CURVES.items()
+}
 target = Path(__file__).parent.parent / "docs" / "images" / "metrics.svg"
 chart = Chart("One question", "chance p of a right answer", "value", lines)
 chart.save(target)

@@ -15,7 +15,8 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs").glob("*.ipynb"))
 
 def read(path: Path) -> dict[str, Any]:
     """Return a notebook."""
-    return json.loads(path.read_text("utf-8"))
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
 
 
 def executed(notebook: dict[str, Any]) -> list[list[dict[str, Any]]]:
@@ -35,10 +36,12 @@ def _code(notebook: dict[str, Any]) -> list[dict[str, Any]]:
 def _shown(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     """Run a cell; return its printed text, and its last expression as text and HTML."""
     tree, printed, value = ast.parse(source), io.StringIO(), None
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1]
     with redirect_stdout(printed):
+        if isinstance(last, ast.Expr):
+            tree.body.pop()
         exec(compile(tree, "<cell>", "exec"), names)
-        if last is not None:
+        if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
     found: list[dict[str, Any]] = []
     if text := printed.getvalue():

@@ -123,7 +123,8 @@ CLASSES: dict[str, type] = {}
 def find_classes(section: type) -> None:
     """Note a class of sections and all below it."""
     CLASSES[section.__name__] = section
-    for below in section.__subclasses__():
+    subclasses: list[type] = section.__subclasses__()
+    for below in subclasses:
         find_classes(below)
 
 
@@ -131,7 +132,8 @@ def definer(name: str, key: str) -> type:
     """Return the class that defines a key of a section, itself or one that it inherits from."""
     owner = CLASSES[name]
     fields = [one for one in owner.__mro__ if key in inspect.get_annotations(one)]
-    aliased = [one for one, field in owner.__pydantic_fields__.items() if field.alias == key]
+    known: Mapping[str, Any] = vars(owner).get("__pydantic_fields__", {})
+    aliased = [one for one, field in known.items() if field.alias == key]
     if not fields and aliased:
         return definer(name, aliased[0])
     return fields[0]
@@ -180,7 +182,7 @@ def config_page() -> str:
     parts = [HEAD]
     find_classes(Section)
     find_classes(Record)
-    find_classes(ServerOptions.__base__)
+    find_classes(ServerOptions.__mro__[1])
     every = list(sections())
     shared = shared_keys(every)
     said_already: set[type] = set()
@@ -287,7 +289,8 @@ def cli_page() -> str:
 
 def _options(name: str, options: Sequence[click.Option], told: dict[str, str]) -> str:
     """Return the options of a command; those that an earlier one has explained are only named."""
-    lines, same = [], {}
+    lines: list[str] = []
+    same: dict[str, list[str]] = {}
     for one in options:
         line = f"- {_option(one)}: {_cell(one.help or '')}{_default(one)}\n"
         if told.setdefault(line, name) == name:
@@ -352,7 +355,7 @@ def _type(value: Mapping[str, Any]) -> str:
     names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
     kind = value.get("type")
     if isinstance(kind, list):
-        return " or ".join(names.get(one, one) for one in kind if one != "null")
+        return " or ".join(names.get(str(one), str(one)) for one in kind if one != "null")
     bounds = [
         f"{words} {value[name]}"
         for name, words in (

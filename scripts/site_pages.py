@@ -36,15 +36,16 @@ def write(pages: Path) -> None:
         for other, target in ABOVE.items():
             text = text.replace(f"]({other}", f"]({target}")
         (pages / page).write_text(text, "utf-8")
-    for page in pages.glob("*.md"):
+    for one in pages.glob("*.md"):
         # Unlike GitHub, the site's tables show the backslash of an escaped | in code.
-        text = re.sub(r"`[^`\n]*`", lambda code: code[0].replace(r"\|", "|"), page.read_text("utf-8"))
-        page.write_text(text.replace(".ipynb)", ".md)"), "utf-8")
+        text = re.sub(r"`[^`\n]*`", lambda code: code[0].replace(r"\|", "|"), one.read_text("utf-8"))
+        one.write_text(text.replace(".ipynb)", ".md)"), "utf-8")
     for path in notebooks.NOTEBOOKS:
         shown = notebooks.page(notebooks.read(path)).replace(".ipynb)", ".md)")
         note = f"*This page is a notebook, [{path.name}]({path.name}). The tests run it.*\n"
         (pages / f"{path.stem}.md").write_text(f"{shown}\n{note}", "utf-8")
-    names = "".join(f"::: {module}.{name}\n\n" for name, module in adaptive_eval._MODULE_OF.items())
+    modules: dict[str, str] = vars(adaptive_eval)["_MODULE_OF"]
+    names = "".join(f"::: {module}.{name}\n\n" for name, module in modules.items())
     intro = "Every name that `adaptive_eval` exports. [Python](python.md) says how they work together."
     (pages / "api.md").write_text(f"# Python API\n\n{intro}\n\n{names}", "utf-8")
     write_gallery(pages / "gallery.md")

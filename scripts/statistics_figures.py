@@ -10,6 +10,7 @@ code that decides a run is run here.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -77,13 +78,13 @@ def first_calls(
     return at
 
 
-def style(axes: plt.Axes) -> None:
+def style(axes: Any) -> None:
     """Leave out what carries no information."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
 
 
-def save(figure: plt.Figure, name: str) -> None:
+def save(figure: Any, name: str) -> None:
     """Write an SVG without a date, so that the same figures give the same file."""
     figure.tight_layout()
     figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
