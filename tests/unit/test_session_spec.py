@@ -110,13 +110,15 @@ def test_what_can_never_be_decided_is_warned_of(parts, code):
 
 def test_margin_width_and_threshold_keep_their_share_of_other_scores():
     points = replace(TASK, weights=(-20.0, 80.0))
-    goal = inner(kind="all", goals=(GoalSpec("width", width=90.0), GoalSpec("threshold", value=55.0)))
+    claim = GoalSpec("not-worse", model="m0", margin=85.0)
+    goals = (GoalSpec("width", width=90.0), GoalSpec("threshold", value=55.0), claim)
+    goal = inner(kind="all", goals=goals)
     spec = replace(SPEC, tasks=(points,), goal=goal, stopping=StoppingSpec(equivalence=8.0))
     graded = spec.rescored({"t": (4.0, 0.0, 1.0)})
     assert graded.tasks[0].weights == (4.0, 0.0, 1.0)
     assert graded.stopping.equivalence == pytest.approx(0.32)
-    _, (width, threshold) = (part.goals for part in (graded.goal, graded.goal.goals[1]))
-    assert (width.width, threshold.value) == (pytest.approx(3.6), pytest.approx(3.0))
+    width, threshold, claim = graded.goal.goals[1].goals
+    assert (width.width, threshold.value, claim.margin) == pytest.approx((3.6, 3.0, 3.4))
     assert spec.rescored({"t": (-20.0, 0.0, 80.0)}).stopping == spec.stopping
     Session(graded)
     Session(spec)
