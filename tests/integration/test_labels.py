@@ -73,6 +73,7 @@ def test_the_choice_is_that_of_the_run_and_a_larger_share_keeps_what_is_filled_i
     assert len({row["id"] for row in rows}) == len(rows) == 100
     assert {row["pi"] for row in rows[len(first) :]} == {0.3}  # 30 of the 100 that were left
     assert '"score": "right"' in (run / "labels.html").read_text()
+    assert held(run, code=0)["labels"]["filled"] == 1  # rows of both calls are read, each with its own chance
     again = command("samples", run, "--label", 30, code=2).err
     assert "50 of 120 questions are chosen already" in again
 
@@ -193,8 +194,10 @@ def test_a_real_difference_is_decided_by_labels_and_rows_left_blank_hinder_it(la
     for row in rows[: len(rows) // 2]:
         row["score"] = None
     write(labelled, rows)
-    (hindered,) = held(labelled)["results"]["pairs"]
+    data = held(labelled)
+    (hindered,), (more,), labels = data["results"]["pairs"], data["further"], data["labels"]
     assert hindered["evidence"] < pair["evidence"]
+    assert more["questions"] == round(more["share"] * labels["of"] - labels["questions"]) > 1
 
 
 def test_labels_by_place_without_chances_say_what_the_judge_is_worth_and_give_no_verdict(labelled, tmp_path):
@@ -276,6 +279,7 @@ def test_labels_decide_in_every_form_of_run(tmp_path, kind):
     assert scores["sage"] > scores["novice"]
     assert data["labels"]["agreement"] > 0.9
     assert data["labels"]["questions"] == data["labels"]["of"] > 10
+    assert sum(one["labels"] for one in data["next"]) == data["labels"]["filled"]
     (pair,) = data["results"]["pairs"]
     if kind in ("not worse", "worse"):
         assert pair["difference"] < -0.1
@@ -306,7 +310,9 @@ def asked(folder, *options, code):
     data = json.loads((folder / "run" / "report.json").read_text("utf-8"))
     (pair,) = data["pairs"]
     assert data["rule"]["name"] == "labels"
-    return {**pair, "alone": data["judge_alone"]["pairs"][0]["verdict"], "said": " ".join(done.said.split())}
+    ranks = {line["model"]: (line["rank"], line["rank_low"], line["rank_high"]) for line in data["models"]}
+    alone, said = data["judge_alone"]["pairs"][0]["verdict"], " ".join(done.said.split())
+    return {**pair, "alone": alone, "ranks": ranks, "said": said}
 
 
 def label_all(run, share, score):
@@ -330,9 +336,9 @@ def test_a_run_with_labels_is_not_ended_by_its_judge_and_says_what_labels_would_
     pair = asked(decided, code=3)
     assert (pair["verdict"], pair["alone"]) == ("open", "worse")
     assert "open by labels" in pair["said"]
-    assert pair["evidence"] == pytest.approx(
-        held(run, run / "labels.jsonl", "--dry-run")["results"]["pairs"][0]["evidence"]
-    )
+    data = held(run, run / "labels.jsonl", "--dry-run")
+    assert pair["evidence"] == pytest.approx(data["results"]["pairs"][0]["evidence"])
+    assert data["judge_alone"]["pairs"][0]["verdict"] == "worse"
     command("validate", run, code=0)
     assert "undecided" in command("check", run, "--not-worse", "plain:polite", "--margin", "0.1", code=3).out
 
@@ -342,6 +348,7 @@ def test_labels_that_decide_end_the_continued_run_against_its_judge(decided):
     label_all(run, "1.0", lambda row: int("certain" not in row["answer"]))
     pair = asked(decided, "-o", "budget.trials=2000", code=0)
     assert (pair["verdict"], pair["alone"]) == ("better", "worse")
+    assert pair["ranks"] == {"plain": (1, 1, 1), "polite": (2, 2, 2)}
     assert "plain is ahead of polite" in pair["said"]
     with RunReader(run) as reader:
         assert reader.count() == 400  # nothing more was asked
@@ -351,8 +358,13 @@ def test_labels_that_decide_end_the_continued_run_against_its_judge(decided):
 
 
 def test_a_run_goes_on_where_labels_leave_its_pairs_open(decided):
-    label_all(decided / "run", "0.4", is_right)
+    asked(decided, "-o", "budget.trials=401", code=3)  # one model is a trial ahead
+    label_all(decided / "run", "1.0", is_right)
+    before = asked(decided, "-o", "budget.trials=401", code=3)
     asked(decided, "-o", "budget.trials=480", code=3)
+    (after,) = held(decided / "run")["results"]["pairs"]
+    for name in ("evidence", "difference", "difference_low", "difference_high"):
+        assert after[name] == pytest.approx(before[name]), name
     with RunReader(decided / "run") as reader:
         assert reader.count() == 480
     command("validate", decided / "run", code=0)
@@ -382,7 +394,7 @@ def test_labels_without_pi_and_those_of_another_run_decide_nothing(decided):
     assert "this run has no answers yet" in done.said
     write(run, [{name: value for name, value in row.items() if name != "pi"} for row in rows_of(run)])
     pair = asked(decided, code=3)
-    assert pair["verdict"] == "open"
+    assert (pair["verdict"], pair["difference"]) == ("open", None)
     assert "have no pi" in pair["said"]
 
 

@@ -287,12 +287,14 @@ def test_a_score_too_is_as_uncertain_as_its_groups_differ():
     assert session.comparison.latest.guarded[0] == pytest.approx(expected)
 
 
-def test_a_winner_by_bets_on_groups_has_an_interval_that_ends_at_0():
+@pytest.mark.parametrize(("means", "verdict"), [([0.8, 0.6], "better"), ([0.6, 0.8], "worse")])
+def test_a_winner_by_bets_on_groups_has_an_interval_that_ends_at_0(means, verdict):
     """The bets call it long before the normal approximation would exclude 0."""
     spec = make_spec(2, 60, target="population", max_passes=6, seed=0)
     spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=tuple(str(n % 30) for n in range(60))),))
-    session = drive(Session(spec), coin([0.8, 0.6]), slots=4)
+    session = drive(Session(spec), coin(means), slots=4)
     (pair,) = session.results().pairs
     latest = session.comparison.latest
-    assert (pair.verdict, pair.difference_low) == ("better", 0.0)
+    end = pair.difference_low if verdict == "better" else pair.difference_high
+    assert (pair.verdict, end) == (verdict, 0.0)
     assert log_evidence(latest.difference, latest.variance)[0] < 2.0
