@@ -10,29 +10,13 @@ that comes too late costs trials that were issued after the decision it would ha
 """
 
 from collections.abc import Sequence
-from math import log
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from adaptive_eval.core.board import SessionAnswers, SessionContrasts
-from scorio.sequential.parts import (
-    FINISHED,
-    FLOOR,
-    GUARD,
-    MIN_TRIALS,
-    TRUST,
-    Bools,
-    Cells,
-    Floats,
-    Ints,
-    contrast_variance,
-    log_evidence,
-    log_evidence_above,
-    log_evidence_of_claim,
-    log_tie_evidence,
-)
+from adaptive_eval.core.board import SessionContrasts
+from scorio.sequential.parts import FINISHED, Bools, Floats, Foresight, Ints
 
 SLOW_START = 32
 """Trials a model may have in flight before any is answered; a call needs at least ten."""
@@ -108,7 +92,7 @@ class Drain:
         reach = fewer_of(issued, first, second)
         latest, progress = comparison.latest, comparison.fold.progress[rows]
         growth = reach / np.maximum(progress, 1)
-        ready = (reach >= MIN_TRIALS) & (latest.trials[rows] >= KNOWN_FROM)
+        ready = comparison.is_readable(reach) & (latest.trials[rows] >= KNOWN_FROM)
         difference = latest.difference[rows]
         variance = np.minimum(latest.variance[rows], 1.0)
         at_margin = np.ones(rows.size)
@@ -119,10 +103,10 @@ class Drain:
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
             seen = self._foresight.read(first[pairs], second[pairs], reach[pairs])
             difference[pairs], variance[pairs], at_reach[pairs] = seen[:3]
-            ready[pairs] = (reach[pairs] >= MIN_TRIALS) & (seen[3] >= KNOWN_FROM)
+            ready[pairs] = comparison.is_readable(reach[pairs]) & (seen[3] >= KNOWN_FROM)
         move = np.sqrt(np.maximum(variance - at_reach, 0.0))
         surplus = self._surplus(rows, difference, move, at_reach, at_margin, growth)
-        until = reach / np.maximum(np.where(ready, surplus, 0.0), FLOOR)
+        until = np.divide(reach, surplus, out=np.full(rows.size, np.inf), where=ready & (surplus > 0.0))
         going = [trials for trials in issued[: self._models] if trials < FINISHED]
         near = until < FAR * max(going, default=0)
         self._rows = rows[near]
@@ -144,7 +128,7 @@ class Drain:
         size = np.abs(difference)
         ends = size + ON_THE_WAY * move, np.maximum(size - AT_THE_END * move, 0.0)
         steps = comparison.fold.progress[rows] * np.maximum(growth, 1.0)
-        evidence, tied = foreseen(comparison, *ends, variance, variance * at_margin)
+        evidence, tied = comparison.foreseen(*ends, variance, variance * at_margin)
         evidence = comparison.courses.with_foreseen_bets(rows, evidence, ends[0], steps)
         read = np.maximum(evidence, comparison.latest.statistic[rows])
         evidence = np.where(np.isnan(bet), read, bet * growth)
@@ -156,142 +140,14 @@ class Drain:
             won = int(((share >= 1.0) & (tied < 1.0)).sum())
         surplus = np.maximum(share, tied)
         claimed = comparison.contrasts.claimed[rows]
-        of_claims = foreseen_claims(comparison, rows, difference, ON_THE_WAY * move, variance * at_margin)
+        of_claims = comparison.foreseen_claims(rows, difference, ON_THE_WAY * move, variance * at_margin)
         return np.where(claimed, of_claims, surplus)
-
-
-def foreseen_claims(
-    comparison: SessionContrasts, rows: Ints, difference: Floats, move: Floats, at_margin: Floats
-) -> Floats:
-    """Return how many times over claims reach what decides them; no number for other contrasts.
-
-    The differences may move so far either way, with these variances at the margins of the claims.
-    """
-    margin, fold = comparison.contrasts.claim[rows], comparison.fold
-    if not comparison.contrasts.claims:
-        return np.full(difference.shape, np.nan)
-    margin = margin.reshape(-1, *(1,) * (difference.ndim - 1))
-    held = log_evidence_of_claim(difference + move, 0.0, at_margin, margin)[0]
-    failed = log_evidence_of_claim(difference - move, 0.0, at_margin, margin)[1]
-    return np.maximum(held / fold.levels.claim(fold.held), failed / fold.levels.claim(fold.failed))
-
-
-def foreseen(
-    comparison: SessionContrasts, largest: Floats, least: Floats, variance: Floats, at_margin: Floats
-) -> tuple[Floats, Floats]:
-    """Return the log evidence of winners, and how many times over contrasts reach what ends them otherwise.
-
-    Differences may become as large as `largest`, and as small as `least`, with these variances.
-    """
-    margin, fold = comparison.margin, comparison.fold
-    evidence, tied = log_evidence(largest, variance, margin), np.zeros(largest.shape)
-    if margin is not None:
-        tied = log_tie_evidence(least, at_margin, margin) / fold.tie_threshold
-        if claims := fold.levels.claims:
-            # The better model of a pair is the one that is sought.
-            above = log_evidence_above(largest, at_margin, margin)
-            tied = np.maximum(tied, above / log(claims / comparison.alpha))
-    return evidence, tied
 
 
 def fewer_of(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
     """Return the fewer of the trials of the models of each contrast."""
     of_models = np.array(trials)
     return np.asarray(np.minimum(of_models[first], of_models[second]))
-
-
-AFFORDABLE = 2**22
-"""Models squared times questions, up to which all answers are looked at: some milliseconds."""
-
-
-class Foresight:
-    """Estimates of pairs of models when the trials issued so far are complete."""
-
-    def __init__(self, board: SessionAnswers, guard: float = GUARD) -> None:
-        self._board, self._guard = board, guard
-        self._weights = board.spec.task_weights
-        models, questions = len(board.spec.names), board.run_sequence.questions
-        self.available = board.spec.stopping.target == "benchmark" and models**2 * questions <= AFFORDABLE
-        """Whether it knows this kind of estimate, and is quick enough."""
-
-    def read(self, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return differences and their variances, as far as answers are known and at the end.
-
-        The variance is that between questions in a first pass, and that of the noise after it.
-
-        Parameters
-        ----------
-        first, second : ndarray of int, shape (p,)
-            The models of each pair.
-        reach : ndarray of int, shape (p,)
-            Trials issued of both.
-
-        Returns
-        -------
-        difference, variance, at_reach : ndarray of float, shape (p,)
-            In unit scores, and its square now and when the trials issued are complete.
-        answers : ndarray of float, shape (p,)
-            Answers of the model that has fewer.
-        """
-        difference, variance, at_reach = np.zeros((3, reach.size))
-        answers = np.zeros(reach.size)
-        for task, weight in enumerate(self._weights):
-            mean, now, share, fewer = self._task(task, first, second, reach)
-            difference += weight * mean
-            variance += weight**2 * now
-            at_reach += weight**2 * now * share
-            answers += fewer
-        return difference, np.maximum(variance, FLOOR), np.maximum(at_reach, FLOOR), answers
-
-    def _task(self, task: int, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, ...]:
-        """Return difference, variance, its share that will be left, and the fewer answers, on one task."""
-        board, cells = self._board, self._board.cells[task]
-        total = cells.sequence.questions
-        trials, score, square = self._by_question(task, cells)
-        seen, many = (trials > 0).astype(np.float64), np.maximum(trials, 1.0)
-        answered = np.maximum(trials.sum(axis=1), 1.0)
-        mean = score / many
-        spread = square.sum(axis=1) / answered - (score.sum(axis=1) / answered) ** 2
-        repeats = np.maximum(answered - seen.sum(axis=1), 0.0)
-        # The variance between answers to one question; without repeats, that between all answers.
-        within = ((square - score * mean).sum(axis=1) + 2.0 * spread) / (repeats + 2.0)
-        noises = seen * within[:, None] / many
-        of_mean, of_square, of_noise = (_products(value, seen) for value in (mean, mean**2, noises))
-        both = np.maximum(_products(seen, seen)[first, second], 1.0)
-        gap = of_square[first, second] + of_square[second, first] - 2.0 * _products(mean, mean)[first, second]
-        noise = of_noise[first, second] + of_noise[second, first]
-        answered[len(board.spec.models) :] = np.inf  # of references nothing is awaited
-        issued = np.maximum(reach * (total / board.run_sequence.questions), 1.0)
-        repeating = issued >= total
-        fewer = np.minimum(answered[first], answered[second])
-        trials_known = np.where(repeating, fewer, both)
-        variance = np.where(repeating, noise, gap + self._guard) / both**2
-        mean_difference = (of_mean[first, second] - of_mean[second, first]) / both
-        return mean_difference, variance, np.minimum(trials_known / issued, 1.0), fewer
-
-    def _by_question(self, task: int, cells: Cells) -> tuple[Floats, Floats, Floats]:
-        """Return the answers of each model to each question: their number, Σx and Σx²; shape (L, M) each."""
-        board, counts = self._board, cells.counts.astype(np.float64)
-        places, categories = [_NONE], [_NONE]
-        for model in range(len(board.spec.models)):
-            start, stop = int(board.progress[model]), board.furthest[model]
-            if stop <= start:
-                continue
-            ahead = board.answers[model, start:stop]
-            here = ahead[board.run_sequence.task(start, stop) == task]
-            local = board.run_sequence.local(start)[task]
-            asked = cells.sequence.of(np.array([model]), local, local + here.size)[0]
-            places.append(model * counts.shape[1] + asked)
-            categories.append(here)
-        place, category = np.concatenate(places), np.concatenate(categories)
-        known = category >= 0
-        np.add.at(counts.reshape(-1, counts.shape[2]), place[known], cells.shares[category[known]])
-        return counts.sum(axis=2), counts @ cells.levels, counts @ cells.levels**2
-
-
-def _products(one: Floats, other: Floats) -> Floats:
-    """Return the inner products of all rows; without BLAS, whose threads wait longer than these sums take."""
-    return np.asarray(np.einsum("im,jm->ij", one, other))
 
 
 FIRST = 64
@@ -318,7 +174,7 @@ def next_look(comparison: SessionContrasts) -> int:
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
         return 1
     growth = steps / now
-    left = _least_variance(comparison.answers, now, steps)
+    left = Foresight(comparison.answers, comparison.fold.levels.guard).least_share(now, steps)
     goal, latest = comparison.contrasts, comparison.latest
     difference = latest.difference[rows, None]
     variance = latest.variance[rows, None]
@@ -343,26 +199,9 @@ def _foreseeable(comparison: SessionContrasts, rows: Ints) -> bool:
         and not comparison.answers.determinism.claimed
         and not comparison.contrasts.measured[rows].any()
         and bool(np.isnan(comparison.courses.bet[rows]).all())
-        and bool((comparison.latest.trials[rows] >= MIN_TRIALS).all())
+        and bool(comparison.is_readable(comparison.latest.trials[rows]).all())
         and bool(np.isfinite(comparison.latest.variance[rows]).all())
     )
-
-
-def _least_variance(board: SessionAnswers, now: int, steps: Ints) -> Floats:
-    """Return the least share of a variance that may be left after so many steps more.
-
-    It shrinks in proportion to the trials, as the rest of a first pass does, and with the part of the spread
-    between questions that repeats replace.
-    """
-    share = now / (now + steps)
-    for column, step in enumerate(steps.tolist()):
-        local = board.run_sequence.local(now), board.run_sequence.local(now + step)
-        for cells, before, after in zip(board.cells, *local, strict=True):
-            (seen, repeats), (seen_then, repeats_then) = map(cells.sequence.asked, (before, after))
-            rest = cells.sequence.questions - seen
-            left = (cells.sequence.questions - seen_then) / rest if rest else 1.0
-            share[column] *= max(left, 0.01) * ((TRUST + repeats) / (TRUST + repeats_then)) ** 2
-    return share
 
 
 class _After(NamedTuple):
@@ -384,13 +223,13 @@ def _is_called(
     """Return which contrasts are called if their differences move so much, either way."""
     size = np.abs(difference)
     ends = size + move, np.maximum(size - move, 0.0)
-    evidence, tied = foreseen(comparison, *ends, variance, at_margin)
+    evidence, tied = comparison.foreseen(*ends, variance, at_margin)
     if after is not None:
         evidence = comparison.courses.with_foreseen_bets(after.rows, evidence, ends[0], after.steps)
     called = (evidence >= comparison.fold.threshold) | (tied >= 1.0)
     claimed = comparison.contrasts.claimed[rows]
     if claimed.any():
-        of_claims = foreseen_claims(comparison, rows, difference, move, at_margin)
+        of_claims = comparison.foreseen_claims(rows, difference, move, at_margin)
         called[claimed] = of_claims[claimed] >= 1.0
     return np.asarray(called)
 
@@ -416,30 +255,12 @@ def too_noisy(comparison: SessionContrasts) -> list[str]:
 def _may_be_decided(comparison: SessionContrasts, row: int) -> bool:
     """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
     live, stored = sorted((int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row])))
-    spec = comparison.spec
-    variance = 0.0
-    moving = 0.0
-    for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
-        asked = cells.counts[live].any(axis=1)
-        there = cells.counts[stored].any(axis=1)
-        if (there & ~asked).any() or comparison.fold.progress[row] < PASSES * spec.questions:
-            return True
-        (score, noise, _), (other, held, shown) = cells.noise(live), cells.noise(stored)
-        latest = cells.latest()
-        questions = np.array(there.sum(), dtype=np.float64)
-        wider, avg_wider, left, share_left = cells.left_of(np.array([stored]))[:, 0]
-        square = np.maximum(((score - other)[there] ** 2).sum() - noise[there].sum(), 0.0)
-        remaining = (
-            wider * held[there].sum() / questions,
-            avg_wider * shown[there].sum() / questions,
-            latest.g[stored, 0] * share_left,
-            np.minimum(latest.r[stored, 0], left),
-        )
-        exact = cells.binary and not latest.r[stored, 0]
-        guard = 0.0 if exact else comparison.fold.levels.guard
-        least = contrast_variance(square, guard, questions, len(there), remaining, spec.stopping.target)
-        variance += weight**2 * float(least)
-        moving += weight**2 * float(noise[there].sum() / questions**2)
-    rows, least_variance = np.array([row]), np.array([variance])
-    difference, move = comparison.latest.difference[rows], DEVIATIONS * np.sqrt(np.array([moving]))
-    return bool(_is_called(comparison, rows, difference, move, least_variance, least_variance)[0])
+    if comparison.fold.progress[row] < PASSES * comparison.spec.questions:
+        return True
+    foresight = Foresight(comparison.answers, comparison.fold.levels.guard)
+    left = foresight.without_noise(live, stored)
+    if left is None:
+        return True
+    rows, (variance, noise) = np.array([row]), np.array(left)[:, None]
+    difference, move = comparison.latest.difference[rows], DEVIATIONS * np.sqrt(noise)
+    return bool(_is_called(comparison, rows, difference, move, variance, variance)[0])

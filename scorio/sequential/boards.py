@@ -20,6 +20,13 @@ from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, Target
 from scorio.sequential.courses import EXACT, Courses, Intervals
+from scorio.sequential.evidence import (
+    MIN_TRIALS,
+    log_evidence,
+    log_evidence_above,
+    log_evidence_of_claim,
+    log_tie_evidence,
+)
 from scorio.sequential.families import family as family_of
 from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, Event, Fold, Levels, Piece, moments
 from scorio.sequential.rules import Rule
@@ -98,7 +105,7 @@ class Board:
 
     Examples
     --------
-    >>> from scorio.sequential.parts import Anytime, Board, TrialSequence
+    >>> from scorio.sequential.rules import Anytime
     >>> board = Board.of_pairs(TrialSequence(range(100)), 2, Anytime(0.05))
     >>> calls = [call for t in range(60) for model in (0, 1) for call in board.tell(model, t, 1 - model)]
     >>> [(call.event.verdict, call.event.step) for call in calls]
@@ -273,6 +280,42 @@ class Board:
         near = np.sqrt(growth) * distance  # 16 times the trials bring the noise down to a quarter
         far = np.where(self.contrasts.measured, 2.0 * slack >= self.contrasts.width, near <= noise)
         return needed & (slack > 0.0) & (noise <= slack) & far
+
+    # ------------------------------------------------------------------ foreseeing
+
+    @staticmethod
+    def is_readable(trials: Floats | Ints) -> Bools:
+        """Return which contrasts have the trials that a call needs, whatever their evidence."""
+        return np.asarray(trials >= MIN_TRIALS)
+
+    def foreseen(
+        self, largest: Floats, least: Floats, variance: Floats, at_margin: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the log evidence of winners, and how many times over other ends of contrasts are reached.
+
+        Differences may become as large as `largest`, and as small as `least`, with these variances.
+        """
+        evidence, tied = log_evidence(largest, variance, self.margin), np.zeros(largest.shape)
+        if self.margin is not None:
+            tied = log_tie_evidence(least, at_margin, self.margin) / self.fold.tie_threshold
+            if claims := self.fold.levels.claims:
+                # The better model of a pair is the one that is sought.
+                above = log_evidence_above(largest, at_margin, self.margin)
+                tied = np.maximum(tied, above / log(claims / self.alpha))
+        return evidence, tied
+
+    def foreseen_claims(self, rows: Ints, difference: Floats, move: Floats, at_margin: Floats) -> Floats:
+        """Return how many times over claims reach what decides them; no number for other contrasts.
+
+        The differences may move so far either way, with these variances at the margins of the claims.
+        """
+        margin, fold = self.contrasts.claim[rows], self.fold
+        if not self.contrasts.claims:
+            return np.full(difference.shape, np.nan)
+        margin = margin.reshape(-1, *(1,) * (difference.ndim - 1))
+        held = log_evidence_of_claim(difference + move, 0.0, at_margin, margin)[0]
+        failed = log_evidence_of_claim(difference - move, 0.0, at_margin, margin)[1]
+        return np.maximum(held / fold.levels.claim(fold.held), failed / fold.levels.claim(fold.failed))
 
     # ------------------------------------------------------------------ reading
 

@@ -19,10 +19,9 @@ from scorio.sequential.evidence import (
     log_evidence_of_claim,
 )
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
-from scorio.sequential.pairs import PairReader, Reader, ReaderOptions
+from scorio.sequential.pairs import PairReader, Reader, ReaderOptions, ScoreReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import ExactReader, Rule
-from scorio.sequential.scores import ScoreReader
 
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""

@@ -20,23 +20,12 @@ if TYPE_CHECKING:
     from scorio.sequential.boards import Known as Known
     from scorio.sequential.bounds import Sample as Sample
     from scorio.sequential.cells import Cells as Cells
-    from scorio.sequential.clusters import cluster_spread as cluster_spread
     from scorio.sequential.contrasts import SINGLE as SINGLE
-    from scorio.sequential.contrasts import TRUST as TRUST
     from scorio.sequential.contrasts import ContrastBlock as ContrastBlock
     from scorio.sequential.contrasts import Contrasts as Contrasts
-    from scorio.sequential.contrasts import Target as Target
-    from scorio.sequential.contrasts import contrast_variance as contrast_variance
-    from scorio.sequential.contrasts import score_block as score_block
     from scorio.sequential.drift import DriftEvidence as DriftEvidence
     from scorio.sequential.drift import rank_among as rank_among
-    from scorio.sequential.evidence import FLOOR as FLOOR
-    from scorio.sequential.evidence import GUARD as GUARD
-    from scorio.sequential.evidence import MIN_TRIALS as MIN_TRIALS
     from scorio.sequential.evidence import confidence_radius as confidence_radius
-    from scorio.sequential.evidence import log_evidence as log_evidence
-    from scorio.sequential.evidence import log_evidence_above as log_evidence_above
-    from scorio.sequential.evidence import log_evidence_of_claim as log_evidence_of_claim
     from scorio.sequential.evidence import log_tie_evidence as log_tie_evidence
     from scorio.sequential.families import TopSet as TopSet
     from scorio.sequential.families import family as family
@@ -47,20 +36,18 @@ if TYPE_CHECKING:
     from scorio.sequential.fold import STEP_BITS as STEP_BITS
     from scorio.sequential.fold import TIE as TIE
     from scorio.sequential.fold import WORSE as WORSE
-    from scorio.sequential.fold import Event as Event
     from scorio.sequential.fold import Fold as Fold
     from scorio.sequential.fold import Levels as Levels
+    from scorio.sequential.foresight import Foresight as Foresight
     from scorio.sequential.labels import LabelBets as LabelBets
     from scorio.sequential.labels import expected_log_e as expected_log_e
     from scorio.sequential.labels import label_bets as label_bets
     from scorio.sequential.moments import DROPPED as DROPPED
     from scorio.sequential.moments import KNOWN as KNOWN
     from scorio.sequential.moments import MISSING as MISSING
-    from scorio.sequential.moments import ScorePrior as ScorePrior
     from scorio.sequential.moments import fit_prior as fit_prior
     from scorio.sequential.moments import shares as shares
     from scorio.sequential.moments import unit_scores as unit_scores
-    from scorio.sequential.one_look import MOST_FLIPPED as MOST_FLIPPED
     from scorio.sequential.one_look import look_at_difference as look_at_difference
     from scorio.sequential.one_look import look_at_score as look_at_score
     from scorio.sequential.one_look_result import FixedTest as FixedTest
@@ -78,7 +65,6 @@ if TYPE_CHECKING:
     from scorio.sequential.rules import Rule as Rule
     from scorio.sequential.rules import ZScore as ZScore
     from scorio.sequential.trial_sequence import RunSequence as RunSequence
-    from scorio.sequential.trial_sequence import TrialSequence as TrialSequence
 
 _HOMES = {
     "scorio._arrays": (
@@ -98,15 +84,10 @@ _HOMES = {
     ),
     "scorio.sequential.bounds": ("Sample",),
     "scorio.sequential.cells": ("Cells",),
-    "scorio.sequential.clusters": ("cluster_spread",),
     "scorio.sequential.contrasts": (
         "SINGLE",
-        "TRUST",
         "ContrastBlock",
         "Contrasts",
-        "Target",
-        "contrast_variance",
-        "score_block",
     ),
     "scorio.sequential.drift": (
         "DriftEvidence",
@@ -114,13 +95,7 @@ _HOMES = {
     ),
     "scorio.sequential.repeated": ("RepeatedScores",),
     "scorio.sequential.evidence": (
-        "FLOOR",
-        "GUARD",
-        "MIN_TRIALS",
         "confidence_radius",
-        "log_evidence",
-        "log_evidence_above",
-        "log_evidence_of_claim",
         "log_tie_evidence",
     ),
     "scorio.sequential.families": (
@@ -128,6 +103,7 @@ _HOMES = {
         "family",
         "rank_intervals",
     ),
+    "scorio.sequential.foresight": ("Foresight",),
     "scorio.sequential.fixed": ("fixed_passes",),
     "scorio.sequential.one_look_result": ("FixedTest",),
     "scorio.sequential.fold": (
@@ -136,7 +112,6 @@ _HOMES = {
         "STEP_BITS",
         "TIE",
         "WORSE",
-        "Event",
         "Fold",
         "Levels",
     ),
@@ -149,13 +124,11 @@ _HOMES = {
         "DROPPED",
         "KNOWN",
         "MISSING",
-        "ScorePrior",
         "fit_prior",
         "shares",
         "unit_scores",
     ),
     "scorio.sequential.one_look": (
-        "MOST_FLIPPED",
         "look_at_difference",
         "look_at_score",
     ),
@@ -175,10 +148,7 @@ _HOMES = {
         "Rule",
         "ZScore",
     ),
-    "scorio.sequential.trial_sequence": (
-        "RunSequence",
-        "TrialSequence",
-    ),
+    "scorio.sequential.trial_sequence": ("RunSequence",),
 }
 """Where each name is defined: it is imported when it is asked for."""
 

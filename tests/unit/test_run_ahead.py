@@ -12,7 +12,7 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core import session as core_session
 from adaptive_eval.core.board import SessionContrasts
-from adaptive_eval.core.foresight import FIRST, Foresight
+from adaptive_eval.core.foresight import FIRST
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.simulate import BiasedCoins, simulate
@@ -23,6 +23,7 @@ from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.sentences import state_words
 from adaptive_eval.views.verdicts import left_open
+from scorio.sequential.parts import Foresight
 
 # Run-ahead beyond the common prefix: as far as open pairs need, and without a part in the decisions.
 
@@ -102,7 +103,9 @@ def test_pairs_are_foreseen_nearly_as_they_are_read_when_all_is_there(rounds, ta
         session.tell([one for one in outcomes if one.key.index >= 3])
     comparison, pairs = session.comparison, session.comparison.contrasts
     reach = np.minimum(*(np.array(session.states.issued)[side] for side in (pairs.first, pairs.second)))
-    mean, _, variance, _ = Foresight(session.board).read(pairs.first, pairs.second, reach)
+    mean, _, variance, _ = Foresight(session.board, session.board.guard).read(
+        pairs.first, pairs.second, reach
+    )
     assert comparison.reached == 0
     session.tell(withheld)
     assert comparison.reached == reach[0] >= 160
@@ -128,7 +131,7 @@ def test_what_is_foreseen_of_many_models_is_no_work_for_the_threads_of_blas():
     session = Session(make_spec(20, 100))
     session.tell([TrialOutcome(one.key, int(one.key.index % 3 > 0)) for one in session.ask(400)])
     (cells,), pairs = session.board.cells, session.comparison.contrasts
-    foresight, reach = Foresight(session.board), np.full(pairs.first.size, 20)
+    foresight, reach = Foresight(session.board, session.board.guard), np.full(pairs.first.size, 20)
     expected = foresight.read(pairs.first, pairs.second, reach)
     cells.counts = cells.counts.view(Noting)
     for values, others in zip(foresight.read(pairs.first, pairs.second, reach), expected, strict=True):
