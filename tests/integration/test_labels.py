@@ -194,10 +194,8 @@ def test_a_real_difference_is_decided_by_labels_and_rows_left_blank_hinder_it(la
     for row in rows[: len(rows) // 2]:
         row["score"] = None
     write(labelled, rows)
-    data = held(labelled)
-    (hindered,), (more,), labels = data["results"]["pairs"], data["further"], data["labels"]
+    (hindered,) = held(labelled)["results"]["pairs"]
     assert hindered["evidence"] < pair["evidence"]
-    assert more["questions"] == round(more["share"] * labels["of"] - labels["questions"]) > 1
 
 
 def test_labels_by_place_without_chances_say_what_the_judge_is_worth_and_give_no_verdict(labelled, tmp_path):
