@@ -13,6 +13,7 @@ from adaptive_eval.simulate import GivenChances, simulate
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
+from scorio.sequential.control import StoredAnswers
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
 from scorio.sequential.trial_sequence import RunSequence
 from scorio.study import biased_coins
@@ -20,14 +21,25 @@ from scorio.study import biased_coins
 MODELS = 1000 * SCALE
 
 
-def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8.0) -> np.ndarray:
-    """Return the largest log e-value of models whose score is exactly the number: bets, and own variance."""
+def peaks(
+    questions: int, passes: int, value: float, seed: int, shape: float = 8.0, stored: str = ""
+) -> np.ndarray:
+    """Return the largest log e-value of models whose score is exactly the number: bets, and own variance.
+
+    `stored` says what the answers of three finished models have to do with those of the others.
+    """
     rng = np.random.default_rng(seed)
-    p = biased_coins((value,) * MODELS, questions, seed=rng, concentration=shape, correlation=0.0).p
+    alike = 0.0 if stored in ("", "unrelated") else 0.8
+    coins = biased_coins((value,) * (MODELS + 3), questions, seed=rng, concentration=shape, correlation=alike)
+    p, finished = coins.p[:MODELS], coins.p[MODELS:]
+    if stored == "opposed":
+        finished = 1.0 - finished
+    asked = np.full(finished.shape, 20.0)
+    known = StoredAnswers(asked, rng.binomial(20, finished).astype(float)) if stored else None
     run_sequence = RunSequence([questions], seed=None)
     cells = Cells(run_sequence.sequences[0], unit_scores([0.0, 1.0]), MODELS)
     models = np.arange(MODELS)
-    bets = ScoreBets([cells], run_sequence, [1.0], models, np.full(MODELS, value))
+    bets = ScoreBets([cells], run_sequence, [1.0], models, np.full(MODELS, value), stored=known)
     peak = np.full((2, MODELS), -np.inf)
     for start in range(0, questions * passes, 100):
         stop = min(start + 100, questions * passes)
@@ -42,10 +54,18 @@ def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("questions", "passes", "value", "shape"), [(100, 6, 0.05, 8.0), (200, 3, 0.005, 8.0)]
+    ("questions", "passes", "value", "shape", "stored"),
+    [
+        (100, 6, 0.05, 8.0, ""),
+        (200, 3, 0.005, 8.0, ""),
+        (100, 4, 0.7, 1.0, "alike"),
+        (100, 4, 0.7, 1.0, "opposed"),
+        (40, 6, 0.9, 1.0, "alike"),
+        (200, 3, 0.3, 4.0, "unrelated"),
+    ],
 )
-def test_the_tail_of_bets_is_as_small_as_promised(questions, passes, value, shape):
-    bets, _ = peaks(questions, passes, value, seed=1, shape=shape)
+def test_the_tail_of_bets_is_as_small_as_promised(questions, passes, value, shape, stored):
+    bets, _ = peaks(questions, passes, value, seed=1, shape=shape, stored=stored)
     for alpha in (0.05, 0.005, 0.001, 1e-4):
         at_most((bets >= np.log(1.0 / alpha)).sum(), MODELS, alpha)
 
