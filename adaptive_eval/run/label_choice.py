@@ -107,10 +107,8 @@ class LabelChoices:
         for number, begin, end in board.run_sequence.spans(0, last):
             cells = board.cells[number]
             if cells.rounds is not None and end > begin:
-                local = np.arange(begin, end)
                 size = cells.sequence.questions * cells.sequence.samples_per_prompt
-                since = cells.rounds.since(begin, end)
-                early[task == number] = (local < cells.sequence.shared) | (since < size)
+                early[task == number] = cells.rounds.since(begin, end) < size
         asked = np.full(last, -1)
         alike = np.ones(last, dtype=bool)
         here = self.columns.step[:stored] < last

@@ -324,7 +324,9 @@ def against_stored(live, stored, *, guard, margin, target, clusters=None):
     square, size = spread(gaps, clusters) if gaps else (0.0, 1.0)
     w = sum(stored.variance(q) / len(stored.answers[q]) for q in common) / c
     u = sum(stored.avg_variance(q) for q in common) / c
-    of_stored, trials = replace(stored.noise(), w=w, u=u), float(live.count)
+    of_all, copied, trials = stored.noise(), stored.noise_of_copies(), float(live.count)
+    of_stored = replace(of_all, w=w, u=u)
+    of_copies = replace(copied, w=w * copied.w / of_all.w, u=u * copied.u / of_all.u)
     step = _step(live.scores, _first_gaps_with(live, stored), guard)
     single = live.repeats == of_stored.r == 0.0
 
@@ -343,7 +345,7 @@ def against_stored(live, stored, *, guard, margin, target, clusters=None):
         return Estimate(difference, variance, guarded, tie, len(common), trials, slack)
 
     as_draws = read(_together(live.noise(), of_stored))
-    return _larger(as_draws, read(_together(live.noise_of_copies(), of_stored)))
+    return _larger(as_draws, read(_together(live.noise_of_copies(), of_copies)))
 
 
 def _first_gaps_with(live, stored):

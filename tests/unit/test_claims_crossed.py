@@ -1,5 +1,6 @@
 """Claims on other scales, among many claims, of references, of imported results, and of several goals."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -126,6 +127,13 @@ def test_the_interval_of_a_score_that_is_stored_decides(value, holds):
     assert _of_imported(results, AtLeast("a", value)).holds is holds
 
 
+def analysed_at(table, confidence):
+    """Return the lower end of a model's score at a confidence."""
+    options = ("-o", f"stopping.confidence={confidence!r}", "--json")
+    lines = json.loads(runs.printed("analyze", table, *options))["models"]
+    return next(line["score_low"] for line in lines if line["model"] == "a")
+
+
 def test_many_claims_on_imported_results_share_the_level(tmp_path):
     rng, rows = np.random.default_rng(1), ["model,question,correct"]
     for name, chance in (("a", 0.75), ("b", 0.5)):
@@ -136,5 +144,12 @@ def test_many_claims_on_imported_results_share_the_level(tmp_path):
     alone = [check(tmp_path / "run", [AtLeast("a", value)])[0].holds for value in values]
     among = check(tmp_path / "run", [AtLeast("a", value) for value in values])
     both = check(tmp_path / "run", [AtLeast("a", value) for value in values[:2]])
+    tables = tmp_path / "table.csv"
+    for number in (3, 4, len(values)):  # one end of an interval at 1 - 2α/n errs in α/n
+        wider = analysed_at(tables, 1.0 - 2.0 * 0.05 / number)
+        asked = [AtLeast("a", value) for value in (*values[: number - 1], wider - 0.001)]
+        assert check(tmp_path / "run", asked)[-1].holds
+        asked[-1] = AtLeast("a", wider + 0.001)
+        assert check(tmp_path / "run", asked)[-1].holds is None
     assert [one.holds for one in both] == alone[:2], "two claims have room in one interval"
     assert 0 < [one.holds for one in among].count(True) < alone.count(True)

@@ -119,6 +119,9 @@ def test_a_tie_lies_within_the_margin_and_a_width_is_measured():
     assert tied.pairs[0].verdict == "tie"
     for margin in (0.001, 0.02):  # within the second lies the difference, and not all of its interval
         assert look(right, spec, stopping=StoppingSpec(equivalence=margin)).pairs[0].verdict == "open"
+    near = GoalSpec("threshold", value=0.51)
+    held = look(right, spec, goal=near, stopping=StoppingSpec(equivalence=0.1))
+    assert [pair.verdict for pair in held.pairs] == ["tie", "tie"]
     measured = look(right, spec, goal=GoalSpec("width", width=0.05))
     assert [pair.verdict for pair in measured.pairs] == ["tie", "tie"]
     assert look(right, spec, goal=GoalSpec("width", width=0.01)).pairs[0].verdict == "open"
@@ -166,6 +169,17 @@ def test_a_pair_is_as_sure_as_with_the_worst_of_what_is_lost(margin, sizes, lost
     p_value = max(end.p_value for end in ends) if agree else 1.0
     assert pair.p_value == pytest.approx(p_value / (1.0 if margin is None else 2.0))
     assert pair.test in {end.test for end in ends}
+    found = OneLook(spec, answers).results()
+    for task, begin, size in zip(found.tasks, (0, sizes[0]), sizes, strict=len(sizes) > 1):
+        for row, line in enumerate(task.scores):
+            here, each = slice(begin, begin + size), np.full(size, 1.0 / size)
+            of = None if groups is None else np.array(groups[here])
+            both = [
+                look_at_score((answers.total + worth * answers.lost)[row, here], each, of, 0.95)
+                for worth in (0.0, 1.0)
+            ]
+            assert line.score_low == pytest.approx(max(min(end.low for end in both), 0.0))
+            assert line.score_high == pytest.approx(min(max(end.high for end in both), 1.0))
     low, high = min(end.low for end in ends) - shift, max(end.high for end in ends) - shift
     assert (pair.difference_low, pair.difference_high) == pytest.approx((max(low, -1.0), min(high, 1.0)))
     assert (pair.verdict == "open") == (pair.p_value > 0.05)

@@ -4,7 +4,7 @@ Copies, lost and dropped answers, draws that were given up, several tasks and we
 stored results with gaps and lost answers of their own.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import plain_readings as plain
@@ -39,6 +39,11 @@ CASES = {
 }
 
 
+def are_copies(name, question):
+    """Say whether equal stored answers to a question are one text."""
+    return name == "r1" and question % 3 == 1
+
+
 def spec_of(sizes, weights, target, clustered, rng):
     """Return a session of three models against two stored ones, at a level at which nothing is decided."""
     tasks, stored = [], [({}, {}), ({}, {})]
@@ -52,7 +57,13 @@ def spec_of(sizes, weights, target, clustered, rng):
             if place:  # and of some it has lost all
                 lost[f"t{number}"] = rng.integers(0, 2, size)
                 lost[f"t{number}"][:2] = number, 1
-    references = [ReferenceSpec(f"r{place}", *one, lost=lost) for place, (*one, lost) in enumerate(stored)]
+    references = []
+    for place, (counts, lost) in enumerate(stored):
+        alike = {}
+        for task, table in counts.items():
+            chosen = np.array([are_copies(f"r{place}", question) for question in range(len(table))])
+            alike[task] = np.where(chosen, (table * (table - 1)).sum(axis=1), 0)
+        references.append(ReferenceSpec(f"r{place}", counts, lost=lost, alike=alike))
     order, target = ("rounds", "benchmark") if target == "rounds" else ("schedule", target)
     stopping = StoppingSpec(
         confidence=0.8 if target == "population" else 1.0 - 1e-9, equivalence=0.1, target=target, max_passes=9
@@ -110,7 +121,9 @@ def read(request):
             trials = []
             for question in range(size):
                 for category, number in enumerate(counts[question].tolist()):
-                    trials += [plain.Trial(question, float(scores[category]))] * number
+                    first = plain.Trial(question, float(scores[category]))
+                    again = replace(first, text=category) if are_copies(name, question) else first
+                    trials += [first] * min(number, 1) + [again] * (number - 1)
                 trials += [plain.Trial(question, plain.LOST)] * int(lost[question])
             return plain.Plain(trials, scores, size, stored=True)
         own = [trial for place, trial in (log[name, step] for step in range(steps)) if place == task]
